@@ -1,0 +1,75 @@
+"""Deal the records of each value to destinations, uniformly at random, batch by batch.
+
+A plan fixes how many records of value i go to destination j (a part of a perturbation, the kept or
+the withheld side of a suppression). Which records those are must be a uniformly random choice within
+the value. For a batch that holds c_i records of value i, the numbers that go to each destination are
+multivariate hypergeometric in what is left of the quotas; within the batch any arrangement is as
+likely as any other. Dealing batch after batch this way is exactly a uniform choice over the table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+
+_NUMPY_POPULATION_LIMIT = 10**9  # Generator.hypergeometric refuses larger populations
+
+
+def draw_quota(remaining: IntArray, batch_counts: IntArray, stream: np.random.Generator) -> IntArray:
+    """How many of a batch's records of each value go to each destination.
+
+    Args:
+        remaining: m × k, what is left of the quota of value i at destination j.
+        batch_counts: how many records of each value the batch holds (at most what is left).
+        stream: the random stream of this step.
+
+    Returns:
+        m × k, with row sums `batch_counts` and no entry above `remaining`.
+    """
+    quota = np.zeros_like(remaining)
+    for value in np.flatnonzero(batch_counts):
+        quota[value] = _draw_row(remaining[value], int(batch_counts[value]), stream)
+    return quota
+
+
+def deal(codes: NDArray[np.integer], quota: IntArray, stream: np.random.Generator) -> NDArray[np.int32]:
+    """A destination for each record of the batch, uniformly random among the records of its value.
+
+    Args:
+        codes: the value of each record, 0..m-1.
+        quota: m × k, how many records of each value go to each destination.
+        stream: the random stream of this step.
+    """
+    n_destinations = quota.shape[1]
+    # Shuffle first, so that a stable sort by value leaves each value's records in random order.
+    shuffled = stream.permutation(len(codes))
+    by_value = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    destinations = np.empty(len(codes), dtype=np.int32)
+    labels = np.tile(np.arange(n_destinations, dtype=np.int32), quota.shape[0])
+    destinations[by_value] = np.repeat(labels, quota.ravel())
+    return destinations
+
+
+def _draw_row(remaining: IntArray, n_drawn: int, stream: np.random.Generator) -> IntArray:
+    population = int(remaining.sum())
+    if population < _NUMPY_POPULATION_LIMIT:
+        return stream.multivariate_hypergeometric(remaining, n_drawn, method="marginals").astype(np.int64)
+    if 2 * n_drawn > population:
+        return remaining - _draw_row(remaining, population - n_drawn, stream)
+    # Too large for numpy: draw distinct ranks of the value's records and see whose they are.
+    ranks = distinct_integers(population, n_drawn, stream)
+    owners = np.searchsorted(np.cumsum(remaining), ranks, side="right")
+    return np.bincount(owners, minlength=len(remaining)).astype(np.int64)
+
+
+def distinct_integers(bound: int, n_drawn: int, stream: np.random.Generator) -> IntArray:
+    """A uniformly random set of `n_drawn` different integers below `bound`, in ascending order."""
+    chosen = np.unique(stream.integers(bound, size=n_drawn))
+    while len(chosen) < n_drawn:
+        # Adding uniform draws until the set is full is uniform over sets. Each round draws no more than
+        # are missing, so it cannot overshoot.
+        more = stream.integers(bound, size=n_drawn - len(chosen))
+        chosen = np.union1d(chosen, more)
+    return chosen
