@@ -52,14 +52,14 @@ def frequencies_of_choices(batch_sizes: list[int], n_runs: int, *, broken: bool 
     """How often each 2-subset of six records of one value was sent to destination 1."""
     quota = np.array([[4, 2]], dtype=np.int64)
     codes = np.zeros(6, dtype=np.int64)
-    index = {pair: i for i, pair in enumerate(combinations(range(6), 2))}
+    index: dict[tuple[int, ...], int] = {pair: i for i, pair in enumerate(combinations(range(6), 2))}
     seen = np.zeros(len(index))
     for run in range(n_runs):
         stream = Randomness.seeded(run).stream("deal")
         dealt = deal_in_batches(codes, quota, batch_sizes, stream)
         if broken and dealt[0] == 1 and run % 8 == 0:  # the control: file order leaks a little
             dealt = np.array([1, 1, 0, 0, 0, 0])
-        seen[index[tuple(np.flatnonzero(dealt == 1))]] += 1
+        seen[index[tuple(np.flatnonzero(dealt == 1).tolist())]] += 1
     return seen
 
 
