@@ -1,1 +1,1 @@
-"""engines."""
+"""Where the work is done: one engine a file. Plans and releases are the same on each."""

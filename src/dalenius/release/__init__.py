@@ -1,1 +1,1 @@
-"""release."""
+"""What is published: a folder with a manifest and Parquet tables."""

@@ -1,0 +1,44 @@
+"""What an engine does: look at a table, count it, and write what a mechanism makes of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from dalenius.histogram import Histogram
+from dalenius.mechanisms.base import PublishedTable
+from dalenius.policy import Policy
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with what is being done, how many rows are done, and how many there are (None: not known)."""
+
+
+def silent(step: str, done: int, total: int | None) -> None:
+    """Shows nothing."""
+
+
+class Scan(Protocol):
+    """A policy's table, opened, recoded and checked. It can be read several times, always in one order."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Types of the published columns, after recoding."""
+
+    def histogram(self, columns: tuple[str, ...]) -> Histogram:
+        """How often each combination of cells of these columns occurs."""
+
+    def write(self, table: PublishedTable, path: Path) -> int:
+        """Write one table as Parquet, in its order; the number of rows written."""
+
+
+class Engine(Protocol):
+    """Opens tables."""
+
+    name: str
+
+    def open(self, policy: Policy, spill: Path | None, progress: Progress) -> AbstractContextManager[Scan]:
+        """Open and check a policy's table; work that outgrows memory goes to `spill`."""

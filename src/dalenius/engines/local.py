@@ -1,0 +1,189 @@
+"""One machine: DuckDB scans, sorts and spills; kernels see Arrow batches of a fixed size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.engines.base import Progress
+from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
+from dalenius.histogram import Histogram
+from dalenius.mechanisms.base import PublishedTable
+from dalenius.policy import Policy
+from dalenius.recode import NUMERIC_TYPES
+from dalenius.sql import connect, identifier, identifiers, literal
+
+BATCH_ROWS = 131_072
+_ROW_GROUP_ROWS = 122_880
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalEngine:
+    """Publishes on this machine."""
+
+    name = "local"
+
+    @contextmanager
+    def open(self, policy: Policy, spill: Path | None, progress: Progress) -> Iterator[LocalScan]:
+        """Open the source, recode it, and refuse what no promise could cover."""
+        with engine_errors(), connect(spill) as connection:
+            source = policy.source.scan(connection)
+            _check_recodes(connection, policy, source)
+            _check_units(connection, policy, source)
+            recoded = dict(policy.recode)
+            columns = ", ".join(
+                f"{recoded[name].expression(name)} AS {identifier(name)}"
+                if name in recoded
+                else identifier(name)
+                for name in policy.columns.published
+            )
+            scan = LocalScan(
+                connection=connection,
+                select=f"SELECT {columns} FROM {source}",
+                spill=spill,
+                progress=progress,
+            )
+            if not scan.n_rows():
+                raise SourceError(f"{policy.source.name} has no rows", hint="there is nothing to publish")
+            yield scan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalScan:
+    """An opened table on this machine."""
+
+    connection: duckdb.DuckDBPyConnection
+    select: str
+    spill: Path | None
+    progress: Progress
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Types of the published columns, after recoding."""
+        return self.connection.sql(f"{self.select} LIMIT 0").to_arrow_table().schema
+
+    def n_rows(self) -> int:
+        """How many records there are."""
+        return _scalar(self.connection, f"SELECT count(*) FROM ({self.select})")
+
+    def histogram(self, columns: tuple[str, ...]) -> Histogram:
+        """How often each combination of cells of these columns occurs."""
+        listed = identifiers(columns)
+        counted = self.connection.sql(
+            f"SELECT {listed}, count(*) AS n FROM ({self.select}) GROUP BY {listed}"
+        ).to_arrow_table()
+        *cells, counts = (column.to_pylist() for column in counted.columns)
+        return Histogram.of(columns, dict(zip(zip(*cells, strict=True), counts, strict=True)))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All records, in source order, in batches of a fixed size so that a seeded run repeats."""
+        total, done = self.n_rows(), 0
+        reader = self.connection.sql(self.select).to_arrow_reader(BATCH_ROWS)
+        for batch in _rebatch(reader):
+            yield batch
+            done += batch.num_rows
+            self.progress("reading", done, total)
+
+    def write(self, table: PublishedTable, path: Path) -> int:
+        """Write one table as Parquet, in its order; the number of rows written."""
+        rows = table.rows(self.batches)
+        first = next(rows, None)
+        if first is None:
+            raise InternalError(f"table {table.name!r} has no rows")
+        reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rows))
+        # A database of its own: the scan that feeds it holds the other one's threads.
+        with engine_errors(), connect(self.spill) as writer:
+            writer.register("rows", reader)
+            writer.execute(
+                f"COPY (SELECT {identifiers(table.columns)} FROM rows ORDER BY {identifiers(table.order_by)})"
+                f" TO {literal(str(path))}"
+                f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
+            )
+            return _scalar(writer, f"SELECT count(*) FROM read_parquet({literal(str(path))})")
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """Says in plain words what the machine could not do."""
+    try:
+        yield
+    except (duckdb.IOException, duckdb.OutOfMemoryException, OSError) as error:
+        text = str(error)
+        if "no space left" in text.lower():
+            raise EngineError(
+                "the disk is full; nothing was published",
+                hint="free space beside the release, or publish elsewhere",
+            ) from error
+        raise EngineError(
+            f"the machine could not do it: {text.splitlines()[0]}; nothing was published"
+        ) from error
+
+
+def _rebatch(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly BATCH_ROWS, but for the last."""
+    held: list[pa.RecordBatch] = []
+    n_held = 0
+    for batch in reader:
+        while batch.num_rows:
+            taken = batch.slice(0, BATCH_ROWS - n_held)
+            batch = batch.slice(taken.num_rows)  # noqa: PLW2901
+            held.append(taken)
+            n_held += taken.num_rows
+            if n_held == BATCH_ROWS:
+                yield _joined(held)
+                held, n_held = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:
+    types = {
+        name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    }
+    for name, recode in policy.recode:
+        if recode.needs_numbers and not types[name].startswith(NUMERIC_TYPES):
+            raise PolicyError(
+                f"[recode] {name}: the column is not numeric ({types[name].lower()})",
+                hint='use map = "file.csv" for texts',
+            )
+        n_outside = _scalar(connection, f"SELECT count(*) FROM {source} WHERE {recode.outside(name)}")
+        if n_outside:
+            raise PolicyError(
+                f"[recode] {name}: {n_outside} rows have a value that the recoding does not cover",
+                hint="widen the bins, or complete the mapping file",
+            )
+
+
+def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:
+    """Every promise is per row, so a person with several rows is refused."""
+    if policy.columns.unit is None:
+        return
+    unit = identifier(policy.columns.unit)
+    unknown = _scalar(connection, f"SELECT count(*) FROM {source} WHERE {unit} IS NULL")
+    repeated = _scalar(
+        connection, f"SELECT count(*) FROM (SELECT {unit} FROM {source} GROUP BY {unit} HAVING count(*) > 1)"
+    )
+    if unknown:
+        raise SourceError(f"{unknown} rows have no {policy.columns.unit!r}: whose rows they are is not known")
+    if repeated:
+        raise SourceError(
+            f"{repeated} people have more than one row (unit {policy.columns.unit!r}), "
+            "and every promise is per row",
+            hint="keep one row a person, e.g. the latest, before publishing",
+        )
+
+
+def _scalar(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
+    row = connection.execute(sql).fetchone()
+    assert row is not None  # noqa: S101  (an aggregate always has a row)
+    return int(row[0])

@@ -1,0 +1,49 @@
+"""Exact numbers: read as written, compared as rationals, shown briefly."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from dalenius.errors import PolicyError
+
+
+def parse_fraction(value: Any, where: str) -> Fraction:
+    """The number that was written: `0.29`, `"1/13"`, `5`. A float counts as its shortest decimal.
+
+    >>> parse_fraction(0.29, "x"), parse_fraction("1/13", "x")
+    (Fraction(29, 100), Fraction(1, 13))
+    """
+    if isinstance(value, Fraction | int | Decimal | str | float) and not isinstance(value, bool):
+        try:
+            return Fraction(repr(value) if isinstance(value, float) else value)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            pass
+    raise PolicyError(
+        f"{where}: {value!r} is not a number", hint='write a decimal, or a fraction in quotes: "1/13"'
+    )
+
+
+def parse_integer(value: Any, where: str, *, at_least: int) -> int:
+    """A whole number that is not too small."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+        raise PolicyError(f"{where}: {value!r} must be a whole number of at least {at_least}")
+    return value
+
+
+def show(value: Fraction) -> str:
+    """A decimal if a short one is exact, else the fraction with its rounded decimal.
+
+    >>> show(Fraction(29, 100)), show(Fraction(1, 3))
+    ('0.29', '1/3 (0.3333)')
+    """
+    rounded = Decimal(value.numerator) / Decimal(value.denominator)
+    if Fraction(rounded) == value and len(str(rounded)) <= 8:
+        return str(rounded)
+    return f"{value} ({float(value):.4g})"
+
+
+def as_written(value: Fraction) -> str:
+    """The text that manifests hold: `"3"`, `"1/13"`."""
+    return str(value)

@@ -1,0 +1,140 @@
+"""How often each sensitive value occurs: all that a plan ever sees of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dalenius.errors import InternalError
+
+Value = tuple[Any, ...]
+"""One value of the sensitive attribute: a cell of each sensitive column. None is NULL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Counts of the sensitive values, in an order that the values alone decide.
+
+    >>> h = Histogram.of(("disease",), {("HIV",): 1, ("Flu",): 3})
+    >>> h.values, h.counts, h.frequency(1)
+    ((('Flu',), ('HIV',)), (3, 1), Fraction(1, 4))
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[Value, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[str], counted: dict[Value, int]) -> Histogram:
+        """A histogram of the values that occur."""
+        values = sorted((value for value, count in counted.items() if count), key=_sort_key)
+        counts = tuple(counted[value] for value in values)
+        return cls(columns=tuple(columns), values=tuple(values), counts=counts)
+
+    @property
+    def n_rows(self) -> int:
+        """How many records were counted."""
+        return sum(self.counts)
+
+    def __len__(self) -> int:
+        """How many different values there are."""
+        return len(self.values)
+
+    def frequency(self, code: int) -> Fraction:
+        """The share of the records that has the value."""
+        return Fraction(self.counts[code], self.n_rows)
+
+    def merge(self, other: Histogram) -> Histogram:
+        """The histogram of both tables together."""
+        counted = dict(zip(self.values, self.counts, strict=True))
+        for value, count in zip(other.values, other.counts, strict=True):
+            counted[value] = counted.get(value, 0) + count
+        return Histogram.of(self.columns, counted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Encoder:
+    """Turns the sensitive columns of a batch into codes 0..m-1 of a histogram's values, and back."""
+
+    columns: tuple[str, ...]
+    value_sets: tuple[pa.Array, ...]
+    """The different cells of each sensitive column."""
+    cells: tuple[pa.Array, ...]
+    """Per column, the cell of each value, by code."""
+    known: NDArray[np.int64]
+    """Mixed-radix number of each value, ascending."""
+    code_of_known: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, histogram: Histogram, schema: pa.Schema) -> Encoder:
+        """The encoder for batches of that schema."""
+        by_column = list(zip(*histogram.values, strict=True)) or [()] * len(histogram.columns)
+        cells = tuple(
+            pa.array(column, type=schema.field(name).type)
+            for name, column in zip(histogram.columns, by_column, strict=True)
+        )
+        value_sets = tuple(column.unique() for column in cells)
+        numbers = _mixed_radix(cells, value_sets)
+        order = np.argsort(numbers)
+        return cls(
+            columns=histogram.columns,
+            value_sets=value_sets,
+            cells=cells,
+            known=numbers[order],
+            code_of_known=order.astype(np.int32),
+        )
+
+    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+        """The code of each row's sensitive value."""
+        columns = [batch.column(name) for name in self.columns]
+        numbers = _mixed_radix(columns, self.value_sets)
+        found = np.minimum(np.searchsorted(self.known, numbers), len(self.known) - 1)
+        if not np.array_equal(self.known[found], numbers):
+            raise InternalError("the table changed between two passes over it: a value has no count")
+        return self.code_of_known[found]
+
+    def decode(self, codes: NDArray[np.integer]) -> dict[str, pa.Array]:
+        """The cells of the values with these codes, by column."""
+        indices = pa.array(codes)
+        return {name: cells.take(indices) for name, cells in zip(self.columns, self.cells, strict=True)}
+
+
+def label(value: Value) -> str:
+    """How messages and policies write a value: `Flu`, `NULL`, `Flu / ward A`."""
+    return " / ".join(label_cell(cell) for cell in value)
+
+
+def label_cell(cell: Any) -> str:
+    """How messages and policies write a cell.
+
+    >>> label_cell(None), label_cell(True), label_cell(3)
+    ('NULL', 'true', '3')
+    """
+    if cell is None:
+        return "NULL"
+    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+
+
+def _sort_key(value: Value) -> tuple[tuple[bool, Any], ...]:
+    return tuple((cell is not None, cell) if cell is not None else (False, 0) for cell in value)
+
+
+def _mixed_radix(columns: Iterable[pa.Array], value_sets: Sequence[pa.Array]) -> NDArray[np.int64]:
+    """One number per row: which cell of each column it has; -1 where a cell is unknown."""
+    total: NDArray[np.int64] | None = None
+    unknown: NDArray[np.bool_] | None = None
+    for column, value_set in zip(columns, value_sets, strict=True):
+        positions = pc.index_in(column, value_set=value_set)
+        digits = positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        total = digits if total is None else total * len(value_set) + digits
+        unknown = digits < 0 if unknown is None else unknown | (digits < 0)
+    assert total is not None  # noqa: S101  (there is at least one sensitive column)
+    assert unknown is not None  # noqa: S101
+    return np.where(unknown, -1, total)

@@ -1,0 +1,98 @@
+"""What every mechanism offers: a plan from counts, a draft of what to write, a check of what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.histogram import Histogram
+from dalenius.policy import Policy
+from dalenius.randomness import Randomness
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a plan sees of a table."""
+
+    histogram: Histogram
+    """Counts of the sensitive values."""
+    schema: pa.Schema
+    """Types of the published columns, after recoding."""
+
+
+class Plan(Protocol):
+    """What would be published, decided from counts alone. It prints itself."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as `dalenius plan --json` prints it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """One table of a release, and how its rows come about."""
+
+    name: str
+    columns: tuple[str, ...]
+    """What is written, in order; the rows may also hold sort keys, which are not."""
+    order_by: tuple[str, ...]
+    """Row order is information: rows are sorted by these, random tags or published columns."""
+    rows: Callable[[Callable[[], Batches]], Batches]
+    """From a function that scans the source, the rows in batches. It may leave the source unread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What a manifest says about the promise."""
+
+    promise: dict[str, Any]
+    assumes: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    disclosed: tuple[str, ...]
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A plan with its coins tossed: everything that is needed to write the release."""
+
+    method: str
+    tables: tuple[PublishedTable, ...]
+    statement: Statement
+    n_published: int
+    n_suppressed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that `verify` looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `verify --json` prints it."""
+        return {"name": self.name, "ok": self.ok, "detail": self.detail}
+
+
+class Mechanism(Protocol):
+    """One way of keeping a promise."""
+
+    kind: str
+    table_names: tuple[str, ...]
+    """The tables of its releases."""
+
+    def plan(self, policy: Policy, profile: Profile) -> Plan:
+        """Decide everything that the counts decide; raise PromiseNotMet if no release can exist."""
+
+    def draft(self, policy: Policy, plan: Any, profile: Profile, randomness: Randomness) -> Draft:
+        """Toss the coins that need no records, and say how the tables come about."""
+
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+        """Check the promise on published tables alone; they are views of the connection."""

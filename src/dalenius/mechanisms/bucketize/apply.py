@@ -1,0 +1,123 @@
+"""Applying a bucket plan: which bucket each record goes to, and what the buckets hold.
+
+Within the buckets of one size the records are dealt round-robin, value after value (section 4.1 of the
+paper), so a bucket of size S holds at most ⌈x_iS / b_S⌉ ≤ ⌊f′_i·S⌋ records of value i. Which record of
+a value takes which of the value's places is a uniformly random choice, and so are the bucket numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dalenius.errors import InternalError
+from dalenius.histogram import Encoder
+from dalenius.mechanisms.bucketize.plan import BucketPlan
+from dalenius.randomness import Randomness
+
+_BUCKETS_PER_BATCH = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The places of a plan: what is in which bucket, before any record is looked at."""
+
+    plan: BucketPlan
+    numbers: NDArray[np.int64]
+    """The published number of each bucket: buckets of the first size first, then of the second, …"""
+    ends: NDArray[np.int64]
+    """Per value and size, how many records of this and the earlier values go to buckets of that size."""
+
+    @classmethod
+    def shuffled(cls, plan: BucketPlan, randomness: Randomness) -> Layout:
+        """With random bucket numbers, from 1."""
+        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+        return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
+
+    def places(self, value: int) -> NDArray[np.int64]:
+        """The bucket number of every place of a value, in the plan's order."""
+        parts, first_bucket = [], 0
+        for j, n_buckets in enumerate(self.plan.n_buckets):
+            end, load = self.ends[value, j], self.plan.loads[value][j]
+            dealt = np.arange(end - load, end) % n_buckets
+            parts.append(self.numbers[first_bucket + dealt])
+            first_bucket += n_buckets
+        return np.concatenate(parts)
+
+    def contents(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]]:
+        """Batches of (bucket, value code, count), by bucket number and code."""
+        first_of_size = np.cumsum([0, *self.plan.n_buckets])
+        bucket_at = np.empty(len(self.numbers), dtype=np.int64)
+        bucket_at[self.numbers - 1] = np.arange(len(self.numbers))
+        for start in range(0, len(bucket_at), _BUCKETS_PER_BATCH):
+            chunk = bucket_at[start : start + _BUCKETS_PER_BATCH]
+            size_index = np.searchsorted(first_of_size, chunk, side="right") - 1
+            pieces = []
+            for j in np.unique(size_index):
+                mine = np.flatnonzero(size_index == j)
+                within = chunk[mine] - first_of_size[j]
+                # bucket w holds the places w, w + b, w + 2b, … of the records in value order
+                places = within[:, None] + np.arange(self.plan.sizes[j]) * self.plan.n_buckets[j]
+                codes = np.searchsorted(self.ends[:, j], places.ravel(), side="right")
+                pieces.append(np.stack([np.repeat(start + mine + 1, self.plan.sizes[j]), codes]))
+            pairs, counts = np.unique(np.concatenate(pieces, axis=1), axis=1, return_counts=True)
+            yield pairs[0], pairs[1].astype(np.int32), counts.astype(np.int64)
+
+
+class Assigner:
+    """Gives the records of a stream of batches their buckets. Every place is given exactly once."""
+
+    def __init__(self, layout: Layout, randomness: Randomness) -> None:
+        n_values = len(layout.plan.loads)
+        shuffled = []
+        for value in range(n_values):
+            places = layout.places(value).astype(np.int32 if len(layout.numbers) < 2**31 else np.int64)
+            randomness.stream("bucketize", "assign", value).shuffle(places)
+            shuffled.append(places)
+        self._places = np.concatenate(shuffled)
+        self._ends = np.cumsum([len(places) for places in shuffled])
+        self._next = np.concatenate([[0], self._ends[:-1]])
+
+    def assign(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The bucket number of each record of the next batch."""
+        counts = np.bincount(codes, minlength=len(self._next))
+        if (self._next + counts > self._ends).any():
+            raise InternalError("the table changed between two passes over it: a value has more records")
+        by_value = np.argsort(codes, kind="stable")
+        firsts = np.cumsum(counts) - counts
+        rank = np.empty(len(codes), dtype=np.int64)
+        rank[by_value] = np.arange(len(codes)) - np.repeat(firsts, counts)
+        buckets = self._places[self._next[codes] + rank].astype(np.int64)
+        self._next = self._next + counts
+        return buckets
+
+    def finish(self) -> None:
+        """Check that every place was taken."""
+        if (self._next != self._ends).any():
+            raise InternalError("the table changed between two passes over it: a value has fewer records")
+
+
+def qit_rows(
+    batches: Iterator[pa.RecordBatch],
+    quasi: tuple[str, ...],
+    encoder: Encoder,
+    assigner: Assigner,
+    order: np.random.Generator,
+) -> Iterator[pa.RecordBatch]:
+    """The quasi-identifier table: quasi columns, bucket, and a random tag to sort a bucket's rows by."""
+    for batch in batches:
+        buckets = assigner.assign(encoder.encode(batch))
+        tags = order.integers(2**63, size=len(buckets))
+        columns = {name: batch.column(name) for name in quasi}
+        yield pa.RecordBatch.from_pydict({**columns, "bucket": buckets, "tag": tags})
+    assigner.finish()
+
+
+def st_rows(layout: Layout, encoder: Encoder) -> Iterator[pa.RecordBatch]:
+    """The sensitive table: bucket, the value's cells, count."""
+    for buckets, codes, counts in layout.contents():
+        yield pa.RecordBatch.from_pydict({"bucket": buckets, **encoder.decode(codes), "count": counts})

@@ -1,0 +1,92 @@
+"""Does a bucketized release keep its thresholds? From the published tables alone, in exact integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.mechanisms.base import Check
+from dalenius.sql import identifier
+
+_BUCKET_SIZES = """
+    SELECT count(*) FROM (SELECT bucket, count(*) AS people FROM qit GROUP BY bucket) AS q
+    FULL JOIN (SELECT bucket, sum("count") AS places FROM st GROUP BY bucket) AS s USING (bucket)
+    WHERE people IS DISTINCT FROM places
+"""
+
+
+def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+    """Sizes, well-formed counts, and the thresholds."""
+    uneven = _scalar(connection, _BUCKET_SIZES)
+    yield Check(
+        name="bucket sizes",
+        ok=uneven == 0,
+        detail=f"{uneven} buckets do not have as many people as sensitive values"
+        if uneven
+        else "every bucket has as many people as sensitive values",
+    )
+    sensitive = [column["name"] for column in manifest["columns"] if column["role"] == "sensitive"]
+    listed = ", ".join(identifier(name) for name in sensitive)
+    malformed = _scalar(
+        connection,
+        f"SELECT count(*) FROM (SELECT bucket FROM st GROUP BY bucket, {listed} "
+        'HAVING count(*) > 1 OR min("count") < 1)',
+    )
+    yield Check(
+        name="sensitive table",
+        ok=malformed == 0,
+        detail=f"{malformed} entries are repeated or not positive"
+        if malformed
+        else "every value is counted once a bucket",
+    )
+    yield _check_thresholds(connection, manifest["promise"], sensitive)
+
+
+def _check_thresholds(
+    connection: duckdb.DuckDBPyConnection, promise: dict[str, Any], sensitive: list[str]
+) -> Check:
+    shares = 'SELECT *, sum("count") OVER (PARTITION BY bucket) AS size FROM st'
+    if promise["kind"] == "l-diversity":
+        broken = _scalar(
+            connection, f'SELECT count(*) FROM ({shares}) WHERE "count"::HUGEINT * {int(promise["l"])} > size'
+        )
+    else:
+        connection.register("thresholds", _threshold_table(promise["thresholds"], len(sensitive)))
+        same = " AND ".join(
+            f"CAST({identifier(name)} AS VARCHAR) IS NOT DISTINCT FROM v{i}"
+            for i, name in enumerate(sensitive)
+        )
+        # a value without a threshold counts as broken: nothing was promised that could hold
+        broken = _scalar(
+            connection,
+            f"""SELECT count(*) FROM ({shares}) AS s LEFT JOIN thresholds ON {same}
+                WHERE numerator IS NULL
+                   OR "count"::HUGEINT * denominator::HUGEINT > size::HUGEINT * numerator::HUGEINT""",
+        )
+    detail = (
+        f"{broken} entries of the sensitive table are above their threshold"
+        if broken
+        else ("every value is within its threshold in every bucket")
+    )
+    return Check(name="promise", ok=broken == 0, detail=detail)
+
+
+def _threshold_table(thresholds: list[dict[str, Any]], n_columns: int) -> pa.Table:
+    at_most = [Fraction(entry["at_most"]) for entry in thresholds]
+    columns = {
+        f"v{i}": pa.array([entry["value"][i] for entry in thresholds], pa.string()) for i in range(n_columns)
+    }
+    # as text: exact integers of any length reach SQL whole
+    columns["numerator"] = pa.array([str(f.numerator) for f in at_most], pa.string())
+    columns["denominator"] = pa.array([str(f.denominator) for f in at_most], pa.string())
+    return pa.table(columns)
+
+
+def _scalar(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
+    row = connection.execute(sql).fetchone()
+    assert row is not None  # noqa: S101  (an aggregate always has a row)
+    return int(row[0])

@@ -1,0 +1,135 @@
+"""Bucketization as a mechanism: plan, draft, check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+
+from dalenius.errors import PromiseNotMet
+from dalenius.exact import show
+from dalenius.histogram import Encoder, Histogram, label
+from dalenius.mechanisms.base import Batches, Check, Draft, Profile, PublishedTable, Statement
+from dalenius.mechanisms.bucketize.apply import Assigner, Layout, qit_rows, st_rows
+from dalenius.mechanisms.bucketize.check import check_buckets
+from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
+from dalenius.policy import Policy
+from dalenius.policy_sections import Promise
+from dalenius.randomness import Randomness
+
+_ASSUMES = (
+    "one row is one person",
+    "the attacker may know everybody's quasi-identifiers, and so a person's bucket, but takes every "
+    "matching of a bucket's people with its sensitive values as equally likely",
+)
+_NOT_COVERED = (
+    "an attacker who knows the sensitive values of others in the bucket (corruption)",
+    "an attacker who learns from the release how quasi-identifiers and sensitive values go together "
+    "(negative association, deFinetti)",
+    "whether a person is in the table",
+    "several releases about the same people",
+    "sets of sensitive values: only each single value has a threshold",
+)
+_DISCLOSED = (
+    "the number of records",
+    "how often each sensitive value occurs",
+    "the size of every bucket and the sensitive values in it",
+    "every record's quasi-identifiers",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucketize:
+    """F′-privacy and ℓ-diversity by separating people from sensitive values, bucket by bucket."""
+
+    kind = "bucketize"
+    table_names = ("qit", "st")
+
+    def plan(self, policy: Policy, profile: Profile) -> BucketPlan:
+        """The bucket sizes, how many of each, and how many records of each value go to each size."""
+        histogram = profile.histogram
+        thresholds = policy.promise.thresholds(histogram)
+        problem = BucketProblem(
+            counts=histogram.counts, thresholds=thresholds, max_bucket=policy.mechanism.max_bucket
+        )
+        broken = violations(problem)
+        if broken:
+            raise infeasible(policy.promise, histogram, thresholds, broken)
+        return plan_buckets(problem, policy.mechanism.method)
+
+    def draft(self, policy: Policy, plan: BucketPlan, profile: Profile, randomness: Randomness) -> Draft:
+        """Number the buckets and say how records find theirs."""
+        layout = Layout.shuffled(plan, randomness)
+        encoder = Encoder.of(profile.histogram, profile.schema)
+        quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
+
+        def qit(scan: Callable[[], Batches]) -> Batches:
+            order = randomness.stream("bucketize", "order")
+            return qit_rows(scan(), quasi, encoder, Assigner(layout, randomness), order)
+
+        def st(scan: Callable[[], Batches]) -> Batches:  # noqa: ARG001  (the plan alone decides it)
+            return st_rows(layout, encoder)
+
+        return Draft(
+            method=plan.method,
+            tables=(
+                PublishedTable(name="qit", columns=(*quasi, "bucket"), order_by=("bucket", "tag"), rows=qit),
+                PublishedTable(
+                    name="st",
+                    columns=("bucket", *sensitive, "count"),
+                    order_by=("bucket", *sensitive),
+                    rows=st,
+                ),
+            ),
+            statement=_statement(policy, profile.histogram, plan),
+            n_published=plan.n_rows,
+        )
+
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+        """Bucket sizes agree, and every value is within its threshold in every bucket."""
+        return check_buckets(connection, manifest)
+
+
+def infeasible(
+    promise: Promise, histogram: Histogram, thresholds: tuple[Fraction, ...], broken: tuple[int, ...]
+) -> PromiseNotMet:
+    """Why no release can keep the thresholds (Lemma 1); only values that the policy names are named."""
+    named = [code for code in broken if promise.is_named(histogram.values[code])]
+    column = " × ".join(repr(name) for name in histogram.columns)
+    if named:
+        code = named[0]
+        frequency = show(histogram.frequency(code))
+        message = (
+            f"threshold of {label(histogram.values[code])!r} ({show(thresholds[code])}) is below its "
+            f"frequency ({frequency}); the lowest that any release can keep is {frequency}"
+        )
+        return PromiseNotMet(message, hint="raise the threshold, or publish fewer of these records")
+    worst = max(broken, key=histogram.frequency)
+    frequency = histogram.frequency(worst)
+    message = (
+        f"{len(broken)} of {len(histogram)} values of {column} are more frequent than their threshold; "
+        f"the commonest makes up {show(frequency)} of the records, its threshold is {show(thresholds[worst])}"
+    )
+    return PromiseNotMet(
+        message, hint=f"no release can keep a threshold below a frequency; at most 1/{1 // frequency}"
+    )
+
+
+def _statement(policy: Policy, histogram: Histogram, plan: BucketPlan) -> Statement:
+    compound = len(histogram.columns) > 1
+    return Statement(
+        promise=policy.promise.to_dict(histogram),
+        assumes=_ASSUMES,
+        not_covered=(
+            *_NOT_COVERED,
+            *(["a single sensitive column: thresholds hold for combinations of cells"] if compound else []),
+        ),
+        disclosed=_DISCLOSED,
+        parameters={
+            "buckets": [{"size": s, "count": b} for s, b in zip(plan.sizes, plan.n_buckets, strict=True)]
+        },
+    )

@@ -1,0 +1,8 @@
+"""The mechanisms by the name that policies and manifests use."""
+
+from __future__ import annotations
+
+from dalenius.mechanisms.base import Mechanism
+from dalenius.mechanisms.bucketize.mechanism import Bucketize
+
+MECHANISMS: dict[str, Mechanism] = {mechanism.kind: mechanism for mechanism in (Bucketize(),)}

@@ -1,0 +1,152 @@
+"""The sections of a policy: what each may hold, and how it is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dalenius.errors import PolicyError, did_you_mean
+from dalenius.exact import parse_integer
+from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.l_diversity import LDiversity
+from dalenius.recode import Recode, parse_recode
+from dalenius.table import Source
+
+TOP_LEVEL_KEYS = ("source", "release", "columns", "recode", "promise", "mechanism")
+RESERVED_NAMES = ("bucket", "count", "part", "weight")
+"""Columns that the published tables add; a source column cannot have these names."""
+
+Promise = FPrivacy | LDiversity
+PROMISES: dict[str, type[FPrivacy] | type[LDiversity]] = {"f-privacy": FPrivacy, "l-diversity": LDiversity}
+BUCKETIZE_METHODS = ("optimal", "two-size", "multi-size", "anatomy")
+MAX_BUCKET = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The role of every column of the source."""
+
+    quasi: tuple[str, ...]
+    """Published; an attacker may know them of a person."""
+    sensitive: tuple[str, ...]
+    """What must not be inferable; several are one compound attribute."""
+    unit: str | None = None
+    """Whose rows are whose; dropped."""
+    identifiers: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns that a release shows."""
+        return self.quasi + self.sensitive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketizeConfig:
+    """How buckets are made."""
+
+    method: str = "optimal"
+    max_bucket: int = MAX_BUCKET
+
+    kind = "bucketize"
+
+
+def refuse_unknown_keys(section: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    """An error that names the nearest known key."""
+    for key in section:
+        if key not in known:
+            raise PolicyError(f"{where}: unknown key {key!r}; {did_you_mean(key, known)}")
+
+
+def parse_columns(section: Any, source: Source) -> Columns:
+    """`[columns]`: every column of the source is named once."""
+    section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
+    lists = ("identifiers", "quasi", "sensitive", "dropped")
+    refuse_unknown_keys(section, ("unit", *lists), "[columns]")
+    roles = {role: _names(section.get(role, []), f"[columns] {role}") for role in lists}
+    unit = section.get("unit")
+    if unit is not None:
+        roles["unit"] = _names([unit], "[columns] unit")
+    _refuse_wrong_names(roles, source)
+    if not roles["sensitive"]:
+        raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
+    columns = Columns(unit=unit, **{role: roles[role] for role in lists})
+    for name in columns.published:
+        if name.casefold() in RESERVED_NAMES:
+            raise PolicyError(
+                f"column {name!r} has a name that the published tables use themselves",
+                hint=f"rename it in the source (reserved: {', '.join(RESERVED_NAMES)})",
+            )
+    return columns
+
+
+def parse_promise(section: Any, columns: Columns) -> Promise:
+    """`[promise]`: what must hold."""
+    section = _table(section, "promise", 'kind = "f-privacy", default = { times = 4, plus = 0.02 }')
+    kind = section.get("kind")
+    if kind not in PROMISES:
+        raise PolicyError(f"[promise] kind {kind!r} is unknown; {did_you_mean(str(kind), PROMISES)}")
+    return PROMISES[kind].from_policy(section, columns.sensitive)
+
+
+def parse_mechanism(section: Any, promise: Promise) -> BucketizeConfig:  # noqa: ARG001
+    """`[mechanism]`: how the promise is kept."""
+    section = _table(section, "mechanism", 'kind = "bucketize"')
+    kind = section.get("kind", "bucketize")
+    if kind != "bucketize":
+        raise PolicyError(f"[mechanism] kind {kind!r} is unknown; {did_you_mean(str(kind), ['bucketize'])}")
+    refuse_unknown_keys(section, ("kind", "method", "max_bucket"), "[mechanism]")
+    method = section.get("method", "optimal")
+    if method not in BUCKETIZE_METHODS:
+        raise PolicyError(
+            f"[mechanism] method {method!r} is unknown; {did_you_mean(str(method), BUCKETIZE_METHODS)}"
+        )
+    max_bucket = parse_integer(section.get("max_bucket", MAX_BUCKET), "[mechanism] max_bucket", at_least=1)
+    return BucketizeConfig(method=method, max_bucket=max_bucket)
+
+
+def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[str, Recode], ...]:
+    """`[recode]`: coarser values, column by column."""
+    section = _table(section, "recode", "age = { bins = [0, 18, 65, 120] }")
+    for name in section:
+        if name not in columns.published:
+            raise PolicyError(f"[recode] {name!r} is not published; {did_you_mean(name, columns.published)}")
+    return tuple((name, parse_recode(name, spec, folder)) for name, spec in section.items())
+
+
+def _table(section: Any, name: str, example: str) -> Mapping[str, Any]:
+    if section is None:
+        raise PolicyError(f"the policy has no [{name}] section", hint=f"[{name}] {example}")
+    if not isinstance(section, Mapping):
+        raise PolicyError(f"[{name}] must be a section", hint=f"[{name}] {example}")
+    return section
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise PolicyError(f"{where} must be a list of column names", hint='e.g. ["age", "sex"]')
+    return tuple(value)
+
+
+def _refuse_wrong_names(roles: Mapping[str, tuple[str, ...]], source: Source) -> None:
+    """Unknown, repeated and forgotten columns."""
+    role_of: dict[str, str] = {}
+    for role, names in roles.items():
+        for name in names:
+            if name not in source.column_names:
+                raise PolicyError(
+                    f"[columns] {role}: {source.name} has no column {name!r}; "
+                    f"{did_you_mean(name, source.column_names)}"
+                )
+            if name in role_of:
+                raise PolicyError(f"[columns] {name!r} is named twice: {role_of[name]} and {role}")
+            role_of[name] = role
+    forgotten = [name for name in source.column_names if name not in role_of]
+    if forgotten:
+        raise PolicyError(
+            f"[columns] does not say what these columns of {source.name} are: "
+            + ", ".join(map(repr, forgotten)),
+            hint="name every column once, as unit, identifiers, quasi, sensitive or dropped",
+        )

@@ -1,0 +1,170 @@
+"""F′-privacy: a threshold for each sensitive value (Wang, Wang, Fu, Wong: Inferential or Differential).
+
+In every published bucket, value x_i makes up at most f′_i of the records, so an attacker who knows in
+which bucket a person is, and nothing else, gives x_i a probability of at most f′_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dalenius.errors import PolicyError, did_you_mean
+from dalenius.exact import as_written, parse_fraction, show
+from dalenius.histogram import Histogram, Value, label, label_cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Linear:
+    """The threshold min(1, times · f + plus) of a value with frequency f."""
+
+    times: Fraction
+    plus: Fraction
+
+    def __post_init__(self) -> None:
+        if self.times < 0 or self.plus < 0 or self.times + self.plus == 0:
+            raise PolicyError(
+                f"[promise] default: times ({show(self.times)}) and plus ({show(self.plus)}) must not be "
+                "negative, nor both zero"
+            )
+
+    def at(self, frequency: Fraction) -> Fraction:
+        """The threshold of a value with that frequency."""
+        return min(Fraction(1), self.times * frequency + self.plus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FPrivacy:
+    """A threshold per value: those named one by one, and a rule for the others.
+
+    >>> double = Linear(times=Fraction(2), plus=Fraction(0))
+    >>> promise = FPrivacy(default=double, named=((("HIV",), Fraction(1, 2)),))
+    >>> promise.thresholds(Histogram.of(("disease",), {("Flu",): 3, ("HIV",): 1, ("Cold",): 6}))
+    (Fraction(1, 1), Fraction(3, 5), Fraction(1, 2))
+    """
+
+    default: Linear | Fraction | None
+    """For values that are not named; None: every value must be named."""
+    named: tuple[tuple[tuple[str, ...], Fraction], ...] = ()
+    """Labels of the cells of a value, and its threshold."""
+
+    kind = "f-privacy"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.default, Fraction):
+            _check_threshold("default", self.default)
+        for cells, threshold in self.named:
+            _check_threshold(repr(" / ".join(cells)), threshold)
+
+    def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:
+        """f′_i of every value of the histogram, in its order."""
+        named = dict(self.named)
+        labels = [tuple(label_cell(cell) for cell in value) for value in histogram.values]
+        _refuse_unknown_names(named, labels, histogram)
+        n_unnamed = sum(cells not in named for cells in labels)
+        if self.default is None and n_unnamed:
+            raise PolicyError(
+                f"[promise] {n_unnamed} values of {_names(histogram)} have no threshold",
+                hint="set a default, e.g. default = { times = 4, plus = 0.02 }; 1 means not sensitive",
+            )
+        return tuple(
+            named[cells] if cells in named else self._default_at(histogram.frequency(code))
+            for code, cells in enumerate(labels)
+        )
+
+    def _default_at(self, frequency: Fraction) -> Fraction:
+        return self.default.at(frequency) if isinstance(self.default, Linear) else self.default or Fraction(1)
+
+    def is_named(self, value: Value) -> bool:
+        """Whether the policy itself names the value, so that a message may too."""
+        return any(cells == tuple(label_cell(cell) for cell in value) for cells, _ in self.named)
+
+    def to_dict(self, histogram: Histogram) -> dict[str, Any]:
+        """The promise as data, for the manifest."""
+        return {
+            "kind": self.kind,
+            "thresholds": [
+                {
+                    "value": [None if cell is None else label_cell(cell) for cell in value],
+                    "at_most": as_written(f),
+                }
+                for value, f in zip(histogram.values, self.thresholds(histogram), strict=True)
+            ],
+        }
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:
+        """Read the `[promise]` section."""
+        known = ("kind", "default", "values")
+        for key in section:
+            if key not in known:
+                raise PolicyError(f"[promise] {key} is not a key of f-privacy; {did_you_mean(key, known)}")
+        default = _parse_default(section["default"]) if "default" in section else None
+        named = _parse_named(section.get("values", {}), sensitive)
+        if default is None and not named:
+            raise PolicyError("[promise] f-privacy needs a default, values, or both")
+        return cls(default=default, named=named)
+
+
+def _parse_default(spec: Any) -> Linear | Fraction:
+    if not isinstance(spec, Mapping):
+        return parse_fraction(spec, "[promise] default")
+    for key in spec:
+        if key not in ("times", "plus"):
+            raise PolicyError(
+                f"[promise] default: unknown key {key!r}; {did_you_mean(key, ('times', 'plus'))}"
+            )
+    times = parse_fraction(spec.get("times", 0), "[promise] default.times")
+    plus = parse_fraction(spec.get("plus", 0), "[promise] default.plus")
+    return Linear(times=times, plus=plus)
+
+
+def _parse_named(spec: Any, sensitive: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], Fraction], ...]:
+    """`{ HIV = 0.05 }`; for several columns `[{ disease = "HIV", ward = "A", at_most = 0.05 }]`."""
+    if isinstance(spec, Mapping):
+        if len(sensitive) > 1 and spec:
+            example = ", ".join(f'{name} = "…"' for name in sensitive)
+            raise PolicyError(
+                f"[promise] values: with {len(sensitive)} sensitive columns a value has a cell in each",
+                hint=f"values = [{{ {example}, at_most = 0.05 }}]",
+            )
+        return tuple(((str(key),), parse_fraction(f, f"[promise] values.{key}")) for key, f in spec.items())
+    if not isinstance(spec, list):
+        raise PolicyError("[promise] values must be a table of thresholds, or a list of tables")
+    return tuple(_parse_entry(entry, sensitive) for entry in spec)
+
+
+def _parse_entry(entry: Any, sensitive: tuple[str, ...]) -> tuple[tuple[str, ...], Fraction]:
+    expected = {*sensitive, "at_most"}
+    if not isinstance(entry, Mapping) or set(entry) != expected:
+        raise PolicyError(f"[promise] values: every entry must have exactly the keys {sorted(expected)}")
+    cells = tuple(label_cell(entry[name]) for name in sensitive)
+    return cells, parse_fraction(entry["at_most"], f"[promise] values {' / '.join(cells)}")
+
+
+def _check_threshold(what: str, threshold: Fraction) -> None:
+    if not 0 < threshold <= 1:
+        raise PolicyError(
+            f"[promise] threshold of {what} ({show(threshold)}) is outside (0, 1]",
+            hint="1 means: not sensitive; no release can keep 0 for a value that occurs",
+        )
+
+
+def _refuse_unknown_names(
+    named: Mapping[tuple[str, ...], Fraction], labels: list[tuple[str, ...]], histogram: Histogram
+) -> None:
+    for cells in named:
+        if cells not in labels:
+            raise PolicyError(
+                f"[promise] values: no row has {' / '.join(cells)!r} in {_names(histogram)}",
+                hint="`dalenius inspect` lists the values; after [recode] the recoded ones count",
+            )
+    if len(set(labels)) < len(labels):
+        twice = next(value for value in histogram.values if labels.count(tuple(map(label_cell, value))) > 1)
+        raise PolicyError(f"{_names(histogram)} has NULL and the text {label(twice)!r}; recode one of them")
+
+
+def _names(histogram: Histogram) -> str:
+    return " × ".join(repr(name) for name in histogram.columns)

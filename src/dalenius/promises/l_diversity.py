@@ -1,0 +1,51 @@
+"""ℓ-diversity, strictly: every value makes up at most 1/ℓ of every bucket (F′-privacy, f′_i = 1/ℓ)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dalenius.errors import PolicyError, did_you_mean
+from dalenius.exact import parse_integer
+from dalenius.histogram import Histogram, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LDiversity:
+    """One threshold, 1/ℓ, for all values.
+
+    >>> LDiversity(l=4).thresholds(Histogram.of(("x",), {("a",): 1, ("b",): 1}))
+    (Fraction(1, 4), Fraction(1, 4))
+    """
+
+    l: int  # noqa: E741  (the papers' ℓ, and the policy's key)
+
+    kind = "l-diversity"
+
+    def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:
+        """1/ℓ for every value."""
+        return (Fraction(1, self.l),) * len(histogram)
+
+    def is_named(self, value: Value) -> bool:  # noqa: ARG002  (the protocol's signature)
+        """The policy names no value."""
+        return False
+
+    def to_dict(self, histogram: Histogram) -> dict[str, Any]:  # noqa: ARG002
+        """The promise as data, for the manifest."""
+        return {"kind": self.kind, "l": self.l}
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> LDiversity:  # noqa: ARG003
+        """Read the `[promise]` section."""
+        for key in section:
+            if key not in ("kind", "l"):
+                raise PolicyError(
+                    f"[promise] {key} is not a key of l-diversity; {did_you_mean(key, ('kind', 'l'))}"
+                )
+        if "l" not in section:
+            raise PolicyError(
+                "[promise] l-diversity needs l", hint="e.g. l = 5: no value above one fifth of a bucket"
+            )
+        return cls(l=parse_integer(section["l"], "[promise] l", at_least=2))

@@ -1,0 +1,56 @@
+"""Opening a release: its manifest, and its tables as views of a closed-off database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from dalenius.errors import ReleaseCorrupt
+from dalenius.release.manifest import read_manifest
+from dalenius.sql import connect, identifier, literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredRelease:
+    """A release folder whose manifest has been read."""
+
+    path: Path
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str | Path) -> StoredRelease:
+        """Read the manifest; the tables are read when they are needed."""
+        folder = Path(path)
+        return cls(path=folder, manifest=read_manifest(folder))
+
+    @property
+    def mechanism(self) -> str:
+        """The kind of the mechanism that made it."""
+        return str(self.manifest["mechanism"]["kind"])
+
+    def columns(self, role: str) -> tuple[str, ...]:
+        """The published columns of a role, `quasi` or `sensitive`."""
+        return tuple(column["name"] for column in self.manifest["columns"] if column["role"] == role)
+
+    def files(self, table: str) -> list[Path]:
+        """The Parquet files of a table."""
+        entries = [entry for entry in self.manifest["tables"] if entry["name"] == table]
+        if not entries:
+            raise ReleaseCorrupt(f"{self.path}: the manifest lists no table {table!r}")
+        return [self.path / file["file"] for file in entries[0]["files"]]
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A database in which every table of the release is a view."""
+        connection = connect()
+        for entry in self.manifest["tables"]:
+            listed = ", ".join(literal(str(path)) for path in self.files(entry["name"]))
+            try:
+                connection.execute(
+                    f"CREATE VIEW {identifier(entry['name'])} AS FROM read_parquet([{listed}])"
+                )
+            except duckdb.Error as error:
+                raise ReleaseCorrupt(f"{self.path}: table {entry['name']!r} cannot be read") from error
+        return connection

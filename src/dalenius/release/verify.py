@@ -1,0 +1,106 @@
+"""Checking a release from the release alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.registry import MECHANISMS
+from dalenius.release.manifest import FILE_NAME, sha256
+from dalenius.release.reader import StoredRelease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What `verify` found."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every check passed."""
+        return all(check.ok for check in self.checks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `verify --json` prints it."""
+        return {"ok": self.ok, "checks": [check.to_dict() for check in self.checks]}
+
+
+def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
+    """Files, tables and promise; with `strict` also whether it may be published at all."""
+    checks = [_check_files(release)]
+    if checks[0].ok:
+        checks.extend(_check_tables(release))
+    if strict:
+        checks.append(_check_publishable(release.manifest))
+    return Verdict(checks=tuple(checks))
+
+
+def check_promise(release: StoredRelease) -> list[Check]:
+    """What the mechanism says about its own tables."""
+    mechanism = MECHANISMS.get(release.mechanism)
+    if mechanism is None:
+        raise ReleaseCorrupt(
+            f"{release.path}: mechanism {release.mechanism!r} is unknown", hint="upgrade Dalenius"
+        )
+    with release.connect() as connection:
+        return list(mechanism.check(connection, release.manifest))
+
+
+def _check_files(release: StoredRelease) -> Check:
+    listed = {file["file"]: file["sha256"] for table in release.manifest["tables"] for file in table["files"]}
+    present = {
+        path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()
+    }
+    missing = sorted(set(listed) - present)
+    extra = sorted(present - set(listed) - {FILE_NAME})
+    changed = [name for name in sorted(set(listed) & present) if sha256(release.path / name) != listed[name]]
+    problems = [
+        *(f"{name} is missing" for name in missing),
+        *(f"{name} is not the file that was published (SHA-256 differs)" for name in changed),
+        *(f"{name} is not in the manifest" for name in extra),
+    ]
+    return Check(
+        name="files",
+        ok=not problems,
+        detail="; ".join(problems) or f"{len(listed)} files match their SHA-256",
+    )
+
+
+def _check_tables(release: StoredRelease) -> Iterator[Check]:
+    try:
+        yield _check_rows(release)
+        yield from check_promise(release)
+    except (duckdb.Error, ReleaseCorrupt, KeyError, ValueError) as error:
+        detail = str(error).splitlines()[0]
+        yield Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")
+
+
+def _check_rows(release: StoredRelease) -> Check:
+    wrong = []
+    with release.connect() as connection:
+        for table in release.manifest["tables"]:
+            row = connection.execute(f'SELECT count(*) FROM "{table["name"]}"').fetchone()
+            if row is None or row[0] != table["rows"]:
+                wrong.append(table["name"])
+    detail = f"the manifest states other row counts for {', '.join(wrong)}" if wrong else "row counts match"
+    return Check(name="rows", ok=not wrong, detail=detail)
+
+
+def _check_publishable(manifest: dict[str, Any]) -> Check:
+    ok = manifest["for_publication"] is True
+    detail = (
+        "made with secret randomness" if ok else "made with a seed: whoever knows it can undo the release"
+    )
+    return Check(name="for publication", ok=ok, detail=detail)
+
+
+def verify(path: str | Path, *, strict: bool = False) -> Verdict:
+    """Verify a release folder."""
+    return verify_release(StoredRelease.open(path), strict=strict)

@@ -1,0 +1,43 @@
+"""Quoting, and the DuckDB connections that everything runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+
+
+def identifier(name: str) -> str:
+    """A column or table name, quoted for SQL.
+
+    >>> print(identifier('the "zip" code'))
+    "the ""zip"" code"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def identifiers(names: Iterable[str]) -> str:
+    """Several names, quoted and separated by commas."""
+    return ", ".join(identifier(name) for name in names)
+
+
+def literal(text: str) -> str:
+    """A text, quoted for SQL.
+
+    >>> literal("O'Hara")
+    "'O''Hara'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
+    """An in-memory database that keeps row order; sorts that outgrow memory go to `spill`."""
+    connection = duckdb.connect(config={"preserve_insertion_order": True})
+    # Extensions would be fetched over the network at run time.
+    connection.execute("SET autoinstall_known_extensions = false")
+    connection.execute("SET autoload_known_extensions = false")
+    connection.execute("SET enable_progress_bar = false")
+    if spill is not None:
+        connection.execute(f"SET temp_directory = {literal(str(spill))}")
+    return connection
