@@ -69,9 +69,9 @@ def parse_columns(section: Any, source: Source) -> Columns:
     unit = section.get("unit")
     if unit is not None:
         roles["unit"] = _names([unit], "[columns] unit")
-    _refuse_wrong_names(roles, source)
     if not roles["sensitive"]:
         raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
+    _refuse_wrong_names(roles, source)
     columns = Columns(unit=unit, **{role: roles[role] for role in lists})
     for name in columns.published:
         if name.casefold() in RESERVED_NAMES:
