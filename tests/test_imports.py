@@ -21,6 +21,7 @@ ORDER = [
     {"csv_source", "recode"},
     {"table", "histogram", "randomness"},
     {"promises"},
+    {"mechanism_configs"},
     {"policy_sections"},
     {"policy"},
     {"mechanisms"},
