@@ -77,7 +77,8 @@ class BucketPlan:
     def __str__(self) -> str:
         lines = [f"{'size':>8} {'buckets':>14} {'rows':>16} {'loss':>20}"]
         lines += [
-            f"{row['size']:>8} {row['count']:>14} {row['rows']:>16} {row['loss']:>20}" for row in self.to_table()
+            f"{row['size']:>8} {row['count']:>14} {row['rows']:>16} {row['loss']:>20}"
+            for row in self.to_table()
         ]
         bound = "" if self.gap is None else f", at most {self.gap:.4%} above the optimum"
         lines.append(f"{self.method}: {self.n_rows} rows, loss {self.loss}, MSE {self.mse:.4f}{bound}")

@@ -19,6 +19,8 @@ from dalenius.mechanisms.bucketize.sizes import size_array
 FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+_MOST_AT_ONCE = 12
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cuts:
@@ -48,12 +50,13 @@ class CutSource:
     def cuts(self, values: Mask) -> Cuts:
         """The cuts of some sets of values (sets × values)."""
         # Exact in float64: the capacities of one bucket add up to far less than 2⁵³.
-        held = (values.astype(np.float64) @ self.by_size.T).astype(np.int64)
+        # einsum, because the threads of a BLAS cost more than these small products.
+        held = np.einsum("jv,sv->js", values.astype(np.float64), self.by_size).astype(np.int64)
         coefficients = np.minimum(held, self.sizes)
         needs = np.array([self.counts[row].sum() for row in values], dtype=np.int64)
         return Cuts(coefficients=coefficients, needs=needs)
 
-    def cut_of_sizes(self, within: Mask, n_buckets: IntArray) -> Cuts:
+    def cut_of_sizes(self, within: IntArray, n_buckets: IntArray) -> Cuts:
         """The cut that a violated set of sizes gives at a setting."""
         room = self.capacity[:, within] @ n_buckets[within]
         return self.cuts((room <= self.counts)[None, :])
@@ -73,5 +76,6 @@ class CutSource:
 
     def _short(self, room: FloatArray, slots: FloatArray, slack: float) -> Mask:
         held = np.minimum(room, self.counts).sum(axis=1)
-        short = held < slots - slack
-        return np.asarray(room[short] <= self.counts)
+        missing = slots - held
+        worst = np.argsort(-missing, kind="stable")[:_MOST_AT_ONCE]
+        return np.asarray(room[worst[missing[worst] > slack]] <= self.counts)

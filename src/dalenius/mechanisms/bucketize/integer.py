@@ -6,6 +6,7 @@ exact, for a thousand rows and for a billion.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, inf
 
@@ -16,8 +17,8 @@ from dalenius.mechanisms.bucketize.cuts import Cuts, FloatArray
 from dalenius.mechanisms.bucketize.master import silent_solver
 from dalenius.mechanisms.bucketize.problem import IntArray
 
-_N_LAST = 3  # sizes that are left to the end of a dive and settled by enumeration
-_WINDOW = 40  # how far around their fractional values
+_N_LAST = 4  # sizes that are left to the end of a dive and settled by enumeration
+_WINDOW = 12  # how far around their fractional values
 _WHOLE = 1e-7
 _BOUND_TOLERANCE = 1e-7  # relative: what is taken off HiGHS's bound for its tolerances
 
@@ -59,14 +60,25 @@ class Outcome:
     is_infeasible: bool
 
 
-def dive(problem: IntegerProblem, fractional: FloatArray) -> IntArray | None:
-    """Fix one size after the other, the largest first, to the better of its two roundings; None at a dead end.
+def dives(problem: IntegerProblem, fractional: FloatArray) -> Iterator[IntArray]:
+    """Settings near a fractional one that meet the cuts.
 
-    The few sizes with the most buckets come last: between them the rows must come out even.
+    One size after the other is fixed, the largest first, to the better of its two roundings. The few sizes with
+    the most buckets come last: between them the rows must come out even. Leaving the next few to the last instead
+    often gives another setting.
     """
+    most_first = np.argsort(-fractional, kind="stable")
+    for skipped in (0, _N_LAST // 2):
+        last = np.sort(most_first[skipped : skipped + _N_LAST])
+        found = _dive(problem, last) if len(last) else None
+        if found is not None:
+            yield found
+
+
+def _dive(problem: IntegerProblem, last: IntArray) -> IntArray | None:
+    """One dive; None at a dead end."""
     solver = problem.to_solver()
     solver.setOptionValue("presolve", "off")
-    last = np.sort(np.argsort(-fractional, kind="stable")[:_N_LAST])
     steps = _solve(solver)
     for column in reversed(range(len(problem.sizes))):
         if column in last:

@@ -7,7 +7,7 @@ import numpy as np
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray, NoSettingFits, record_bound
 from dalenius.mechanisms.bucketize.sizes import candidate_sizes
-from dalenius.mechanisms.bucketize.two_size import partition, search_two_size
+from dalenius.mechanisms.bucketize.two_size import NO_LIMIT, partition, search_two_size
 
 
 def plan_multi_size(problem: BucketProblem) -> BucketPlan:
@@ -41,14 +41,14 @@ def split_repeatedly(counts: IntArray, capacity: IntArray, sizes: tuple[int, ...
     """The loads (m × sizes) of Algorithm 2's setting, or None if no two sizes will do."""
     loads = np.zeros_like(capacity)
     # Work still to be split: the counts of the part, and the loss of the one size it is in now.
-    pending: list[tuple[IntArray, int | None, int]] = [(counts, None, -1)]
+    pending: list[tuple[IntArray, int, int]] = [(counts, NO_LIMIT, -1)]
     while pending:
         part, loss, column = pending.pop()
         present = np.flatnonzero(part)
-        found = search_two_size(part[present], capacity[present], sizes)
-        if found is None and loss is None:
+        found = search_two_size(part[present], capacity[present], sizes, below=loss)
+        if found is None and column < 0:
             return None
-        if found is None or (loss is not None and found.loss >= loss):
+        if found is None:
             loads[:, column] += part
             continue
         columns = list(found.columns)

@@ -13,16 +13,16 @@ import numpy as np
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.cuts import Cuts, CutSource, FloatArray
-from dalenius.mechanisms.bucketize.integer import IntegerProblem, Outcome, branch_and_bound, dive
+from dalenius.mechanisms.bucketize.integer import IntegerProblem, Outcome, branch_and_bound, dives
 from dalenius.mechanisms.bucketize.master import Master
 from dalenius.mechanisms.bucketize.multi_size import split_repeatedly
 from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray, NoSettingFits, record_bound
-from dalenius.mechanisms.bucketize.validity import Assignment, assign
+from dalenius.mechanisms.bucketize.validity import assign
 
 _WANTED_GAP = 1e-4
-_EXACT_UP_TO = 2_000  # rows up to which nothing but the proven optimum will do
-_MAX_NODES = 500
-_MAX_NODES_EXACT = 50_000
+_EXACT_UP_TO = 1_000  # rows up to which nothing but the proven optimum will do
+_MAX_NODES = 200
+_MAX_NODES_EXACT = 5_000
 _SLACK = 1e-8  # violations of the relaxed problem below this share of the rows are rounding errors
 _MAX_ROUNDS = 1_000
 
@@ -60,10 +60,7 @@ class _Search:
             return
         master = Master(self._source.sizes, self._problem.n_rows)
         fractional = self._relax(master)
-        while not self._is_done():
-            rounded = dive(self._integer_problem(master, fractional), fractional)
-            if rounded is None or self._offer(rounded, master):
-                break
+        while not self._is_done() and not self._round(master, fractional):
             fractional = self._relax(master)
         if not self._is_done():
             self._branch(master, fractional)
@@ -71,7 +68,10 @@ class _Search:
     def to_plan(self) -> BucketPlan:
         """The best setting as a plan."""
         if self._best is None or self._loads is None:
-            raise self._nothing_fits()
+            raise NoSettingFits(
+                f"no setting of buckets of at most {self._problem.max_bucket} was found that keeps the thresholds, "
+                "and none was proven impossible"
+            )
         used = np.flatnonzero(self._best)
         plan = BucketPlan(
             method="optimal",
@@ -94,10 +94,9 @@ class _Search:
         return int(n_buckets @ self._costs)
 
     def _abs_gap(self) -> float:
-        """The distance from the bound at which to stop; below 1 means that the optimum is proven."""
-        if self._best is None or self._problem.n_rows <= _EXACT_UP_TO:
-            return 0.9
-        return max(_WANTED_GAP * self._loss(self._best), 0.9)
+        """The distance from the bound at which to stop; losses are whole, so below 1 it is the optimum."""
+        wanted = 0.0 if self._problem.n_rows <= _EXACT_UP_TO else _WANTED_GAP
+        return max(wanted * self._bound, 0.9)
 
     def _is_done(self) -> bool:
         return self._best is not None and self._loss(self._best) - self._bound <= self._abs_gap()
@@ -113,6 +112,15 @@ class _Search:
                 return fractional
         raise InternalError("the cuts of the optimum do not come to an end")
 
+    def _round(self, master: Master, fractional: FloatArray) -> bool:
+        """Try the roundings of a fractional setting; False if one of them showed a cut that was missing."""
+        for rounded in dives(self._integer_problem(master, fractional), fractional):
+            if not self._offer(rounded, master):
+                return False
+            if self._is_done():
+                break
+        return True
+
     def _integer_problem(self, master: Master, fractional: FloatArray) -> IntegerProblem:
         origin = np.floor(fractional).astype(np.int64)
         return IntegerProblem(
@@ -121,25 +129,29 @@ class _Search:
 
     def _offer(self, n_buckets: IntArray, master: Master) -> bool:
         """Take a setting if it is valid and better; if it is not valid, add the cuts that say why."""
-        cuts = self._source.violated(n_buckets.astype(np.float64), 0.5)
-        if len(cuts.needs):
-            master.add(cuts)
-            return False
-        outcome = self._assign(n_buckets)
-        if outcome.violated is not None:
-            master.add(self._flow_cut(n_buckets, outcome))
+        outcome: IntArray | Cuts = self._source.violated(n_buckets.astype(np.float64), 0.5)
+        if not len(outcome.needs):
+            outcome = self._assign(n_buckets)
+        if isinstance(outcome, Cuts):
+            if not master.add(outcome):
+                raise InternalError("a setting that meets a cut violates it")
             return False
         if self._best is None or self._loss(n_buckets) < self._loss(self._best):
-            self._best, self._loads = n_buckets, outcome.loads
+            self._best, self._loads = n_buckets, outcome
         return True
 
-    def _assign(self, n_buckets: IntArray) -> Assignment:
-        return assign(self._source.counts, self._source.capacity * n_buckets, self._source.sizes * n_buckets)
-
-    def _flow_cut(self, n_buckets: IntArray, outcome: Assignment) -> Cuts:
-        if outcome.violated is None:
-            raise InternalError("a valid setting has no cut")
-        return self._source.cut_of_sizes(outcome.violated, n_buckets)
+    def _assign(self, n_buckets: IntArray) -> IntArray | Cuts:
+        """The loads of a valid setting, or the cut that one max-flow finds violated."""
+        used = np.flatnonzero(n_buckets)
+        source = self._source
+        outcome = assign(
+            source.counts, source.capacity[:, used] * n_buckets[used], source.sizes[used] * n_buckets[used]
+        )
+        if outcome.loads is None:
+            return source.cut_of_sizes(used[outcome.violated], n_buckets)
+        loads = np.zeros_like(source.capacity)
+        loads[:, used] = outcome.loads
+        return loads
 
     def _branch(self, master: Master, fractional: FloatArray) -> None:
         max_nodes = _MAX_NODES_EXACT if self._problem.n_rows <= _EXACT_UP_TO else _MAX_NODES
@@ -151,9 +163,11 @@ class _Search:
                 return
 
     def _take_bound(self, outcome: Outcome) -> None:
-        if outcome.is_infeasible and self._best is None:
+        if outcome.is_infeasible:
             raise self._nothing_fits()
         self._bound = max(self._bound, outcome.lower_bound)
 
     def _nothing_fits(self) -> NoSettingFits:
-        return NoSettingFits(f"no setting of buckets of at most {self._problem.max_bucket} keeps the thresholds")
+        return NoSettingFits(
+            f"no setting of buckets of at most {self._problem.max_bucket} keeps the thresholds"
+        )

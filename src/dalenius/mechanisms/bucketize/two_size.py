@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.gamma import Gamma, index_settings
@@ -20,7 +21,8 @@ from dalenius.mechanisms.bucketize.sizes import candidate_sizes
 
 Search = Literal["none", "loss", "full"]
 
-_BLOCK = 2**20  # how many (value, setting) entries are looked at in one step
+NO_LIMIT = 2**62
+_BLOCK = 2**17  # how many (value, setting) entries are looked at in one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +35,32 @@ class TwoSizeSetting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Best:
+    """The best setting so far: its loss, which pair of sizes, which position of that pair's Γ."""
+
+    loss: int
+    pair: int = -1
+    position: int = -1
+
+    def or_better(self, losses: IntArray, pairs: IntArray, positions: IntArray) -> _Best:
+        """The best of this and some others; of equal ones the first pair of sizes."""
+        if not len(pairs):
+            return self
+        at = int(np.lexsort((pairs, losses))[0])
+        other = _Best(loss=int(losses[at]), pair=int(pairs[at]), position=int(positions[at]))
+        return min(self, other, key=lambda best: (best.loss, best.pair))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """What the searches look at: o_i, ⌊f′_i·S⌋ by value and size, the sizes, and the largest b_S that FC allows."""
+    """What the searches look at: o_i, ⌊f′_i·S⌋ by value and size, and Γ of all pairs of sizes."""
 
     counts: IntArray
     capacity: IntArray
     sizes: IntArray
-    most: IntArray
+    lists: Gamma
+    small: IntArray  # per list the column of S_1
+    large: IntArray  # and of S_2
 
 
 def plan_two_size(problem: BucketProblem, search: Search = "full") -> BucketPlan:
@@ -62,7 +83,11 @@ def plan_two_size(problem: BucketProblem, search: Search = "full") -> BucketPlan
 
 
 def search_two_size(
-    counts: IntArray, capacity: IntArray, sizes: tuple[int, ...], search: Search = "full"
+    counts: IntArray,
+    capacity: IntArray,
+    sizes: tuple[int, ...],
+    search: Search = "full",
+    below: int = NO_LIMIT,
 ) -> TwoSizeSetting | None:
     """The best pair of sizes and numbers of buckets, or None if no setting of two sizes is valid.
 
@@ -72,23 +97,30 @@ def search_two_size(
         sizes: the sizes to choose from, ascending.
         search: "none" validates every feasible setting, "loss" stops each Γ where it cannot win any more,
             "full" computes the first valid position.
+        below: only settings of a smaller loss are of interest.
     """
     if len(sizes) < 2:
-        return _only_size(counts, capacity, sizes)
-    array = np.array(sizes, dtype=np.int64)
-    lists = index_settings(int(counts.sum()), sizes)
-    most = np.zeros(0, dtype=np.int64) if search != "full" else most_buckets(counts, capacity, array)
-    table = _Table(counts=counts, capacity=capacity, sizes=array, most=most)
-    first_valid = {"none": _scan_whole_list, "loss": _scan_from_start, "full": _first_by_division}[search]
-    best: TwoSizeSetting | None = None
-    start = 0
-    for column in range(len(sizes) - 1):
-        row = lists.select(slice(start, start := start + len(sizes) - 1 - column))
-        limit = None if best is None or search == "none" else best.loss
-        last = row.last if limit is None else np.minimum(row.last, (limit - 1 - row.first_loss) // row.loss_step)
-        positions = first_valid(table, column, row, last)
-        best = _better(best, column, row, positions)
-    return best
+        return _only_size(counts, capacity, sizes, below)
+    small, large = np.triu_indices(len(sizes), k=1)
+    table = _Table(
+        counts=counts,
+        capacity=capacity,
+        sizes=np.array(sizes, dtype=np.int64),
+        lists=index_settings(int(counts.sum()), sizes),
+        small=small,
+        large=large,
+    )
+    best = {"none": _validate_all, "loss": _scan, "full": _locate}[search](table, _Best(loss=below))
+    if best.pair < 0:
+        return None
+    b_small, b_large = table.lists.select(slice(best.pair, best.pair + 1)).buckets_at(
+        np.array([best.position])
+    )
+    return TwoSizeSetting(
+        columns=(int(small[best.pair]), int(large[best.pair])),
+        n_buckets=(int(b_small[0]), int(b_large[0])),
+        loss=best.loss,
+    )
 
 
 def partition(counts: IntArray, limits: IntArray, target: int) -> IntArray:
@@ -118,98 +150,100 @@ def most_buckets(counts: IntArray, capacity: IntArray, sizes: IntArray) -> IntAr
     return low
 
 
-def _first_by_division(table: _Table, column: int, row: Gamma, last: IntArray) -> IntArray:
-    """Full pruning: the first valid position of each list, −1 for none, with no search along Γ."""
-    # FC(S_1): b_1⁰ − iΔ_1 must come down to the most buckets of that size.
-    first = np.maximum(-((table.most[column] - row.first_small) // row.step_small), 0)
-    position = np.full(len(last), -1, dtype=np.int64)
-    alive = np.flatnonzero(first <= last)
+def _locate(table: _Table, best: _Best) -> _Best:
+    """Full pruning: compute the first valid position of each list, the most promising lists first."""
+    lists, most = table.lists, most_buckets(table.counts, table.capacity, table.sizes)
+    # FC(S_1) holds from the position on where b_1⁰ − iΔ_1 has come down to the most buckets of that size,
+    # FC(S_2) up to the one where b_2⁰ + iΔ_2 reaches its most.
+    first = np.maximum(-((most[table.small] - lists.first_small) // lists.step_small), 0)
+    last = np.minimum(lists.last, (most[table.large] - lists.first_large) // lists.step_large)
+    losses = lists.loss_at(first)
+    alive = np.flatnonzero((first <= last) & (losses < best.loss))
+    alive = alive[np.argsort(losses[alive], kind="stable")]
     per_step = max(_BLOCK // len(table.counts), 1)
     for begin in range(0, len(alive), per_step):
-        chosen = alive[begin : begin + per_step]
-        lists = row.select(chosen)
-        found = _first_covering(table, column, chosen + column + 1, lists, first[chosen])
-        fits = (found <= last[chosen]) & (lists.buckets_at(found)[1] <= table.most[chosen + column + 1])
-        position[chosen[fits]] = found[fits]
-    return position
+        pairs = alive[begin : begin + per_step]
+        pairs = pairs[losses[pairs] <= best.loss]
+        positions = _first_covering(table, pairs, first[pairs])
+        fits = positions <= last[pairs]
+        pairs, positions = pairs[fits], positions[fits]
+        best = best.or_better(lists.select(pairs).loss_at(positions), pairs, positions)
+    return best
 
 
-def _first_covering(table: _Table, column: int, others: IntArray, lists: Gamma, first: IntArray) -> IntArray:
+def _first_covering(table: _Table, pairs: IntArray, first: IntArray) -> IntArray:
     """The first position from `first` on where PC holds for every value; past the list's end if nowhere."""
-    small, large = table.capacity[:, [column]], table.capacity[:, others]
+    lists = table.lists.select(pairs)
+    small, large = table.capacity[:, table.small[pairs]], table.capacity[:, table.large[pairs]]
     b_small, b_large = lists.buckets_at(first)
     missing = table.counts[:, None] - small * b_small - large * b_large
-    value, pair = np.nonzero(missing > 0)
-    if not len(value):
-        return first
-    gain = large[value, pair] * lists.step_large[pair] - small[value, 0] * lists.step_small[pair]
-    never = lists.last[pair] + 1
-    # Lemma 8: where the gain per position is not positive, a value that misses now misses for ever.
-    steps = np.where(gain > 0, -(-missing[value, pair] // np.maximum(gain, 1)), never)
-    jump = np.zeros(len(first), dtype=np.int64)
-    np.maximum.at(jump, pair, steps)
-    found = first + jump
-    b_small, b_large = lists.buckets_at(found)
+    gain = large * lists.step_large - small * lists.step_small
+    short = missing > 0
+    # Lemma 8: where the gain per position is not positive, a value that is short now is short for ever.
+    hopeless = (short & (gain <= 0)).any(axis=0)
+    steps = np.where(short, -(-missing // np.maximum(gain, 1)), 0).max(axis=0)
+    steps = np.minimum(steps, lists.last + 1)  # also keeps what follows within 64 bits
     # A value that loses along Γ may be short at the place that the others need.
-    holds = (small * b_small + large * b_large >= table.counts[:, None]).all(axis=0)
-    return np.where(holds, found, lists.last + 1)
+    hopeless |= (missing > gain * steps).any(axis=0)
+    return np.where(hopeless, lists.last + 1, first + steps)
 
 
-def _scan_from_start(table: _Table, column: int, row: Gamma, last: IntArray) -> IntArray:
+def _scan(table: _Table, best: _Best) -> _Best:
     """Loss pruning: look at one position after the other, up to the first valid or the last that can win."""
-    return np.array([next(_valid(table, column, row, j, end), -1) for j, end in enumerate(last.tolist())])
+    lists = table.lists
+    for pair in range(len(lists.last)):
+        one = lists.select(slice(pair, pair + 1))
+        can_win = (best.loss - 1 - int(one.first_loss[0])) // int(one.loss_step[0])
+        position = next(_valid(table, pair, min(int(one.last[0]), can_win)), -1)
+        if position >= 0:
+            loss = int(one.loss_at(np.array([position]))[0])
+            best = _Best(loss=loss, pair=pair, position=position)
+    return best
 
 
-def _scan_whole_list(table: _Table, column: int, row: Gamma, last: IntArray) -> IntArray:
+def _validate_all(table: _Table, best: _Best) -> _Best:
     """No pruning: validate every feasible setting."""
-    return np.array([min(_valid(table, column, row, j, end), default=-1) for j, end in enumerate(last.tolist())])
+    firsts = [
+        min(_valid(table, pair, last), default=-1) for pair, last in enumerate(table.lists.last.tolist())
+    ]
+    positions = np.array(firsts, dtype=np.int64)
+    losses = table.lists.loss_at(positions)
+    pairs = np.flatnonzero((positions >= 0) & (losses < best.loss))
+    return best.or_better(losses[pairs], pairs, positions[pairs])
 
 
-def _valid(table: _Table, column: int, row: Gamma, pair: int, last: int) -> Iterator[int]:
+def _valid(table: _Table, pair: int, last: int) -> Iterator[int]:
     """The first valid position of each block of positions of one list."""
-    one = row.select(slice(pair, pair + 1))
-    per_step = max(_BLOCK // (16 * len(table.counts)), 1)
+    per_step = max(_BLOCK // len(table.counts), 1)
     for begin in range(0, last + 1, per_step):
         block = np.arange(begin, min(begin + per_step, last + 1), dtype=np.int64)
-        valid = _is_valid(table, column, column + 1 + pair, one, block)
+        valid = _is_valid(table, pair, block)
         if valid.any():
             yield int(block[valid.argmax()])
 
 
-def _is_valid(table: _Table, column: int, other: int, one: Gamma, block: IntArray) -> np.ndarray:
+def _is_valid(table: _Table, pair: int, block: IntArray) -> NDArray[np.bool_]:
     """Theorem 3 at some positions of one list: PC of every value and FC of both sizes, as printed."""
+    one = table.lists.select(slice(pair, pair + 1))
     b_small, b_large = one.buckets_at(block)
     counts = table.counts[:, None]
-    in_small = np.minimum(table.capacity[:, [column]] * b_small, counts)
-    in_large = np.minimum(table.capacity[:, [other]] * b_large, counts)
+    in_small = np.minimum(table.capacity[:, [table.small[pair]]] * b_small, counts)
+    in_large = np.minimum(table.capacity[:, [table.large[pair]]] * b_large, counts)
     covers = (in_small + in_large >= counts).all(axis=0)
     fills = (in_small.sum(axis=0) >= one.small * b_small) & (in_large.sum(axis=0) >= one.large * b_large)
     return np.asarray(covers & fills)
 
 
-def _better(
-    best: TwoSizeSetting | None, column: int, row: Gamma, positions: IntArray
+def _only_size(
+    counts: IntArray, capacity: IntArray, sizes: tuple[int, ...], below: int
 ) -> TwoSizeSetting | None:
-    valid = np.flatnonzero(positions >= 0)
-    if not len(valid):
-        return best
-    losses = row.loss_at(positions)[valid]
-    pair = int(valid[losses.argmin()])
-    loss = int(losses.min())
-    if best is not None and best.loss <= loss:
-        return best
-    b_small, b_large = row.buckets_at(positions)
-    buckets = (int(b_small[pair]), int(b_large[pair]))
-    return TwoSizeSetting(columns=(column, column + 1 + pair), n_buckets=buckets, loss=loss)
-
-
-def _only_size(counts: IntArray, capacity: IntArray, sizes: tuple[int, ...]) -> TwoSizeSetting | None:
     """With a single candidate size there are no pairs, only n/S buckets of it."""
     n_rows = int(counts.sum())
     if not sizes or n_rows % sizes[0] or (capacity[:, 0] * (n_rows // sizes[0]) < counts).any():
         return None
     b = n_rows // sizes[0]
-    return TwoSizeSetting(columns=(0, 0), n_buckets=(b, 0), loss=b * (sizes[0] - 1) ** 2)
+    loss = b * (sizes[0] - 1) ** 2
+    return TwoSizeSetting(columns=(0, 0), n_buckets=(b, 0), loss=loss) if loss < below else None
 
 
 def _to_plan(
