@@ -145,8 +145,9 @@ def infeasible(
         f"{len(broken)} of {len(histogram)} values of {column} are more frequent than their threshold; "
         f"the commonest makes up {show(frequency)} of the records, its threshold is {show(thresholds[worst])}"
     )
+    largest_l = frequency.denominator // frequency.numerator
     return PromiseNotMet(
-        message, hint=f"no release can keep a threshold below a frequency; at most 1/{1 // frequency}"
+        message, hint=f"no threshold can be below {show(frequency)}, nor l above {largest_l}"
     )
 
 
