@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from dalenius.cli import ask, demo, doctor, init, inspect, plan, publish, verify
+from dalenius.cli import ask, demo, doctor, init, inspect, plan, publish, reproduce, verify
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError
 
@@ -18,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (init, demo, inspect, plan, publish, verify, ask, doctor):
+for module in (init, demo, inspect, plan, publish, verify, ask, reproduce, doctor):
     app.command(module.NAME)(module.command)
 
 
