@@ -1,4 +1,4 @@
-"""Two sizes: the three searches find what brute force finds, and the records are partitioned as in section 4.3."""
+"""Two sizes: the three searches find what brute force finds, and records are split as in section 4.3."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def plan_anatomy(problem: BucketProblem) -> BucketPlan:
     n_rows, diversity = problem.n_rows, ceil(1 / min(problem.thresholds))
     if max(problem.counts) * diversity > n_rows:
         raise NoSettingFits(
-            f"Anatomy needs {diversity}-diversity, and the commonest value has more than 1/{diversity} of the rows",
+            f"Anatomy needs {diversity}-diversity; the commonest value has over 1/{diversity} of the rows",
             hint="use method 'optimal', which gives each value its own threshold",
         )
     n_groups = n_rows // diversity

@@ -1,9 +1,9 @@
 """Linear conditions on the numbers of buckets that every valid setting meets.
 
-For any set J of values a bucket of size S takes at most g_J(S) = min(S, Σ_{i∈J} ⌊f′_i·S⌋) of their records, so
-Σ_S g_J(S)·b_S ≥ o(J). By max-flow/min-cut these conditions together are also sufficient: a violated set W of sizes
-gives the J of the values with Σ_{S∈W} ⌊f′_i·S⌋·b_S ≤ o_i. (Written over J the cut has coefficients for the sizes
-outside W too, which makes it at least as strong as the same cut written over W.)
+For any set J of values a bucket of size S takes at most g_J(S) = min(S, Σ_{i∈J} ⌊f′_i·S⌋) of their records,
+so Σ_S g_J(S)·b_S ≥ o(J). By max-flow/min-cut these conditions together are also sufficient: a violated set W
+of sizes gives the J of the values with Σ_{S∈W} ⌊f′_i·S⌋·b_S ≤ o_i. (Written over J the cut has coefficients
+for the sizes outside W too, which makes it at least as strong as the same cut written over W.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutSource:
-    """The problem in the layout that separation wants: sizes × values, in floating point beside the integers."""
+    """The problem in the layouts that separation wants, in integers and in floating point."""
 
     sizes: IntArray
     counts: IntArray

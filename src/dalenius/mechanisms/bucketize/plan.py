@@ -86,8 +86,8 @@ def _plan_sorted(problem: BucketProblem, method: str) -> BucketPlan:
 def sufficient_max_bucket(problem: BucketProblem, method: str) -> int:
     """The smallest max_bucket found, by doubling and halving, for which the method has a setting.
 
-    One bucket of all rows always keeps feasible thresholds (Lemma 1), so there is one. For the optimum this is
-    an upper bound: more than two sizes may get by with smaller buckets.
+    One bucket of all rows always keeps feasible thresholds (Lemma 1), so there is one. For the optimum this
+    is an upper bound: more than two sizes may get by with smaller buckets.
     """
     fails, works = problem.max_bucket, max(problem.max_bucket, problem.smallest_size)
     while not _works(problem, method, works):

@@ -84,7 +84,7 @@ class BucketProblem:
         >>> problem.capacity(100).tolist()
         [29]
         """
-        return self.capacity_table([size])[:, 0]
+        return np.asarray(self.capacity_table([size])[:, 0])
 
     def capacity_table(self, sizes: Sequence[int] | IntArray) -> IntArray:
         """⌊f′_i·S⌋ as an m × sizes array, exact."""
@@ -96,7 +96,7 @@ class BucketProblem:
         tops = np.array([t.numerator for t in self.thresholds], dtype=exact)
         bottoms = np.array([t.denominator for t in self.thresholds], dtype=exact)
         table = tops[:, None] * np.asarray(sizes).astype(exact)[None, :] // bottoms[:, None]
-        return table.astype(np.int64)
+        return np.asarray(table.astype(np.int64))
 
 
 class ThresholdsTooLow(PromiseNotMet):

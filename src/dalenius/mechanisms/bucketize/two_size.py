@@ -1,8 +1,8 @@
 """The best setting of two bucket sizes (sections 4.2, 4.3 and 5.1), by three searches with one answer.
 
-PC, min(u_i1, o_i) + min(u_i2, o_i) ≥ o_i, is the same as u_i1 + u_i2 ≥ o_i (neither side is negative), so it
-is linear along Γ, and FC(S) depends on b_S alone: it holds up to a largest b_S. All valid pairs of Γ therefore
-form one interval, and its first position is found by one division per value.
+PC, min(u_i1, o_i) + min(u_i2, o_i) ≥ o_i, is the same as u_i1 + u_i2 ≥ o_i (neither term is negative), so it
+is linear along Γ, and FC(S) depends on b_S alone: it holds up to a largest b_S. All valid pairs of Γ
+therefore form one interval, and its first position is found by one division per value.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ def plan_two_size(problem: BucketProblem, search: Search = "full") -> BucketPlan
     """The valid setting of at most two sizes with the least loss.
 
     >>> from fractions import Fraction
-    >>> plan = plan_two_size(BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10))
+    >>> problem = BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10)
+    >>> plan = plan_two_size(problem)
     >>> plan.sizes, plan.n_buckets
-    ((3, 7), (1, 1))
+    ((5,), (2,))
     """
     sizes = candidate_sizes(problem)
     counts, capacity = problem.count_array(), problem.capacity_table(sizes)

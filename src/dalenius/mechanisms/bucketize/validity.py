@@ -1,14 +1,15 @@
 """Whether a bucket setting of any number of sizes is valid, and the record partition if it is.
 
 For given b_S the loads form a transportation problem: value i supplies o_i, size S asks for S·b_S, and at
-most u_iS = ⌊f′_i·S⌋·b_S of value i fit. It is solved by augmenting paths between *sizes* (few), each step moving
-records of all values at once, in 64-bit integers, so counts beyond 2³¹ are exact. Where no path is left, the sizes
-that cannot be reached form a violated set W:  Σ_i min(o_i, Σ_{S∈W} u_iS) < Σ_{S∈W} S·b_S.
+most u_iS = ⌊f′_i·S⌋·b_S of value i fit. It is solved by augmenting paths between *sizes* (few), each step
+moving records of all values at once, in 64-bit integers, so counts beyond 2³¹ are exact. Where no path is
+left, the sizes that cannot be reached form a violated set W: Σ_i min(o_i, Σ_{S∈W} u_iS) < Σ_{S∈W} S·b_S.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ def fill_in_order(counts: IntArray, limits: IntArray) -> IntArray:
 
 
 def _movable(loads: IntArray, limits: IntArray) -> IntArray:
-    """Sizes × sizes: how many records could move from one size to another within the limits."""
+    """How many records could move from each size (row) to each other within the limits."""
     room = limits - loads
     rows = [np.minimum(loads[:, [j]], room).sum(axis=0) for j in range(loads.shape[1])]
     return np.array(rows, dtype=np.int64)
@@ -83,8 +84,8 @@ def _trace(parent: IntArray, end: int) -> list[int]:
 
 
 def _push(loads: IntArray, limits: IntArray, path: list[int], movable: IntArray, surplus: IntArray) -> None:
-    """Move as many records as fit along the path, the last hop first, which only makes room for the others."""
-    hops = list(zip(path[:-1], path[1:], strict=True))
+    """Move as many records as fit along the path, the last hop first: it makes room for the others."""
+    hops = list(pairwise(path))
     amount = min(int(surplus[path[0]]), int(-surplus[path[-1]]), *(int(movable[hop]) for hop in hops))
     for start, end in reversed(hops):
         can_move = np.minimum(loads[:, start], limits[:, end] - loads[:, end])
