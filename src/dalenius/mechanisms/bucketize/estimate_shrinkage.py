@@ -14,6 +14,7 @@ import numpy as np
 
 from dalenius.mechanisms.bucketize.estimate_buckets import Floats, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_prior import ScatterPrior
 from dalenius.mechanisms.bucketize.estimate_regression import score_covariances
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 
@@ -26,6 +27,7 @@ class Shrinkage:
     """A best linear prediction with the degree of shrinkage integrated out."""
 
     geometry: Geometry
+    prior: ScatterPrior
     name = "shrinkage"
     assumption = (
         "the sensitive values' shares scatter around the overall share like exchangeable random effects; "
@@ -52,7 +54,7 @@ class Shrinkage:
         relative = (z**2 / scale).T  # scores × contrasts
         spread = (1 - RHO)[:, None] + RHO[:, None] * self.geometry.spread[None, :]  # grid × contrasts
         likelihood = -0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T)
-        return np.asarray(likelihood + log_prior(sums))
+        return np.asarray(likelihood + self.prior.log_density(sums, RHO))
 
     def _moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
@@ -89,11 +91,6 @@ class Shrinkage:
             told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)
             columns.append((1 - r) * prior0 + r * prior1 - told)
         return np.stack(columns, axis=1)
-
-
-def log_prior(sums: ScoreSums) -> Floats:
-    """Scores × grid: the prior of ρ, flat in τ."""
-    return np.broadcast_to(0.5 * np.log(RHO), (len(sums.scores), len(RHO)))
 
 
 def _mean_by_target(targets: Targets, log_weight: Floats) -> Floats:

@@ -36,7 +36,7 @@ class Targets:
             n_targets=len(terms),
             target=np.array([i for i, _, _ in flat], dtype=np.int64),
             score=np.array([score for _, score, _ in flat], dtype=np.int64),
-            weights=np.array([weights for _, _, weights in flat], dtype=np.float64).reshape(len(flat), -1),
+            weights=np.stack([weights for _, _, weights in flat]) if flat else np.zeros((0, 0)),
         )
 
     def add_up(self, terms: Floats) -> Floats:
