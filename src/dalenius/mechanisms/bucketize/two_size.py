@@ -1,0 +1,262 @@
+"""The best setting of two bucket sizes (sections 4.2, 4.3 and 5.1), by three searches with one answer.
+
+PC, min(u_i1, o_i) + min(u_i2, o_i) ≥ o_i, is the same as u_i1 + u_i2 ≥ o_i (neither side is negative), so it
+is linear along Γ, and FC(S) depends on b_S alone: it holds up to a largest b_S. All valid pairs of Γ therefore
+form one interval, and its first position is found by one division per value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.gamma import Gamma, index_settings
+from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray, NoSettingFits, record_bound
+from dalenius.mechanisms.bucketize.sizes import candidate_sizes
+
+Search = Literal["none", "loss", "full"]
+
+NO_LIMIT = 2**62
+_BLOCK = 2**17  # how many (value, setting) entries are looked at in one step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoSizeSetting:
+    """Positions of two sizes in the list of sizes, and the numbers of their buckets (0 allowed)."""
+
+    columns: tuple[int, int]
+    n_buckets: tuple[int, int]
+    loss: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Best:
+    """The best setting so far: its loss, which pair of sizes, which position of that pair's Γ."""
+
+    loss: int
+    pair: int = -1
+    position: int = -1
+
+    def or_better(self, losses: IntArray, pairs: IntArray, positions: IntArray) -> _Best:
+        """The best of this and some others; of equal ones the first pair of sizes."""
+        if not len(pairs):
+            return self
+        at = int(np.lexsort((pairs, losses))[0])
+        other = _Best(loss=int(losses[at]), pair=int(pairs[at]), position=int(positions[at]))
+        return min(self, other, key=lambda best: (best.loss, best.pair))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
+    """What the searches look at: o_i, ⌊f′_i·S⌋ by value and size, and Γ of all pairs of sizes."""
+
+    counts: IntArray
+    capacity: IntArray
+    sizes: IntArray
+    lists: Gamma
+    small: IntArray  # per list the column of S_1
+    large: IntArray  # and of S_2
+
+
+def plan_two_size(problem: BucketProblem, search: Search = "full") -> BucketPlan:
+    """The valid setting of at most two sizes with the least loss.
+
+    >>> from fractions import Fraction
+    >>> plan = plan_two_size(BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10))
+    >>> plan.sizes, plan.n_buckets
+    ((3, 7), (1, 1))
+    """
+    sizes = candidate_sizes(problem)
+    counts, capacity = problem.count_array(), problem.capacity_table(sizes)
+    found = search_two_size(counts, capacity, sizes, search)
+    if found is None:
+        raise NoSettingFits(
+            f"no setting of two bucket sizes up to {problem.max_bucket} keeps the thresholds",
+            hint="use method 'optimal', or a larger max_bucket",
+        )
+    return _to_plan(problem, sizes, capacity, found)
+
+
+def search_two_size(
+    counts: IntArray,
+    capacity: IntArray,
+    sizes: tuple[int, ...],
+    search: Search = "full",
+    below: int = NO_LIMIT,
+) -> TwoSizeSetting | None:
+    """The best pair of sizes and numbers of buckets, or None if no setting of two sizes is valid.
+
+    Args:
+        counts: o_i.
+        capacity: m × sizes, ⌊f′_i·S⌋.
+        sizes: the sizes to choose from, ascending.
+        search: "none" validates every feasible setting, "loss" stops each Γ where it cannot win any more,
+            "full" computes the first valid position.
+        below: only settings of a smaller loss are of interest.
+    """
+    if len(sizes) < 2:
+        return _only_size(counts, capacity, sizes, below)
+    small, large = np.triu_indices(len(sizes), k=1)
+    table = _Table(
+        counts=counts,
+        capacity=capacity,
+        sizes=np.array(sizes, dtype=np.int64),
+        lists=index_settings(int(counts.sum()), sizes),
+        small=small,
+        large=large,
+    )
+    best = {"none": _validate_all, "loss": _scan, "full": _locate}[search](table, _Best(loss=below))
+    if best.pair < 0:
+        return None
+    b_small, b_large = table.lists.select(slice(best.pair, best.pair + 1)).buckets_at(
+        np.array([best.position])
+    )
+    return TwoSizeSetting(
+        columns=(int(small[best.pair]), int(large[best.pair])),
+        n_buckets=(int(b_small[0]), int(b_large[0])),
+        loss=best.loss,
+    )
+
+
+def partition(counts: IntArray, limits: IntArray, target: int) -> IntArray:
+    """Split the records of each value between the two sizes (section 4.3), as an m × 2 array of loads.
+
+    Args:
+        counts: o_i.
+        limits: m × 2, u_ij.
+        target: the slots of the first size, S_1·b_1.
+    """
+    small = np.minimum(limits[:, 0], counts)
+    room = np.minimum(limits[:, 1], counts) - (counts - small)
+    surplus = int(small.sum()) - target
+    moved = np.diff(np.minimum(np.cumsum(np.minimum(room, small)), surplus), prepend=0)
+    return np.stack([small - moved, counts - small + moved], axis=1)
+
+
+def most_buckets(counts: IntArray, capacity: IntArray, sizes: IntArray) -> IntArray:
+    """The largest b_S with Σ_i min(⌊f′_i·S⌋·b_S, o_i) ≥ S·b_S (FC; it holds for every smaller b_S too)."""
+    low = np.zeros(len(sizes), dtype=np.int64)
+    high = int(counts.sum()) // sizes
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        held = np.minimum(capacity * middle, counts[:, None]).sum(axis=0)
+        fits = held >= sizes * middle
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
+    return low
+
+
+def _locate(table: _Table, best: _Best) -> _Best:
+    """Full pruning: compute the first valid position of each list, the most promising lists first."""
+    lists, most = table.lists, most_buckets(table.counts, table.capacity, table.sizes)
+    # FC(S_1) holds from the position on where b_1⁰ − iΔ_1 has come down to the most buckets of that size,
+    # FC(S_2) up to the one where b_2⁰ + iΔ_2 reaches its most.
+    first = np.maximum(-((most[table.small] - lists.first_small) // lists.step_small), 0)
+    last = np.minimum(lists.last, (most[table.large] - lists.first_large) // lists.step_large)
+    losses = lists.loss_at(first)
+    alive = np.flatnonzero((first <= last) & (losses < best.loss))
+    alive = alive[np.argsort(losses[alive], kind="stable")]
+    per_step = max(_BLOCK // len(table.counts), 1)
+    for begin in range(0, len(alive), per_step):
+        pairs = alive[begin : begin + per_step]
+        pairs = pairs[losses[pairs] <= best.loss]
+        positions = _first_covering(table, pairs, first[pairs])
+        fits = positions <= last[pairs]
+        pairs, positions = pairs[fits], positions[fits]
+        best = best.or_better(lists.select(pairs).loss_at(positions), pairs, positions)
+    return best
+
+
+def _first_covering(table: _Table, pairs: IntArray, first: IntArray) -> IntArray:
+    """The first position from `first` on where PC holds for every value; past the list's end if nowhere."""
+    lists = table.lists.select(pairs)
+    small, large = table.capacity[:, table.small[pairs]], table.capacity[:, table.large[pairs]]
+    b_small, b_large = lists.buckets_at(first)
+    missing = table.counts[:, None] - small * b_small - large * b_large
+    gain = large * lists.step_large - small * lists.step_small
+    short = missing > 0
+    # Lemma 8: where the gain per position is not positive, a value that is short now is short for ever.
+    hopeless = (short & (gain <= 0)).any(axis=0)
+    steps = np.where(short, -(-missing // np.maximum(gain, 1)), 0).max(axis=0)
+    steps = np.minimum(steps, lists.last + 1)  # also keeps what follows within 64 bits
+    # A value that loses along Γ may be short at the place that the others need.
+    hopeless |= (missing > gain * steps).any(axis=0)
+    return np.where(hopeless, lists.last + 1, first + steps)
+
+
+def _scan(table: _Table, best: _Best) -> _Best:
+    """Loss pruning: look at one position after the other, up to the first valid or the last that can win."""
+    lists = table.lists
+    for pair in range(len(lists.last)):
+        one = lists.select(slice(pair, pair + 1))
+        can_win = (best.loss - 1 - int(one.first_loss[0])) // int(one.loss_step[0])
+        position = next(_valid(table, pair, min(int(one.last[0]), can_win)), -1)
+        if position >= 0:
+            loss = int(one.loss_at(np.array([position]))[0])
+            best = _Best(loss=loss, pair=pair, position=position)
+    return best
+
+
+def _validate_all(table: _Table, best: _Best) -> _Best:
+    """No pruning: validate every feasible setting."""
+    firsts = [
+        min(_valid(table, pair, last), default=-1) for pair, last in enumerate(table.lists.last.tolist())
+    ]
+    positions = np.array(firsts, dtype=np.int64)
+    losses = table.lists.loss_at(positions)
+    pairs = np.flatnonzero((positions >= 0) & (losses < best.loss))
+    return best.or_better(losses[pairs], pairs, positions[pairs])
+
+
+def _valid(table: _Table, pair: int, last: int) -> Iterator[int]:
+    """The first valid position of each block of positions of one list."""
+    per_step = max(_BLOCK // len(table.counts), 1)
+    for begin in range(0, last + 1, per_step):
+        block = np.arange(begin, min(begin + per_step, last + 1), dtype=np.int64)
+        valid = _is_valid(table, pair, block)
+        if valid.any():
+            yield int(block[valid.argmax()])
+
+
+def _is_valid(table: _Table, pair: int, block: IntArray) -> NDArray[np.bool_]:
+    """Theorem 3 at some positions of one list: PC of every value and FC of both sizes, as printed."""
+    one = table.lists.select(slice(pair, pair + 1))
+    b_small, b_large = one.buckets_at(block)
+    counts = table.counts[:, None]
+    in_small = np.minimum(table.capacity[:, [table.small[pair]]] * b_small, counts)
+    in_large = np.minimum(table.capacity[:, [table.large[pair]]] * b_large, counts)
+    covers = (in_small + in_large >= counts).all(axis=0)
+    fills = (in_small.sum(axis=0) >= one.small * b_small) & (in_large.sum(axis=0) >= one.large * b_large)
+    return np.asarray(covers & fills)
+
+
+def _only_size(
+    counts: IntArray, capacity: IntArray, sizes: tuple[int, ...], below: int
+) -> TwoSizeSetting | None:
+    """With a single candidate size there are no pairs, only n/S buckets of it."""
+    n_rows = int(counts.sum())
+    if not sizes or n_rows % sizes[0] or (capacity[:, 0] * (n_rows // sizes[0]) < counts).any():
+        return None
+    b = n_rows // sizes[0]
+    loss = b * (sizes[0] - 1) ** 2
+    return TwoSizeSetting(columns=(0, 0), n_buckets=(b, 0), loss=loss) if loss < below else None
+
+
+def _to_plan(
+    problem: BucketProblem, sizes: tuple[int, ...], capacity: IntArray, found: TwoSizeSetting
+) -> BucketPlan:
+    columns, buckets = list(found.columns), found.n_buckets
+    limits = capacity[:, columns] * np.array(buckets, dtype=np.int64)
+    loads = partition(problem.count_array(), limits, sizes[columns[0]] * buckets[0])
+    used = [j for j in (0, 1) if buckets[j]]
+    return BucketPlan(
+        method="two-size",
+        sizes=tuple(sizes[columns[j]] for j in used),
+        n_buckets=tuple(buckets[j] for j in used),
+        loads=tuple(map(tuple, loads[:, used].tolist())),
+        lower_bound=record_bound(problem),
+    )
