@@ -16,8 +16,9 @@ from typing import IO
 
 import duckdb
 
+from dalenius.column_names import refuse_unusable_names
 from dalenius.errors import SourceError
-from dalenius.sql import connect, identifier, literal
+from dalenius.sql import connect, identifier, literal, one_row
 
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
 _DELIMITERS = (",", ";", "\t", "|")
@@ -101,12 +102,7 @@ def _read_header(path: Path) -> tuple[tuple[str, ...], str]:
         raise SourceError(f"{path}, line 1: the header is not UTF-8", hint="convert the file to UTF-8")
     delimiter = "\t" if _suffix(path) in (".tsv", ".tab") else max(_DELIMITERS, key=line.count)
     names = next(csv.reader(text.splitlines(keepends=True), delimiter=delimiter))
-    for position, name in enumerate(names, start=1):
-        if not name.strip():
-            raise SourceError(
-                f"{path}, line 1, column {position}: the column has no name",
-                hint="name it, or remove a trailing delimiter",
-            )
+    refuse_unusable_names(f"{path}, line 1", names)
     return tuple(names), delimiter
 
 
@@ -128,16 +124,15 @@ def _types(
         for _, test in _CANONICAL
     ]
     try:
-        passed = connection.execute(f"SELECT {', '.join(tests)} FROM {as_text}").fetchone()
-        reject = connection.execute(
+        passed = one_row(connection, f"SELECT {', '.join(tests)} FROM {as_text}")
+        rejects = connection.execute(
             "SELECT line, column_idx, column_name, error_type, error_message FROM reject_errors"
             " ORDER BY line LIMIT 1"
-        ).fetchone()
+        ).fetchall()
     except duckdb.Error as error:
         raise SourceError(f"{path} cannot be read: {_without_content(str(error))}") from error
-    if reject is not None:
-        raise _ragged(path, reject)
-    assert passed is not None  # noqa: S101  (an aggregate always has a row)
+    if rejects:
+        raise _ragged(path, rejects[0])
     width = len(_CANONICAL)
     verdicts = [passed[i : i + width] for i in range(0, len(passed), width)]
     return [

@@ -15,7 +15,8 @@ from typing import Any
 
 from dalenius import policy_sections as sections
 from dalenius.errors import PolicyError
-from dalenius.policy_sections import BucketizeConfig, Columns, Promise
+from dalenius.mechanism_configs import MechanismConfig, refuse_unknown_keys
+from dalenius.policy_sections import Columns, Promise
 from dalenius.recode import Recode
 from dalenius.table import Source, open_source
 
@@ -39,7 +40,7 @@ class Policy:
     columns: Columns
     recode: tuple[tuple[str, Recode], ...] = ()
     promise: Promise
-    mechanism: BucketizeConfig
+    mechanism: MechanismConfig
 
     @classmethod
     def from_file(cls, path: str | Path) -> Policy:
@@ -60,7 +61,7 @@ class Policy:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], folder: str | Path = ".") -> Policy:
         """Read a policy from a mapping; relative paths are under `folder`."""
-        sections.refuse_unknown_keys(data, sections.TOP_LEVEL_KEYS, "the policy")
+        refuse_unknown_keys(data, sections.TOP_LEVEL_KEYS, "the policy")
         base = Path(folder)
         source = _open(data, base)
         columns = sections.parse_columns(data.get("columns"), source)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dalenius import mechanism_configs
 from dalenius.errors import PolicyError, did_you_mean
-from dalenius.exact import parse_integer
+from dalenius.mechanism_configs import MechanismConfig, refuse_unknown_keys
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.recode import Recode, parse_recode
@@ -20,8 +21,6 @@ RESERVED_NAMES = ("bucket", "count", "part", "weight")
 
 Promise = FPrivacy | LDiversity
 PROMISES: dict[str, type[FPrivacy] | type[LDiversity]] = {"f-privacy": FPrivacy, "l-diversity": LDiversity}
-BUCKETIZE_METHODS = ("optimal", "two-size", "multi-size", "anatomy")
-MAX_BUCKET = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +42,6 @@ class Columns:
         return self.quasi + self.sensitive
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketizeConfig:
-    """How buckets are made."""
-
-    method: str = "optimal"
-    max_bucket: int = MAX_BUCKET
-
-    kind = "bucketize"
-
-
-def refuse_unknown_keys(section: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    """An error that names the nearest known key."""
-    for key in section:
-        if key not in known:
-            raise PolicyError(f"{where}: unknown key {key!r}; {did_you_mean(key, known)}")
-
-
 def parse_columns(section: Any, source: Source) -> Columns:
     """`[columns]`: every column of the source is named once."""
     section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
@@ -69,9 +51,9 @@ def parse_columns(section: Any, source: Source) -> Columns:
     unit = section.get("unit")
     if unit is not None:
         roles["unit"] = _names([unit], "[columns] unit")
-    _refuse_wrong_names(roles, source)
     if not roles["sensitive"]:
         raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
+    _refuse_wrong_names(roles, source)
     columns = Columns(unit=unit, **{role: roles[role] for role in lists})
     for name in columns.published:
         if name.casefold() in RESERVED_NAMES:
@@ -91,20 +73,9 @@ def parse_promise(section: Any, columns: Columns) -> Promise:
     return PROMISES[kind].from_policy(section, columns.sensitive)
 
 
-def parse_mechanism(section: Any, promise: Promise) -> BucketizeConfig:  # noqa: ARG001
+def parse_mechanism(section: Any, promise: Promise) -> MechanismConfig:
     """`[mechanism]`: how the promise is kept."""
-    section = _table(section, "mechanism", 'kind = "bucketize"')
-    kind = section.get("kind", "bucketize")
-    if kind != "bucketize":
-        raise PolicyError(f"[mechanism] kind {kind!r} is unknown; {did_you_mean(str(kind), ['bucketize'])}")
-    refuse_unknown_keys(section, ("kind", "method", "max_bucket"), "[mechanism]")
-    method = section.get("method", "optimal")
-    if method not in BUCKETIZE_METHODS:
-        raise PolicyError(
-            f"[mechanism] method {method!r} is unknown; {did_you_mean(str(method), BUCKETIZE_METHODS)}"
-        )
-    max_bucket = parse_integer(section.get("max_bucket", MAX_BUCKET), "[mechanism] max_bucket", at_least=1)
-    return BucketizeConfig(method=method, max_bucket=max_bucket)
+    return mechanism_configs.parse_mechanism(_table(section, "mechanism", 'kind = "bucketize"'), promise.kind)
 
 
 def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[str, Recode], ...]:

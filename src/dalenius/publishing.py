@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dalenius.engines.base import Engine, Progress, Scan, silent
+from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanisms.base import Draft, Mechanism, Plan, Profile
+from dalenius.mechanisms.base import Draft, Mechanism, Plan
 from dalenius.mechanisms.registry import MECHANISMS
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
@@ -45,7 +45,7 @@ class Published:
 def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Plan:
     """What would be published; nothing is written."""
     with (engine or LocalEngine()).open(policy, None, progress) as scan:
-        return _mechanism(policy).plan(policy, _profile(policy, scan))
+        return _mechanism(policy).plan(policy, scan)
 
 
 def write_release(
@@ -62,14 +62,13 @@ def write_release(
     mechanism = _mechanism(policy)
     with engine_errors(), new_release(policy.release) as folder:
         with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
-            profile = _profile(policy, scan)
-            plan = mechanism.plan(policy, profile)
-            draft = mechanism.draft(policy, plan, profile, randomness)
+            plan = mechanism.plan(policy, scan)
+            draft = mechanism.draft(policy, plan, randomness)
             _write_tables(policy, draft, scan, folder, is_seeded=randomness.is_seeded)
         _recheck(folder)
     return Published(
         release=StoredRelease.open(policy.release),
-        n_rows=profile.histogram.n_rows,
+        n_rows=plan.n_rows,
         n_published=draft.n_published,
         n_suppressed=draft.n_suppressed,
         seconds=time.monotonic() - started,
@@ -80,11 +79,7 @@ def _mechanism(policy: Policy) -> Mechanism:
     return MECHANISMS[policy.mechanism.kind]
 
 
-def _profile(policy: Policy, scan: Scan) -> Profile:
-    return Profile(histogram=scan.histogram(policy.columns.sensitive), schema=scan.schema)
-
-
-def _write_tables(policy: Policy, draft: Draft, scan: Scan, folder: Path, *, is_seeded: bool) -> None:
+def _write_tables(policy: Policy, draft: Draft, scan: OpenedTable, folder: Path, *, is_seeded: bool) -> None:
     tables = []
     for table in draft.tables:
         path = folder / f"{table.name}.parquet"

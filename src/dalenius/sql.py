@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -41,3 +42,15 @@ def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
     if spill is not None:
         connection.execute(f"SET temp_directory = {literal(str(spill))}")
     return connection
+
+
+def one_row(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
+    """The only row of an aggregate."""
+    (row,) = connection.execute(sql).fetchall()
+    found: tuple[Any, ...] = row
+    return found
+
+
+def count(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
+    """The only number of an aggregate."""
+    return int(one_row(connection, sql)[0])

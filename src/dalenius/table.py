@@ -13,6 +13,7 @@ import duckdb
 import narwhals as nw
 import pyarrow as pa
 
+from dalenius.column_names import refuse_unusable_names
 from dalenius.csv_source import CSV_SUFFIXES, CsvSource
 from dalenius.errors import SourceError
 from dalenius.sql import connect, identifier, literal
@@ -105,7 +106,7 @@ def open_source(spec: Any) -> Source:
         source: Source = FrameSource.open(spec)
     else:
         source = _open_path(Path(spec))
-    _refuse_unusable_names(source)
+    refuse_unusable_names(source.name, source.column_names)
     return source
 
 
@@ -122,20 +123,6 @@ def _open_path(path: Path) -> Source:
         f"source {path} has an unknown ending {path.suffix!r}",
         hint=f"known: {', '.join(CSV_SUFFIXES)} (each also with .gz), .parquet, or a folder of Parquet",
     )
-
-
-def _refuse_unusable_names(source: Source) -> None:
-    folded: dict[str, str] = {}
-    for name in source.column_names:
-        if not name.strip():
-            raise SourceError(f"{source.name}: a column has no name", hint="name every column in the header")
-        # SQL names do not tell upper from lower case, so neither can a release that is asked by SQL.
-        if name.casefold() in folded:
-            raise SourceError(
-                f"{source.name}: columns {folded[name.casefold()]!r} and {name!r} have the same name",
-                hint="rename one of them (upper and lower case count as the same)",
-            )
-        folded[name.casefold()] = name
 
 
 def _to_arrow(frame: Any) -> pa.Table:

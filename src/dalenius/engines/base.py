@@ -7,10 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-import pyarrow as pa
-
-from dalenius.histogram import Histogram
-from dalenius.mechanisms.base import PublishedTable
+from dalenius.mechanisms.base import PublishedTable, Scan
 from dalenius.policy import Policy
 
 Progress = Callable[[str, int, int | None], None]
@@ -21,15 +18,8 @@ def silent(step: str, done: int, total: int | None) -> None:
     """Shows nothing."""
 
 
-class Scan(Protocol):
+class OpenedTable(Scan, Protocol):
     """A policy's table, opened, recoded and checked. It can be read several times, always in one order."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Types of the published columns, after recoding."""
-
-    def histogram(self, columns: tuple[str, ...]) -> Histogram:
-        """How often each combination of cells of these columns occurs."""
 
     def write(self, table: PublishedTable, path: Path) -> int:
         """Write one table as Parquet, in its order; the number of rows written."""
@@ -40,5 +30,7 @@ class Engine(Protocol):
 
     name: str
 
-    def open(self, policy: Policy, spill: Path | None, progress: Progress) -> AbstractContextManager[Scan]:
+    def open(
+        self, policy: Policy, spill: Path | None, progress: Progress
+    ) -> AbstractContextManager[OpenedTable]:
         """Open and check a policy's table; work that outgrows memory goes to `spill`."""

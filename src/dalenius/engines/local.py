@@ -17,7 +17,7 @@ from dalenius.histogram import Histogram
 from dalenius.mechanisms.base import PublishedTable
 from dalenius.policy import Policy
 from dalenius.recode import NUMERIC_TYPES
-from dalenius.sql import connect, identifier, identifiers, literal
+from dalenius.sql import connect, count, identifier, identifiers, literal
 
 BATCH_ROWS = 131_072
 _ROW_GROUP_ROWS = 122_880
@@ -70,7 +70,7 @@ class LocalScan:
 
     def n_rows(self) -> int:
         """How many records there are."""
-        return _scalar(self.connection, f"SELECT count(*) FROM ({self.select})")
+        return count(self.connection, f"SELECT count(*) FROM ({self.select})")
 
     def histogram(self, columns: tuple[str, ...]) -> Histogram:
         """How often each combination of cells of these columns occurs."""
@@ -105,7 +105,7 @@ class LocalScan:
                 f" TO {literal(str(path))}"
                 f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
             )
-            return _scalar(writer, f"SELECT count(*) FROM read_parquet({literal(str(path))})")
+            return count(writer, f"SELECT count(*) FROM read_parquet({literal(str(path))})")
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, source
                 f"[recode] {name}: the column is not numeric ({types[name].lower()})",
                 hint='use map = "file.csv" for texts',
             )
-        n_outside = _scalar(connection, f"SELECT count(*) FROM {source} WHERE {recode.outside(name)}")
+        n_outside = count(connection, f"SELECT count(*) FROM {source} WHERE {recode.outside(name)}")
         if n_outside:
             raise PolicyError(
                 f"[recode] {name}: {n_outside} rows have a value that the recoding does not cover",
@@ -169,8 +169,8 @@ def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, source: 
     if policy.columns.unit is None:
         return
     unit = identifier(policy.columns.unit)
-    unknown = _scalar(connection, f"SELECT count(*) FROM {source} WHERE {unit} IS NULL")
-    repeated = _scalar(
+    unknown = count(connection, f"SELECT count(*) FROM {source} WHERE {unit} IS NULL")
+    repeated = count(
         connection, f"SELECT count(*) FROM (SELECT {unit} FROM {source} GROUP BY {unit} HAVING count(*) > 1)"
     )
     if unknown:
@@ -181,9 +181,3 @@ def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, source: 
             "and every promise is per row",
             hint="keep one row a person, e.g. the latest, before publishing",
         )
-
-
-def _scalar(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
-    row = connection.execute(sql).fetchone()
-    assert row is not None  # noqa: S101  (an aggregate always has a row)
-    return int(row[0])

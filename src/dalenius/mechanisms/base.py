@@ -16,18 +16,23 @@ from dalenius.randomness import Randomness
 Batches = Iterator[pa.RecordBatch]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What a plan sees of a table."""
+class Scan(Protocol):
+    """A policy's table as a mechanism sees it while planning: counts, not records."""
 
-    histogram: Histogram
-    """Counts of the sensitive values."""
-    schema: pa.Schema
-    """Types of the published columns, after recoding."""
+    @property
+    def schema(self) -> pa.Schema:
+        """Types of the published columns, after recoding."""
+
+    def histogram(self, columns: tuple[str, ...]) -> Histogram:
+        """How often each combination of cells of these columns occurs."""
 
 
 class Plan(Protocol):
-    """What would be published, decided from counts alone. It prints itself."""
+    """What would be published, decided from counts alone. It prints itself, and it is private."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many records the source has."""
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as `dalenius plan --json` prints it."""
@@ -85,13 +90,11 @@ class Mechanism(Protocol):
     """One way of keeping a promise."""
 
     kind: str
-    table_names: tuple[str, ...]
-    """The tables of its releases."""
 
-    def plan(self, policy: Policy, profile: Profile) -> Plan:
+    def plan(self, policy: Policy, scan: Scan) -> Plan:
         """Decide everything that the counts decide; raise PromiseNotMet if no release can exist."""
 
-    def draft(self, policy: Policy, plan: Any, profile: Profile, randomness: Randomness) -> Draft:
+    def draft(self, policy: Policy, plan: Any, randomness: Randomness) -> Draft:
         """Toss the coins that need no records, and say how the tables come about."""
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:

@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pyarrow as pa
 
-from dalenius.errors import ReleaseCorrupt
+from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.base import Draft
 from dalenius.policy import Policy
 
@@ -85,7 +85,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read and check the manifest of a release folder."""
     path = folder / FILE_NAME
     if not folder.is_dir() or not path.is_file():
-        raise ReleaseCorrupt(
+        raise InputError(
             f"{folder} is not a release: it has no {FILE_NAME}", hint="`dalenius publish` makes one"
         )
     try:

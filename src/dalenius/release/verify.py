@@ -14,6 +14,7 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.registry import MECHANISMS
 from dalenius.release.manifest import FILE_NAME, sha256
 from dalenius.release.reader import StoredRelease
+from dalenius.sql import count, identifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +84,12 @@ def _check_tables(release: StoredRelease) -> Iterator[Check]:
 
 
 def _check_rows(release: StoredRelease) -> Check:
-    wrong = []
     with release.connect() as connection:
-        for table in release.manifest["tables"]:
-            row = connection.execute(f'SELECT count(*) FROM "{table["name"]}"').fetchone()
-            if row is None or row[0] != table["rows"]:
-                wrong.append(table["name"])
+        wrong = [
+            table["name"]
+            for table in release.manifest["tables"]
+            if count(connection, f"SELECT count(*) FROM {identifier(table['name'])}") != table["rows"]
+        ]
     detail = f"the manifest states other row counts for {', '.join(wrong)}" if wrong else "row counts match"
     return Check(name="rows", ok=not wrong, detail=detail)
 

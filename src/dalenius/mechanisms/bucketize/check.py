@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Check
-from dalenius.sql import identifier
+from dalenius.sql import count, identifier
 
 _BUCKET_SIZES = """
     SELECT count(*) FROM (SELECT bucket, count(*) AS people FROM qit GROUP BY bucket) AS q
@@ -21,7 +21,7 @@ _BUCKET_SIZES = """
 
 def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
     """Sizes, well-formed counts, and the thresholds."""
-    uneven = _scalar(connection, _BUCKET_SIZES)
+    uneven = count(connection, _BUCKET_SIZES)
     yield Check(
         name="bucket sizes",
         ok=uneven == 0,
@@ -31,7 +31,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     )
     sensitive = [column["name"] for column in manifest["columns"] if column["role"] == "sensitive"]
     listed = ", ".join(identifier(name) for name in sensitive)
-    malformed = _scalar(
+    malformed = count(
         connection,
         f"SELECT count(*) FROM (SELECT bucket FROM st GROUP BY bucket, {listed} "
         'HAVING count(*) > 1 OR min("count") < 1)',
@@ -51,7 +51,7 @@ def _check_thresholds(
 ) -> Check:
     shares = 'SELECT *, sum("count") OVER (PARTITION BY bucket) AS size FROM st'
     if promise["kind"] == "l-diversity":
-        broken = _scalar(
+        broken = count(
             connection, f'SELECT count(*) FROM ({shares}) WHERE "count"::HUGEINT * {int(promise["l"])} > size'
         )
     else:
@@ -61,7 +61,7 @@ def _check_thresholds(
             for i, name in enumerate(sensitive)
         )
         # a value without a threshold counts as broken: nothing was promised that could hold
-        broken = _scalar(
+        broken = count(
             connection,
             f"""SELECT count(*) FROM ({shares}) AS s LEFT JOIN thresholds ON {same}
                 WHERE numerator IS NULL
@@ -84,9 +84,3 @@ def _threshold_table(thresholds: list[dict[str, Any]], n_columns: int) -> pa.Tab
     columns["numerator"] = pa.array([str(f.numerator) for f in at_most], pa.string())
     columns["denominator"] = pa.array([str(f.denominator) for f in at_most], pa.string())
     return pa.table(columns)
-
-
-def _scalar(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
-    row = connection.execute(sql).fetchone()
-    assert row is not None  # noqa: S101  (an aggregate always has a row)
-    return int(row[0])

@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from dalenius.errors import PromiseNotMet
 from dalenius.exact import show
 from dalenius.histogram import Encoder, Histogram, label
-from dalenius.mechanisms.base import Batches, Check, Draft, Profile, PublishedTable, Statement
+from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
@@ -42,29 +43,59 @@ _DISCLOSED = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BucketizePlan:
+    """The bucket plan of a table, with the counts that it was made from."""
+
+    histogram: Histogram
+    schema: pa.Schema
+    thresholds: tuple[Fraction, ...]
+    buckets: BucketPlan
+
+    @property
+    def n_rows(self) -> int:
+        """How many records the source has."""
+        return self.histogram.n_rows
+
+    def __str__(self) -> str:
+        return str(self.buckets)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as `dalenius plan --json` prints it."""
+        plan = self.buckets
+        return {
+            "method": plan.method,
+            "rows": self.n_rows,
+            "buckets": [{"size": s, "count": b} for s, b in zip(plan.sizes, plan.n_buckets, strict=True)],
+            "loss": plan.loss,
+            "mse": plan.mse,
+            "lower_bound": plan.lower_bound,
+            "gap": plan.gap,
+        }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucketize:
     """F′-privacy and ℓ-diversity by separating people from sensitive values, bucket by bucket."""
 
     kind = "bucketize"
-    table_names = ("qit", "st")
 
-    def plan(self, policy: Policy, profile: Profile) -> BucketPlan:
+    def plan(self, policy: Policy, scan: Scan) -> BucketizePlan:
         """The bucket sizes, how many of each, and how many records of each value go to each size."""
-        histogram = profile.histogram
+        config = policy.mechanism
+        histogram = scan.histogram(policy.columns.sensitive)
         thresholds = policy.promise.thresholds(histogram)
-        problem = BucketProblem(
-            counts=histogram.counts, thresholds=thresholds, max_bucket=policy.mechanism.max_bucket
-        )
+        problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=config.max_bucket)
         broken = violations(problem)
         if broken:
             raise infeasible(policy.promise, histogram, thresholds, broken)
-        return plan_buckets(problem, policy.mechanism.method)
+        buckets = plan_buckets(problem, config.method)
+        return BucketizePlan(histogram=histogram, schema=scan.schema, thresholds=thresholds, buckets=buckets)
 
-    def draft(self, policy: Policy, plan: BucketPlan, profile: Profile, randomness: Randomness) -> Draft:
+    def draft(self, policy: Policy, plan: BucketizePlan, randomness: Randomness) -> Draft:
         """Number the buckets and say how records find theirs."""
-        layout = Layout.shuffled(plan, randomness)
-        encoder = Encoder.of(profile.histogram, profile.schema)
+        layout = Layout.shuffled(plan.buckets, randomness)
+        encoder = Encoder.of(plan.histogram, plan.schema)
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
 
         def qit(scan: Callable[[], Batches]) -> Batches:
@@ -75,7 +106,7 @@ class Bucketize:
             return st_rows(layout, encoder)
 
         return Draft(
-            method=plan.method,
+            method=plan.buckets.method,
             tables=(
                 PublishedTable(name="qit", columns=(*quasi, "bucket"), order_by=("bucket", "tag"), rows=qit),
                 PublishedTable(
@@ -85,7 +116,7 @@ class Bucketize:
                     rows=st,
                 ),
             ),
-            statement=_statement(policy, profile.histogram, plan),
+            statement=_statement(policy, plan),
             n_published=plan.n_rows,
         )
 
@@ -102,10 +133,10 @@ def infeasible(
     column = " × ".join(repr(name) for name in histogram.columns)
     if named:
         code = named[0]
-        frequency = show(histogram.frequency(code))
+        lowest = show(histogram.frequency(code))
         message = (
             f"threshold of {label(histogram.values[code])!r} ({show(thresholds[code])}) is below its "
-            f"frequency ({frequency}); the lowest that any release can keep is {frequency}"
+            f"frequency ({lowest}); the lowest that any release can keep is {lowest}"
         )
         return PromiseNotMet(message, hint="raise the threshold, or publish fewer of these records")
     worst = max(broken, key=histogram.frequency)
@@ -114,22 +145,21 @@ def infeasible(
         f"{len(broken)} of {len(histogram)} values of {column} are more frequent than their threshold; "
         f"the commonest makes up {show(frequency)} of the records, its threshold is {show(thresholds[worst])}"
     )
+    largest_l = frequency.denominator // frequency.numerator
     return PromiseNotMet(
-        message, hint=f"no release can keep a threshold below a frequency; at most 1/{1 // frequency}"
+        message, hint=f"no threshold can be below {show(frequency)}, nor l above {largest_l}"
     )
 
 
-def _statement(policy: Policy, histogram: Histogram, plan: BucketPlan) -> Statement:
-    compound = len(histogram.columns) > 1
+def _statement(policy: Policy, plan: BucketizePlan) -> Statement:
+    compound = len(plan.histogram.columns) > 1
     return Statement(
-        promise=policy.promise.to_dict(histogram),
+        promise=policy.promise.to_dict(plan.histogram),
         assumes=_ASSUMES,
         not_covered=(
             *_NOT_COVERED,
             *(["a single sensitive column: thresholds hold for combinations of cells"] if compound else []),
         ),
         disclosed=_DISCLOSED,
-        parameters={
-            "buckets": [{"size": s, "count": b} for s, b in zip(plan.sizes, plan.n_buckets, strict=True)]
-        },
+        parameters={"buckets": plan.to_dict()["buckets"]},
     )

@@ -54,7 +54,7 @@ def fill_in_order(counts: IntArray, limits: IntArray) -> IntArray:
 
 
 def _movable(loads: IntArray, limits: IntArray) -> IntArray:
-    """sizes × sizes: how many records could move from one size to another within the limits."""
+    """Sizes × sizes: how many records could move from one size to another within the limits."""
     room = limits - loads
     rows = [np.minimum(loads[:, [j]], room).sum(axis=0) for j in range(loads.shape[1])]
     return np.array(rows, dtype=np.int64)

@@ -1,0 +1,48 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: install demo test check lint types bench figures lock clean
+
+install: .venv/.tests  ## everything that the tests need, into .venv
+
+.venv/.base: pyproject.toml requirements.lock
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps -e .
+	touch $@
+
+.venv/.tests: .venv/.base requirements-test.lock
+	$(BIN)/pip install --quiet --require-hashes -r requirements-test.lock
+	touch $@
+
+demo: .venv/.base  ## the whole tour, into the folder demo
+	rm -rf demo
+	$(BIN)/dalenius demo demo
+
+test: .venv/.tests  ## all tests, the slow statistical ones too
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.tests
+	$(BIN)/mypy
+
+check: lint types test  ## what continuous integration runs
+
+bench: .venv/.tests  ## speed, as ratios in one run
+	$(BIN)/python bench/plan_speed.py
+
+figures: .venv/.tests  ## the pictures of the documentation
+	$(BIN)/python docs/figures.py
+
+lock: .venv/.tests  ## pin the newest versions that pyproject.toml allows
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --allow-unsafe \
+	  --strip-extras --extra plots -o requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --allow-unsafe \
+	  --strip-extras --extra test -o requirements-test.lock pyproject.toml
+
+clean:
+	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

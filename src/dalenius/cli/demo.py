@@ -1,0 +1,110 @@
+"""`dalenius demo`: the whole tour on a synthetic hospital table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow.compute as pc
+import pyarrow.csv
+import typer
+
+from dalenius.ask.asking import ask
+from dalenius.cli.ask import say_answer
+from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
+from dalenius.demo_data import hospital
+from dalenius.errors import InputError
+from dalenius.policy import Policy
+from dalenius.publishing import Published, make_plan, write_release
+from dalenius.release.verify import verify_release
+
+NAME = "demo"
+QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Diabetes'"
+POLICY = """\
+source  = "patients.csv"
+release = "patients.release"
+
+[columns]
+unit        = "patient_id"
+identifiers = ["name"]
+quasi       = ["age", "sex", "district", "insurance"]
+sensitive   = ["disease"]
+
+[promise]                                  # nobody can be linked to a disease with more than …
+kind    = "f-privacy"
+default = { times = 3, plus = 0.02 }       # … three times its share of all patients + 2 %
+values  = { HIV = 0.03, Schizophrenia = 0.03, Flu = 1.0 }    # stricter here; the flu is no secret
+
+[mechanism]
+kind = "bucketize"
+"""
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(help="Where to put the tour's files.")] = Path("demo"),
+    as_json: JsonOption = False,
+) -> int:
+    """Take the whole tour: a table, a policy, a plan, a release, a verdict, an answer."""
+    policy_file = _write_files(folder)
+    policy = Policy.from_file(policy_file)
+    plan = make_plan(policy)
+    with progress_bar() as progress:
+        published = write_release(policy, progress=progress)
+    verdict = verify_release(published.release, strict=True)
+    answer = ask(published.release, QUESTION)
+    if as_json:
+        print_json(
+            {
+                "policy": str(policy_file),
+                "plan": plan.to_dict(),
+                "publish": published.to_dict(),
+                "verify": verdict.to_dict(),
+                "ask": answer.to_dict(),
+            }
+        )
+        return 0
+    say(f"1. A table of {published.n_rows:,} people that never lived: {folder / 'patients.csv'}")
+    say(f"2. A policy, which says what must not be inferable: {policy_file}\n")
+    say("3. The plan, from the counts of the diseases alone:\n")
+    say(str(plan))
+    say(f"\n4. The release, written in {published.seconds:.1f} s: {published.release.path}")
+    say("   Who lives where is in qit.parquet, who has what in st.parquet; only the bucket joins them.\n")
+    say("5. Verified from the release alone:\n")
+    say_table(
+        ["check", "", "detail"], [[c.name, "ok" if c.ok else "FAILED", c.detail] for c in verdict.checks]
+    )
+    say(f"\n6. Asked, from the release alone: {QUESTION}\n")
+    say_answer(answer)
+    _say_truth(folder)
+    _say_next(published, policy_file)
+    return 0
+
+
+def _write_files(folder: Path) -> Path:
+    policy_file = folder / "patients.toml"
+    if (folder / "patients.release").exists() or policy_file.exists():
+        raise InputError(
+            f"{folder} holds a tour already", hint="remove it, or give another folder: dalenius demo FOLDER"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        pyarrow.csv.write_csv(hospital(), folder / "patients.csv")
+        policy_file.write_text(POLICY, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror}") from error
+    return policy_file
+
+
+def _say_truth(folder: Path) -> None:
+    """What only the publisher can know, for comparison."""
+    truth = hospital()
+    matches = pc.and_(pc.greater_equal(truth["age"], 60), pc.equal(truth["disease"], "Diabetes"))
+    say(f"\n   (The table in {folder}, which only the publisher has, says {pc.sum(matches).as_py():,}.)")
+
+
+def _say_next(published: Published, policy_file: Path) -> None:
+    release = published.release.path
+    say("\nTry next:")
+    say(f"  dalenius ask {release} \"SELECT disease, COUNT(*) FROM t WHERE sex = 'F' GROUP BY disease\"")
+    say(f"  dalenius plan {policy_file}          after changing a threshold in it")
+    say("  dalenius inspect YOUR.csv; dalenius init YOUR.csv")

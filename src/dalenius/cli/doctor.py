@@ -1,0 +1,69 @@
+"""`dalenius doctor`: what is installed, what is missing, how to get it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.randomness import Randomness
+
+NAME = "doctor"
+REQUIRED = ("duckdb", "highspy", "numpy", "pyarrow", "randomgen", "scipy", "sqlglot")
+OPTIONAL = {"altair": "plots", "vl-convert-python": "plots"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the doctor's report."""
+
+    name: str
+    found: str | None
+    needed: bool
+    remedy: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `doctor --json` prints it."""
+        return {"name": self.name, "found": self.found, "needed": self.needed, "remedy": self.remedy}
+
+
+def command(as_json: JsonOption = False) -> int:
+    """Look at this installation and say what is missing; exit 1 if something needed is."""
+    findings = examine()
+    ok = all(finding.found or not finding.needed for finding in findings)
+    if as_json:
+        print_json({"ok": ok, "findings": [finding.to_dict() for finding in findings]})
+        return 0 if ok else 1
+    say_table(
+        ["part", "found", "to get it"],
+        [[f.name, f.found or ("MISSING" if f.needed else "not installed"), f.remedy or ""] for f in findings],
+    )
+    say("everything that is needed is there" if ok else "something that is needed is missing")
+    return 0 if ok else 1
+
+
+def examine() -> list[Finding]:
+    """Python, packages, randomness, disk."""
+    python = Finding(name="python", found=platform.python_version(), needed=True, remedy=None)
+    random = Finding(name="cryptographic randomness", found=_randomness(), needed=True, remedy=None)
+    free = f"{shutil.disk_usage('.').free / 2**30:.1f} GiB free here"
+    needed = [_package(name, needed=True, extra=None) for name in REQUIRED]
+    optional = [_package(name, needed=False, extra=extra) for name, extra in OPTIONAL.items()]
+    return [python, random, Finding(name="disk", found=free, needed=True, remedy=None), *needed, *optional]
+
+
+def _package(name: str, *, needed: bool, extra: str | None) -> Finding:
+    remedy = f'{sys.executable} -m pip install "{f"dalenius[{extra}]" if extra else name}"'
+    try:
+        return Finding(name=name, found=metadata.version(name), needed=needed, remedy=None)
+    except metadata.PackageNotFoundError:
+        return Finding(name=name, found=None, needed=needed, remedy=remedy)
+
+
+def _randomness() -> str | None:
+    first, second = (Randomness.fresh().stream("doctor").integers(2**62) for _ in range(2))
+    return "AES-128 counter mode, keyed by the operating system" if first != second else None

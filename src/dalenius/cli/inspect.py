@@ -1,0 +1,66 @@
+"""`dalenius inspect SOURCE`: columns, the sensitive histogram, feasible promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.histogram import Histogram, label
+from dalenius.inspection import Inspection, look_at
+from dalenius.table import open_source
+
+NAME = "inspect"
+_MOST_SHOWN = 30
+
+
+def command(
+    source: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or a folder of Parquet.")],
+    as_json: JsonOption = False,
+    sensitive: Annotated[
+        list[str] | None,
+        typer.Option(help="The sensitive column; repeat for a compound one. Guessed if not given."),
+    ] = None,
+) -> int:
+    """Show columns, domain sizes, the sensitive histogram and which promises are feasible."""
+    inspection = look_at(open_source(source), tuple(sensitive or ()))
+    if as_json:
+        print_json(inspection.to_dict())
+        return 0
+    _say_columns(inspection)
+    if inspection.histogram is not None:
+        _say_histogram(inspection.histogram)
+        _say_feasible(inspection)
+    say(f"next: dalenius init {source}")
+    return 0
+
+
+def _say_columns(inspection: Inspection) -> None:
+    say(f"{inspection.source}: {inspection.n_rows:,} rows, {inspection.domain_size:,} possible rows")
+    rows = [[c.name, c.type, f"{c.n_distinct:,}", f"{c.n_null:,}"] for c in inspection.columns]
+    say_table(["column", "type", "values", "NULLs"], rows)
+
+
+def _say_histogram(histogram: Histogram) -> None:
+    by_count = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])
+    say(f"\nsensitive: {' × '.join(histogram.columns)}, {len(histogram)} values (these counts are private)")
+    rows = [
+        [
+            label(histogram.values[code]),
+            f"{histogram.counts[code]:,}",
+            f"{float(histogram.frequency(code)):.2%}",
+        ]
+        for code in by_count[:_MOST_SHOWN]
+    ]
+    say_table(["value", "count", "share"], rows)
+    if len(histogram) > _MOST_SHOWN:
+        say(f"… and {len(histogram) - _MOST_SHOWN} rarer values")
+
+
+def _say_feasible(inspection: Inspection) -> None:
+    say(
+        f"\nfeasible: l-diversity up to l = {inspection.largest_l}; f-privacy with any thresholds that are "
+        "not below the shares above"
+    )

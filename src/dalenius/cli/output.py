@@ -1,0 +1,74 @@
+"""What commands print: tables and progress for people, one JSON object for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from dalenius.engines.base import Progress as ShowProgress
+from dalenius.engines.base import silent
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+
+
+def print_json(payload: dict[str, Any]) -> None:
+    """The one object on standard output."""
+    print(json.dumps(payload, indent=2, ensure_ascii=False, default=str))
+
+
+def say(text: str = "") -> None:
+    """A line for people."""
+    Console(highlight=False, markup=False, soft_wrap=True).print(text)
+
+
+def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table for people; columns after the first are right-aligned if they hold numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for i, heading in enumerate(headings):
+        is_number = i > 0 and all(_looks_numeric(row[i]) for row in rows)
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False).print(table)
+
+
+def say_error(error: dict[str, dict[str, str | None]], *, as_json: bool) -> None:
+    """An error: JSON on standard output, or message and hint on standard error."""
+    if as_json:
+        print_json(error)
+        return
+    details = error["error"]
+    print(f"error: {details['message']}", file=sys.stderr)
+    if details["hint"]:
+        print(f"hint:  {details['hint']}", file=sys.stderr)
+
+
+@contextmanager
+def progress_bar() -> Iterator[ShowProgress]:
+    """A progress bar on standard error, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    rows_done = TextColumn("{task.completed:,} rows")
+    columns = (TextColumn("{task.description}"), BarColumn(), rows_done, TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(step: str, done: int, total: int | None) -> None:
+            if step not in tasks:
+                tasks[step] = bar.add_task(step, total=total)
+            bar.update(tasks[step], completed=done, total=total)
+
+        yield show
+
+
+def _looks_numeric(cell: str) -> bool:
+    return cell.translate(str.maketrans("", "", ",.%-–… ")).isdigit()

@@ -1,0 +1,40 @@
+"""`dalenius publish POLICY`: write a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dalenius.cli.output import JsonOption, print_json, progress_bar, say
+from dalenius.errors import InputError, did_you_mean
+from dalenius.policy import Policy
+from dalenius.publishing import write_release
+
+NAME = "publish"
+ENGINES = ("local",)
+
+
+def command(
+    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    as_json: JsonOption = False,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeatable, and therefore marked as not for publication.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Where to run.")] = "local",
+) -> int:
+    """Carry a plan out and write the release, whole or not at all."""
+    if engine not in ENGINES:
+        raise InputError(f"engine {engine!r} is unknown; {did_you_mean(engine, ENGINES)}")
+    with progress_bar() as progress:
+        published = write_release(Policy.from_file(policy), seed=seed, progress=progress)
+    if as_json:
+        print_json(published.to_dict())
+        return 0
+    path, seconds = published.release.path, published.seconds
+    say(f"published {published.n_published:,} of {published.n_rows:,} records to {path} in {seconds:.1f} s")
+    if seed is not None:
+        say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
+    say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')
+    return 0

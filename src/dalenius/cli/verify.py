@@ -1,0 +1,33 @@
+"""`dalenius verify RELEASE`: check a release from itself alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.errors import PromiseNotMet
+from dalenius.release.verify import verify
+
+NAME = "verify"
+
+
+def command(
+    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    as_json: JsonOption = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Also refuse what is not for publication.")
+    ] = False,
+) -> int:
+    """Check hashes, schema and the promise on the published tables; exit 3 if anything does not hold."""
+    verdict = verify(release, strict=strict)
+    if as_json:
+        print_json(verdict.to_dict())
+    else:
+        say_table(
+            ["check", "", "detail"], [[c.name, "ok" if c.ok else "FAILED", c.detail] for c in verdict.checks]
+        )
+        say("the release keeps its promise" if verdict.ok else "the release does NOT hold what it promises")
+    return 0 if verdict.ok else PromiseNotMet.exit_code

@@ -1,0 +1,131 @@
+"""A first look at a table: its columns, the sensitive histogram, which promises are feasible."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dalenius.errors import InputError, did_you_mean
+from dalenius.histogram import Histogram, label
+from dalenius.sql import connect, identifier, identifiers, one_row
+from dalenius.table import Source
+
+_SENSITIVE_WORDS = (
+    "disease",
+    "diagnos",
+    "condition",
+    "illness",
+    "salary",
+    "income",
+    "occupation",
+    "religion",
+)
+_MOST_VALUES = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """What a column looks like."""
+
+    name: str
+    type: str
+    n_distinct: int
+    """NULL counts as a value."""
+    n_null: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `inspect --json` prints it."""
+        return {"name": self.name, "type": self.type, "distinct": self.n_distinct, "nulls": self.n_null}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """What a publisher sees of a table before writing a policy. Private: it holds counts."""
+
+    source: str
+    n_rows: int
+    columns: tuple[ColumnFacts, ...]
+    histogram: Histogram | None
+
+    @property
+    def domain_size(self) -> int:
+        """How many different rows the columns' values could form."""
+        return math.prod(column.n_distinct for column in self.columns)
+
+    @property
+    def largest_l(self) -> int | None:
+        """The largest ℓ that a release can keep (Lemma 1); None without a histogram."""
+        return None if self.histogram is None else self.n_rows // max(self.histogram.counts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `inspect --json` prints it."""
+        return {
+            "private": True,
+            "source": self.source,
+            "rows": self.n_rows,
+            "columns": [column.to_dict() for column in self.columns],
+            "domain_size": self.domain_size,
+            "sensitive": None if self.histogram is None else _histogram_dict(self.histogram),
+            "feasible": {"largest_l": self.largest_l},
+        }
+
+
+def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> Inspection:
+    """Count the columns' values; the sensitive column is guessed if it is not given."""
+    with connect() as connection:
+        scan = source.scan(connection)
+        described = connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+        counted = one_row(
+            connection,
+            "SELECT count(*), "
+            + ", ".join(
+                f"count(DISTINCT {identifier(name)}) + max(({identifier(name)} IS NULL)::INT), "
+                f"count(*) - count({identifier(name)})"
+                for name, *_ in described
+            )
+            + f" FROM {scan}",
+        )
+        n_rows, *numbers = (number or 0 for number in counted)
+        columns = tuple(
+            ColumnFacts(name=name, type=kind.lower(), n_distinct=numbers[2 * i], n_null=numbers[2 * i + 1])
+            for i, (name, kind, *_) in enumerate(described)
+        )
+        chosen = _known(sensitive, columns, source) if sensitive else guess_sensitive(columns, n_rows)
+        histogram = None
+        if chosen and n_rows:
+            listed = identifiers(chosen)
+            rows = connection.execute(f"SELECT {listed}, count(*) FROM {scan} GROUP BY {listed}").fetchall()
+            histogram = Histogram.of(chosen, {tuple(row[:-1]): row[-1] for row in rows})
+    return Inspection(source=source.name, n_rows=n_rows, columns=columns, histogram=histogram)
+
+
+def guess_sensitive(columns: tuple[ColumnFacts, ...], n_rows: int) -> tuple[str, ...]:
+    """The column that a person would most likely call sensitive: by name, else the last with few values."""
+    usable = [c for c in columns if 1 < c.n_distinct <= min(_MOST_VALUES, max(2, n_rows // 2))]
+    named = [c for c in usable if any(word in c.name.lower() for word in _SENSITIVE_WORDS)]
+    chosen = named[0] if named else (usable[-1] if usable else None)
+    return () if chosen is None else (chosen.name,)
+
+
+def _known(names: tuple[str, ...], columns: tuple[ColumnFacts, ...], source: Source) -> tuple[str, ...]:
+    known = [column.name for column in columns]
+    for name in names:
+        if name not in known:
+            raise InputError(f"{source.name} has no column {name!r}; {did_you_mean(name, known)}")
+    return names
+
+
+def _histogram_dict(histogram: Histogram) -> dict[str, Any]:
+    by_count = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])
+    return {
+        "columns": list(histogram.columns),
+        "values": [
+            {
+                "value": label(histogram.values[code]),
+                "count": histogram.counts[code],
+                "frequency": float(histogram.frequency(code)),
+            }
+            for code in by_count
+        ],
+    }

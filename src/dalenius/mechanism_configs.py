@@ -1,0 +1,69 @@
+"""The `[mechanism]` and `[suppress]` sections of a policy, one value a mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dalenius.errors import PolicyError, did_you_mean
+from dalenius.exact import parse_integer
+
+MAX_BUCKET = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketizeConfig:
+    """How buckets are made."""
+
+    method: str = "optimal"
+    max_bucket: int = MAX_BUCKET
+
+    kind = "bucketize"
+    promises = ("f-privacy", "l-diversity")
+    methods = ("optimal", "two-size", "multi-size", "anatomy")
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any]) -> BucketizeConfig:
+        """Read the section."""
+        refuse_unknown_keys(section, ("kind", "method", "max_bucket"), "[mechanism]")
+        max_bucket = parse_integer(
+            section.get("max_bucket", MAX_BUCKET), "[mechanism] max_bucket", at_least=1
+        )
+        return cls(method=parse_method(section, cls.methods), max_bucket=max_bucket)
+
+
+MechanismConfig = BucketizeConfig
+MECHANISM_CONFIGS: dict[str, type[MechanismConfig]] = {config.kind: config for config in (BucketizeConfig,)}
+
+
+def parse_mechanism(section: Mapping[str, Any], promise_kind: str) -> MechanismConfig:
+    """The mechanism's section; without a `kind`, the mechanism that keeps this kind of promise."""
+    default = next(kind for kind, config in MECHANISM_CONFIGS.items() if promise_kind in config.promises)
+    kind = section.get("kind", default)
+    if kind not in MECHANISM_CONFIGS:
+        raise PolicyError(
+            f"[mechanism] kind {kind!r} is unknown; {did_you_mean(str(kind), MECHANISM_CONFIGS)}"
+        )
+    config = MECHANISM_CONFIGS[kind]
+    if promise_kind not in config.promises:
+        raise PolicyError(
+            f"[mechanism] {kind} does not keep {promise_kind}",
+            hint=f"{kind} keeps {' and '.join(config.promises)}; {promise_kind} is kept by {default}",
+        )
+    return config.from_policy(section)
+
+
+def parse_method(section: Mapping[str, Any], methods: tuple[str, ...]) -> str:
+    """The `method` key; the first method is the default."""
+    method = section.get("method", methods[0])
+    if method not in methods:
+        raise PolicyError(f"[mechanism] method {method!r} is unknown; {did_you_mean(str(method), methods)}")
+    return str(method)
+
+
+def refuse_unknown_keys(section: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    """An error that names the nearest known key."""
+    for key in section:
+        if key not in known:
+            raise PolicyError(f"{where}: unknown key {key!r}; {did_you_mean(key, known)}")

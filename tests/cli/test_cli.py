@@ -1,0 +1,238 @@
+"""The command line as other programs call it: JSON, exit codes, and messages for wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from dalenius.cli.main import app, run
+from dalenius.demo_data import hospital
+
+POLICY = """
+source = "patients.csv"
+release = "patients.release"
+[columns]
+unit = "patient_id"
+identifiers = ["name"]
+quasi = ["age", "sex", "district", "insurance"]
+sensitive = ["disease"]
+[promise]
+kind = "f-privacy"
+default = { times = 4, plus = 0.02 }
+values = { HIV = 0.05, Flu = 1.0 }
+[mechanism]
+kind = "bucketize"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pyarrow.csv.write_csv(hospital(2_000), tmp_path / "patients.csv")
+    (tmp_path / "patients.toml").write_text(POLICY)
+    return tmp_path
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
+    """Run a command with --json; its exit code and the one object it printed."""
+    code = run([*map(str, arguments), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_plan_publish_verify_ask(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, plan = call(capsys, "plan", folder / "patients.toml")
+    assert code == 0
+    assert plan["mechanism"] == "bucketize"
+    assert plan["method"] == "optimal"
+    assert plan["feasible"] is True
+    assert plan["private"] is True
+    assert plan["rows"] == 2_000 == sum(entry["size"] * entry["count"] for entry in plan["buckets"])
+    assert plan["loss"] == sum((entry["size"] - 1) ** 2 * entry["count"] for entry in plan["buckets"])
+    assert plan["mse"] == pytest.approx(plan["loss"] / 1_999)
+    assert 0 <= plan["lower_bound"] <= plan["loss"]
+    assert 0 <= plan["gap"] <= 1e-4
+
+    code, published = call(capsys, "publish", folder / "patients.toml")
+    assert code == 0
+    assert published["rows"] == published["published"] == 2_000
+    assert published["suppressed"] == 0
+    assert published["posterior"] is None
+    assert published["seconds"] > 0
+    release = published["release"]
+
+    code, verdict = call(capsys, "verify", release, "--strict")
+    assert (code, verdict["ok"]) == (0, True)
+    assert all(set(check) == {"name", "ok", "detail"} for check in verdict["checks"])
+
+    code, answer = call(capsys, "ask", release, "SELECT COUNT(*) FROM t WHERE age >= 60", "--confidence", 0.9)
+    assert code == 0
+    (row,) = answer["rows"]
+    assert set(row) >= {"group", "column", "estimate", "std_error", "low", "high"}
+    truth = sum(age >= 60 for age in hospital(2_000)["age"].to_pylist())
+    assert row["low"] <= row["estimate"] == pytest.approx(truth) <= row["high"]
+    assert answer["confidence"] == 0.9
+    assert "assumption" in answer
+
+
+def test_what_people_read_says_the_same(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy, release = str(folder / "patients.toml"), str(folder / "patients.release")
+    for arguments, expected in [
+        (["inspect", str(folder / "patients.csv")], "l-diversity up to l ="),
+        (["plan", policy], "private counts"),
+        (["publish", policy, "--seed", "1"], "not for publication"),
+        (["verify", release], "the release keeps its promise"),
+        (["ask", release, "SELECT COUNT(*) FROM t", "--explain"], "2,000"),
+        (["doctor"], "everything that is needed is there"),
+    ]:
+        assert run(arguments) == 0
+        assert expected in capsys.readouterr().out
+
+
+def test_init_writes_a_policy_that_works(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = folder / "first.toml"
+    code, made = call(capsys, "init", folder / "patients.csv", "--out", policy)
+    assert (code, made["sensitive"]) == (0, ["disease"])
+    code, plan = call(capsys, "plan", policy)
+    assert (code, plan["feasible"]) == (0, True)
+    code, error = call(capsys, "init", folder / "patients.csv", "--out", policy)
+    assert (code, error["error"]["kind"]) == (2, "InputError")
+
+
+def test_init_quotes_troublesome_column_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ['the "age"', "größe = [1]", "what's # it"]
+    pq.write_table(pa.table({name: [1, 2, 1, 2] for name in names}), tmp_path / "t.parquet")
+    assert run(["init", str(tmp_path / "t.parquet")]) == 0
+    capsys.readouterr()
+    code, plan = call(capsys, "plan", tmp_path / "t.toml")
+    assert (code, plan["feasible"]) == (0, True)
+
+
+def test_inspect_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, seen = call(
+        capsys, "inspect", folder / "patients.csv", "--sensitive", "district", "--sensitive", "sex"
+    )
+    assert (code, seen["private"], seen["rows"]) == (0, True, 2_000)
+    assert seen["columns"][0] == {"name": "patient_id", "type": "bigint", "distinct": 2_000, "nulls": 0}
+    counts = [entry["count"] for entry in seen["sensitive"]["values"]]
+    assert counts == sorted(counts, reverse=True)
+    assert sum(counts) == 2_000
+    assert seen["feasible"]["largest_l"] == 2_000 // counts[0]
+
+
+def test_an_infeasible_promise_exits_3(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = folder / "patients.toml"
+    policy.write_text(POLICY.replace("Flu = 1.0", "Flu = 0.1"))
+    code, plan = call(capsys, "plan", policy)
+    assert (code, plan["feasible"]) == (3, False)
+    assert "threshold of 'Flu' (0.1) is below its frequency" in plan["reason"]
+    code, error = call(capsys, "publish", policy)
+    assert (code, error["error"]["kind"]) == (3, "PromiseNotMet")
+    assert not (folder / "patients.release").exists()
+
+
+def test_an_infeasible_default_names_no_value(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = folder / "patients.toml"
+    policy.write_text(
+        POLICY.replace("{ times = 4, plus = 0.02 }", "0.15").replace("HIV = 0.05, Flu = 1.0", "")
+    )
+    code, error = call(capsys, "publish", policy)
+    assert code == 3
+    assert not any(disease in json.dumps(error) for disease in hospital(2_000)["disease"].to_pylist())
+
+
+def test_verify_exits_3_on_a_changed_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "publish", folder / "patients.toml", "--seed", 1)
+    release = folder / "patients.release"
+    assert call(capsys, "verify", release)[0] == 0
+    assert call(capsys, "verify", release, "--strict")[0] == 3
+    (release / "st.parquet").write_bytes(b"")
+    code, verdict = call(capsys, "verify", release)
+    assert (code, verdict["ok"]) == (3, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("source =", "sorce ="), "unknown key 'sorce'"),
+        (("patients.csv", "absent.csv"), "does not exist"),
+        (('"age", ', ""), "does not say what these columns"),
+        (("HIV", "HVI"), "no row has 'HVI'"),
+        (("HIV = 0.05", "HIV = 1.05"), "is outside (0, 1]"),
+        (("plus = 0.02", "plus = x"), "is not valid TOML"),
+        (('"bucketize"', '"bucketise"'), "did you mean 'bucketize'"),
+        (("patients.release", "absent/patients.release"), "does not exist"),
+    ],
+)
+def test_wrong_policies_exit_2_and_write_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str], expected: str
+) -> None:
+    policy = folder / "patients.toml"
+    policy.write_text(POLICY.replace(*change))
+    code, printed = call(capsys, "publish", policy)
+    assert code == 2
+    assert expected in printed["error"]["message"]
+    assert sorted(path.name for path in folder.iterdir()) == ["patients.csv", "patients.toml"]
+
+
+def test_a_person_with_two_rows_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = hospital(50)
+    pyarrow.csv.write_csv(pa.concat_tables([table, table.slice(0, 3)]), folder / "patients.csv")
+    (folder / "patients.toml").write_text(POLICY.replace("HIV = 0.05, Flu = 1.0", ""))
+    code, error = call(capsys, "publish", folder / "patients.toml")
+    assert code == 2
+    assert "3 people have more than one row" in error["error"]["message"]
+
+
+def test_an_empty_table_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "patients.csv").write_text("patient_id,name,age,sex,district,insurance,disease\n")
+    code, error = call(capsys, "publish", folder / "patients.toml")
+    assert (code, "has no rows" in error["error"]["message"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["plan"],
+        ["plan", "absent.toml"],
+        ["publsh", "x"],
+        ["publish", "x", "--engine", "spark3"],
+        ["ask", "absent.release"],
+        ["inspect", "absent.csv"],
+    ],
+)
+def test_wrong_usage_exits_2_with_one_json_object(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, printed = call(capsys, *arguments)
+    assert code == 2
+    assert set(printed["error"]) == {"kind", "message", "hint"}
+
+
+def test_a_damaged_release_exits_1_and_a_folder_that_is_none_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(capsys, "verify", tmp_path)[0] == 2
+    (tmp_path / "manifest.json").write_text("{")
+    code, printed = call(capsys, "verify", tmp_path)
+    assert (code, printed["error"]["kind"]) == (1, "ReleaseCorrupt")
+
+
+def test_demo_takes_the_tour(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", str(tmp_path / "tour")]) == 0
+    printed = capsys.readouterr().out
+    assert "Try next" in printed
+    assert "95 % interval" in printed
+    assert call(capsys, "verify", tmp_path / "tour" / "patients.release", "--strict")[0] == 0
+    assert call(capsys, "demo", tmp_path / "tour")[0] == 2
+
+
+def test_every_command_takes_json_and_has_help() -> None:
+    for command in app.registered_commands:
+        assert command.callback is not None
+        assert "as_json" in command.callback.__annotations__
+        assert command.callback.__doc__

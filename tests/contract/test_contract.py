@@ -1,0 +1,200 @@
+"""What every mechanism keeps besides its promise: nothing but the coins depends on the source's form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import dalenius
+from dalenius.errors import DaleniusError
+from tests.contract.subjects import SUBJECTS, Subject, people
+
+FALSE_ALARM = 1e-6
+every_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+
+
+def published(release: dalenius.Release, table: str) -> pa.Table:
+    return pa.concat_tables([pq.read_table(file) for file in release.stored.files(table)])
+
+
+def hashes(release: dalenius.Release) -> list[str]:
+    return [file["sha256"] for table in release.manifest["tables"] for file in table["files"]]
+
+
+def rows(table: pa.Table, columns: list[str]) -> list[tuple[object, ...]]:
+    return sorted(zip(*(table[name].to_pylist() for name in columns), strict=True), key=repr)
+
+
+@every_subject
+def test_the_release_has_the_promised_rows(subject: Subject, tmp_path: Path) -> None:
+    table = people()
+    release = dalenius.publish(subject.policy(table, tmp_path / "r"))
+    records = published(release, subject.record_table)
+    assert release.verify(strict=True).ok
+    assert release.manifest["rows"]["published"] == len(records) or not subject.keeps_every_row
+    if subject.keeps_every_row:
+        assert rows(records, ["uid", "age"]) == rows(table, ["uid", "age"])
+
+
+@every_subject
+def test_shuffled_rows_and_relabelled_values_change_no_plan(subject: Subject, tmp_path: Path) -> None:
+    table = people()
+    shuffled = table.take(np.random.default_rng(3).permutation(len(table)))
+    renamed = {"Angina": "Zoster", "Cold": "Ague"}
+    relabelled = table.set_column(
+        2, "disease", pa.array([renamed.get(cell, cell) for cell in table["disease"].to_pylist()])
+    )
+    plans = [
+        dalenius.plan(subject.policy(t, tmp_path / "r")).to_dict() for t in (table, shuffled, relabelled)
+    ]
+    assert plans[0] == plans[1] == plans[2]
+
+
+@every_subject
+def test_the_same_rows_in_other_batches_files_or_frames_are_the_same_source(
+    subject: Subject, tmp_path: Path
+) -> None:
+    table = people()
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i, start in enumerate(range(0, len(table), 250)):
+        pq.write_table(table.slice(start, 250), folder / f"{i}.parquet", row_group_size=60)
+    chunked = pa.concat_tables([table.slice(0, 1), table.slice(1, 77), table.slice(78)])
+    sources = [table, chunked, folder, table.to_pandas(), pl.from_arrow(table)]
+    releases = [
+        dalenius.publish(subject.policy(source, tmp_path / f"r{i}"), seed=4)
+        for i, source in enumerate(sources)
+    ]
+    assert len({tuple(hashes(release)) for release in releases}) == 1
+
+
+@every_subject
+def test_two_runs_differ_and_a_seeded_run_repeats(subject: Subject, tmp_path: Path) -> None:
+    seeds = [None, None, 7, 7, 8]
+    releases = [
+        dalenius.publish(subject.policy(people(), tmp_path / f"r{i}"), seed=seed)
+        for i, seed in enumerate(seeds)
+    ]
+    first, second, seven, again, eight = (hashes(release) for release in releases)
+    assert first != second
+    assert seven == again
+    assert seven != eight
+    assert len({release.manifest["id"] for release in releases}) == 5
+    assert [release.verify(strict=True).ok for release in releases] == [True, True, False, False, False]
+    assert all(release.verify().ok for release in releases)
+
+
+def order_p_value(source_positions: np.ndarray) -> float:
+    """How likely a random order is to follow the source's order as much as this one does, either way."""
+    return float(stats.spearmanr(np.arange(len(source_positions)), source_positions).pvalue)
+
+
+@every_subject
+def test_published_order_says_nothing_about_source_order(subject: Subject, tmp_path: Path) -> None:
+    """The source is sorted by the sensitive value: order in the file, or within a bucket, would tell it."""
+    table = people(3_000)
+    release = dalenius.publish(subject.policy(table, tmp_path / "r"), seed=1)
+    records = published(release, subject.record_table)
+    assert order_p_value(records["uid"].to_numpy()) > FALSE_ALARM
+    if "bucket" in records.column_names:
+        uid, bucket = records["uid"].to_numpy(), records["bucket"].to_numpy()
+        same_bucket = bucket[1:] == bucket[:-1]
+        rising = int((uid[1:] > uid[:-1])[same_bucket].sum())
+        assert stats.binomtest(rising, int(same_bucket.sum())).pvalue > FALSE_ALARM
+        assert order_p_value(bucket[np.argsort(uid)]) > FALSE_ALARM
+
+
+def test_an_order_that_follows_the_source_is_caught() -> None:
+    followed = np.argsort(np.arange(3_000) + np.random.default_rng(1).normal(0, 3_000, 3_000))
+    assert order_p_value(followed) < FALSE_ALARM
+
+
+@every_subject
+def test_the_bytes_around_the_rows_say_nothing(subject: Subject, tmp_path: Path) -> None:
+    """No unused dictionary entry, no schema metadata, no row group that follows a source batch."""
+    frame = people().to_pandas()
+    frame["disease"] = frame["disease"].astype("category").cat.add_categories(["Unpublished secret"])
+    frame.index = frame.index + 900_000
+    release = dalenius.publish(subject.policy(frame, tmp_path / "r"))
+    for entry in release.manifest["tables"]:
+        assert [file["file"] for file in entry["files"]] == [f"{entry['name']}.parquet"]
+        (path,) = release.stored.files(entry["name"])
+        metadata = pq.read_metadata(path)
+        assert not metadata.metadata
+        groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        assert all(size == 122_880 for size in groups[:-1])
+        assert b"Unpublished secret" not in path.read_bytes()
+        assert not pq.read_schema(path).metadata
+    manifest = (release.path / "manifest.json").read_text()
+    assert "Unpublished" not in manifest
+    assert str(tmp_path) not in manifest
+
+
+@every_subject
+def test_the_folder_holds_nothing_else(subject: Subject, tmp_path: Path) -> None:
+    release = dalenius.publish(subject.policy(people(), tmp_path / "r"))
+    listed = {file["file"] for entry in release.manifest["tables"] for file in entry["files"]}
+    assert {path.name for path in release.path.iterdir()} == {*listed, "manifest.json"}
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+TROUBLESOME = {
+    "NULLs": pa.table(
+        {
+            "uid": pa.array([None, 1, 2, 3, None, 5] * 20),
+            "age": pa.array([None] * 60 + [30] * 60, pa.int64()),
+            "disease": pa.array(["Flu", None, "Cold", None, "Flu", "Angina"] * 20),
+        }
+    ),
+    "unicode and quotes": pa.table(
+        {
+            "uid": list(range(120)),
+            "age": ["it's", 'say "x"', "多", "a,b;c\n", "\\", ""] * 20,
+            "disease": ["Grippe à l'été", '"Quote"', "🤒", "NULL?", "x' OR '1'='1", ""] * 20,
+        }
+    ),
+}
+
+
+@every_subject
+@pytest.mark.parametrize("case", TROUBLESOME)
+def test_troublesome_cells_come_through_as_they_are(subject: Subject, case: str, tmp_path: Path) -> None:
+    table = TROUBLESOME[case]
+    release = dalenius.publish(subject.policy(table, tmp_path / "r"))
+    records = published(release, subject.record_table)
+    assert release.verify(strict=True).ok
+    if subject.keeps_every_row:
+        assert rows(records, ["uid", "age"]) == rows(table, ["uid", "age"])
+
+
+@every_subject
+def test_columns_with_spaces_quotes_and_sql_words(subject: Subject, tmp_path: Path) -> None:
+    renamed = people().rename_columns(["the uid", 'select "x" from', "Größe; DROP TABLE t"])
+    roles = {"quasi": renamed.column_names[:2], "sensitive": renamed.column_names[2:]}
+    release = dalenius.publish(subject.policy(renamed, tmp_path / "r", **roles))
+    assert release.verify(strict=True).ok
+    assert set(renamed.column_names[:2]) <= set(published(release, subject.record_table).column_names)
+
+
+@every_subject
+@pytest.mark.parametrize("n_rows", [1, 50])
+def test_a_table_of_one_value_is_published_or_refused_for_the_promise(
+    subject: Subject, n_rows: int, tmp_path: Path
+) -> None:
+    """One value is everybody's value: only a promise that allows certainty can be kept."""
+    table = people(n_rows).set_column(2, "disease", pa.array(["Flu"] * n_rows))
+    policy = subject.policy(table, tmp_path / "r")
+    if subject.allows_certainty:
+        assert dalenius.publish(policy).verify(strict=True).ok
+        return
+    with pytest.raises(DaleniusError) as caught:
+        dalenius.publish(policy)
+    assert caught.value.exit_code in (2, 3)
+    assert "Flu" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,102 @@
+"""The local engine: batches of a fixed size, recoding, units, and errors in plain words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dalenius import Policy
+from dalenius.engines import local
+from dalenius.engines.base import silent
+from dalenius.engines.local import LocalEngine, engine_errors
+from dalenius.errors import EngineError, PolicyError, SourceError
+
+TABLE = pa.table({"id": [1, 2, 3], "age": [17, 18, 90], "town": ["A", None, "B"], "disease": ["x", "y", "x"]})
+
+
+def policy(table: Any = TABLE, **sections: Any) -> Policy:
+    return Policy.from_dict(
+        {
+            "source": table,
+            "columns": {"unit": "id", "quasi": ["age", "town"], "sensitive": ["disease"]},
+            "promise": {"kind": "f-privacy", "default": 1},
+            **sections,
+        }
+    )
+
+
+def rows_of(chosen: Policy) -> list[dict[str, Any]]:
+    with LocalEngine().open(chosen, None, silent) as scan:
+        return pa.Table.from_batches(list(scan.batches())).to_pylist()
+
+
+def test_batches_hold_published_columns_in_source_order() -> None:
+    assert rows_of(policy()) == TABLE.drop_columns(["id"]).to_pylist()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_batches_have_a_fixed_size_whatever_the_source_has(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(local, "BATCH_ROWS", size)
+    ragged = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1, 0), TABLE.slice(1)])
+    with LocalEngine().open(policy(ragged), None, silent) as scan:
+        lengths = [batch.num_rows for batch in scan.batches()]
+    assert lengths == [size] * (3 // size) + ([3 % size] if 3 % size else [])
+
+
+def test_recoding_comes_before_counting() -> None:
+    with LocalEngine().open(policy(recode={"age": {"bins": [0, 18, 120]}}), None, silent) as scan:
+        assert scan.histogram(("age",)).values == (("0-17",), ("18-120",))
+        assert scan.schema.field("age").type == pa.string()
+
+
+@pytest.mark.parametrize(
+    ("recode", "message"),
+    [
+        ({"age": {"bins": [0, 18, 60]}}, "1 rows have a value that the recoding does not cover"),
+        ({"town": {"round": 5}}, "not numeric"),
+    ],
+)
+def test_a_recoding_that_does_not_fit_is_refused(recode: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        rows_of(policy(recode=recode))
+
+
+def test_a_mapping_that_misses_a_value_says_how_many_rows_but_not_which(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("from,to\nx,X\n")
+    data = {
+        "source": TABLE,
+        "columns": {"unit": "id", "quasi": ["age", "town"], "sensitive": ["disease"]},
+        "promise": {"kind": "f-privacy", "default": 1},
+        "recode": {"disease": {"map": "m.csv"}},
+    }
+    with pytest.raises(PolicyError, match="1 rows have a value") as caught:
+        rows_of(Policy.from_dict(data, folder=tmp_path))
+    assert "'y'" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [([1, 1, 2], "1 people have more than one row"), ([1, None, 2], "1 rows have no 'id'")],
+)
+def test_units_are_one_row_each(ids: list[int | None], message: str) -> None:
+    with pytest.raises(SourceError, match=message):
+        rows_of(policy(TABLE.set_column(0, "id", pa.array(ids))))
+
+
+def test_progress_reaches_the_end() -> None:
+    seen: list[tuple[str, int, int | None]] = []
+    with LocalEngine().open(policy(), None, lambda *step: seen.append(step)) as scan:
+        list(scan.batches())
+    assert seen[-1] == ("reading", 3, 3)
+
+
+def test_machine_errors_are_said_in_plain_words() -> None:
+    with pytest.raises(EngineError, match="the disk is full"), engine_errors():
+        raise OSError(28, "No space left on device")
+    with pytest.raises(EngineError, match="Permission denied"), engine_errors():
+        raise PermissionError(13, "Permission denied")

@@ -1,0 +1,96 @@
+"""A release is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import dalenius
+from dalenius.errors import EngineError, InputError
+from dalenius.release.writer import new_release
+from tests.contract.subjects import SUBJECTS, people
+
+POLICY = SUBJECTS[0].policy
+
+
+def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+    class StopError(Exception):
+        pass
+
+    with pytest.raises(StopError), new_release(tmp_path / "r") as folder:  # noqa: PT012
+        (folder / "secret.parquet").write_text("half")
+        raise StopError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_release_is_never_touched(tmp_path: Path) -> None:
+    release = dalenius.publish(POLICY(people(), tmp_path / "r"))
+    before = (release.path / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match="exists already"):
+        dalenius.publish(POLICY(people(), tmp_path / "r"))
+    assert (release.path / "manifest.json").read_bytes() == before
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        dalenius.publish(POLICY(people(), tmp_path / "absent" / "r"))
+
+
+def test_what_a_killed_run_left_is_removed_but_not_what_a_live_run_writes(tmp_path: Path) -> None:
+    dead = tmp_path / ".r.partial-dead"
+    dead.mkdir()
+    (dead / "qit.parquet").write_text("half")
+    with new_release(tmp_path / "r") as live:
+        assert not dead.exists()
+        with new_release(tmp_path / "r") as second:
+            assert live.exists()
+            assert second != live
+    assert (tmp_path / "r").is_dir()
+
+
+PUBLISH_FOREVER = """
+import sys
+import dalenius
+from tests.contract.subjects import SUBJECTS, people
+print("ready", flush=True)
+dalenius.publish(SUBJECTS[0].policy(people(400_000), sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wait", [0.0, 0.3, 0.6, 1.0])
+def test_a_killed_run_leaves_no_release_and_the_next_one_succeeds(tmp_path: Path, wait: float) -> None:
+    target = tmp_path / "r"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PUBLISH_FOREVER, str(target)], stdout=subprocess.PIPE, env=environment
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(wait)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    if target.exists():  # it was faster than the signal: then it must be whole
+        assert dalenius.verify(target, strict=True).ok
+    else:
+        assert dalenius.publish(POLICY(people(), target)).verify(strict=True).ok
+        assert [path.name for path in tmp_path.iterdir()] == ["r"]
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dalenius.engines.local.LocalScan.write", full)
+    with pytest.raises(EngineError, match="the disk is full; nothing was published"):
+        dalenius.publish(POLICY(people(), tmp_path / "r"))
+    assert list(tmp_path.iterdir()) == []

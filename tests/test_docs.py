@@ -1,0 +1,58 @@
+"""The documentation runs, and nothing public is missing from it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from dalenius import errors
+from dalenius.cli.main import app, run
+from dalenius.policy_sections import PROMISES
+
+PROJECT = Path(__file__).parent.parent
+PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")])
+BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda page: page.name)
+def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Console blocks run line by line in one folder, Python blocks in one module."""
+    monkeypatch.chdir(tmp_path)
+    module: dict[str, object] = {}
+    for language, text in blocks(page):
+        if language == "python":
+            exec(compile(text, page.name, "exec"), module)  # noqa: S102
+            continue
+        for line in text.splitlines():
+            if line.startswith("$ dalenius "):
+                command = line.removeprefix("$ dalenius ").split(" > ")[0]
+                assert run(shlex.split(command, comments=True)) == 0, line
+
+
+def test_every_command_and_option_is_documented() -> None:
+    text = (PROJECT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for command in app.registered_commands:
+        assert f"dalenius {command.name}" in text
+        assert command.callback is not None
+        for parameter in inspect.signature(command.callback, eval_str=True).parameters.values():
+            if parameter.default is not inspect.Parameter.empty and parameter.name != "folder":
+                option = parameter.name.removeprefix("as_")
+                assert f"--{option}" in text, f"{command.name} --{option}"
+
+
+def test_every_promise_and_page_is_linked() -> None:
+    promises = (PROJECT / "docs" / "promises.md").read_text(encoding="utf-8") + (
+        PROJECT / "docs" / "policy.md"
+    ).read_text(encoding="utf-8")
+    assert all(kind in promises for kind in PROMISES)
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert all(f"docs/{page.name}" in readme for page in PAGES if page.parent.name == "docs")
+    assert errors.__doc__

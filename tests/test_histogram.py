@@ -1,0 +1,61 @@
+"""Histograms, and the codes of sensitive values."""
+
+from __future__ import annotations
+
+import datetime
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.errors import InternalError
+from dalenius.histogram import Encoder, Histogram, label
+
+cells = st.one_of(st.none(), st.integers(-3, 3))
+
+
+@given(rows=st.lists(st.tuples(cells, cells), min_size=1), seed=st.integers(0, 100))
+def test_encoding_then_decoding_gives_the_cells_back(
+    rows: list[tuple[int | None, int | None]], seed: int
+) -> None:
+    histogram = Histogram.of(("a", "b"), {row: rows.count(row) for row in rows})
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "b": pa.array([row[1] for row in rows], pa.int64()),
+            "a": pa.array([row[0] for row in rows], pa.int64()),
+        }
+    )
+    encoder = Encoder.of(histogram, batch.schema)
+    codes = encoder.encode(batch)
+    assert [histogram.values[code] for code in codes] == rows
+    assert np.bincount(codes, minlength=len(histogram)).tolist() == list(histogram.counts)
+    decoded = encoder.decode(codes)
+    assert list(zip(decoded["a"].to_pylist(), decoded["b"].to_pylist(), strict=True)) == rows
+
+
+@given(
+    st.dictionaries(st.tuples(cells), st.integers(1, 9), min_size=1),
+    st.dictionaries(st.tuples(cells), st.integers(1, 9)),
+)
+def test_merging_is_counting_together(
+    first: dict[tuple[int | None], int], second: dict[tuple[int | None], int]
+) -> None:
+    merged = Histogram.of(("a",), first).merge(Histogram.of(("a",), second))
+    assert merged.n_rows == sum(first.values()) + sum(second.values())
+    together = {key: first.get(key, 0) + second.get(key, 0) for key in first | second}
+    assert merged == Histogram.of(("a",), together)
+
+
+def test_an_unknown_value_is_an_internal_error() -> None:
+    histogram = Histogram.of(("a",), {("x",): 1})
+    batch = pa.RecordBatch.from_pydict({"a": ["y"]})
+    with pytest.raises(InternalError, match="changed between two passes"):
+        Encoder.of(histogram, batch.schema).encode(batch)
+
+
+def test_labels_and_frequencies() -> None:
+    assert label((None, True, datetime.date(2026, 1, 2))) == "NULL / true / 2026-01-02"
+    assert Histogram.of(("a",), {("x",): 1, ("y",): 2}).frequency(0) == Fraction(1, 3)

@@ -1,0 +1,114 @@
+"""Who may import whom, what is public, and what `import dalenius` does not load."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dalenius
+from dalenius import errors
+
+SOURCE = Path(dalenius.__file__).parent
+# Imports go from right to left only.
+ORDER = [
+    {"errors"},
+    {"sql", "exact", "column_names"},
+    {"csv_source", "recode"},
+    {"table", "histogram", "randomness"},
+    {"promises"},
+    {"mechanism_configs"},
+    {"policy_sections"},
+    {"policy"},
+    {"mechanisms"},
+    {"engines"},
+    {"release", "ledger"},
+    {"publishing", "ask", "attacks", "inspection", "demo_data"},
+    {"evaluate"},
+    {"reproduce", "report"},
+    {"api"},
+    {"cli", "studio"},
+]
+RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
+MODULES = sorted(
+    path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem not in ("__init__",)
+)
+
+
+def imported_rooms(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dalenius"):
+            parts = node.module.split(".")[1:]
+            names |= {parts[0]} if parts else {alias.name for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_imports_go_downwards(path: Path) -> None:
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    for other in imported_rooms(path) - {room}:
+        assert RANK[other] < RANK[room], f"{room} must not import {other}"
+
+
+def test_importing_dalenius_is_light() -> None:
+    heavy = [
+        "pyspark",
+        "altair",
+        "vl_convert",
+        "pandas",
+        "polars",
+        "sklearn",
+        "starlette",
+        "fastapi",
+        "scipy.stats",
+    ]
+    code = f"import sys, dalenius; print([name for name in {heavy!r} if name in sys.modules])"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert printed.stdout.strip() == "[]"
+
+
+def test_the_public_names_are_these() -> None:
+    assert dalenius.__all__ == [
+        "DaleniusError",
+        "EngineError",
+        "InputError",
+        "InternalError",
+        "Policy",
+        "PolicyError",
+        "PromiseNotMet",
+        "QueryError",
+        "Release",
+        "ReleaseCorrupt",
+        "SourceError",
+        "open_release",
+        "plan",
+        "publish",
+        "verify",
+    ]
+
+
+def test_every_error_is_in_the_drawn_tree_with_its_exit_code() -> None:
+    classes = [
+        c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, errors.DaleniusError)
+    ]
+    assert {c.__name__: c.exit_code for c in classes} == {
+        "DaleniusError": 1,
+        "InputError": 2,
+        "PolicyError": 2,
+        "SourceError": 2,
+        "QueryError": 2,
+        "PromiseNotMet": 3,
+        "ReleaseCorrupt": 1,
+        "EngineError": 1,
+        "InternalError": 1,
+    }
+    assert errors.__doc__ is not None
+    assert all(c.__name__ in errors.__doc__ for c in classes)
