@@ -18,8 +18,8 @@ from dalenius.ask.estimation import Column, TotalEstimates, estimate_formula, es
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Estimation, Model
 from dalenius.ask.query import AggregateRef, Query
-from dalenius.ask.sql import parse
 from dalenius.ask.summands import ScoreList, summands
+from dalenius.ask.templates import parse_shared
 from dalenius.ask.totals import Floats
 from dalenius.errors import InputError, QueryError, did_you_mean
 from dalenius.release.reader import StoredRelease
@@ -126,7 +126,7 @@ def ask_many(
     )
     lookup = opened.lookup(request)
     names = [*model.rows.columns, *model.sensitive.columns]
-    queries = [parse(text, names, request.tables) for text in texts]
+    queries = [parse_shared(text, names, request.tables) for text in texts]
     answers: list[Answer] = []
     for start in range(0, len(queries), _TOGETHER):
         answers += _answer(model, lookup, queries[start : start + _TOGETHER], request)

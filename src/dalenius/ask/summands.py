@@ -255,7 +255,7 @@ def _scores(
     n_groups: int,
 ) -> list[int | None]:
     """The score of each group of rows; None where no row counts."""
-    rows = lookup.rows.rows(bits)
+    rows = where_rows if total.condition is None else lookup.rows.rows(bits)
     values: Floats | None = None
     if total.argument is not None and (table := arguments[total.argument]).shape[1] > 1:
         own = table[value if len(table) > 1 else 0]

@@ -136,13 +136,11 @@ class ScoreSums:
     def by_value(self) -> Floats:
         """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
         buckets = self.buckets
-        n_types = len(buckets.copies)
-        ones = np.ones(len(buckets.size))
-        gather = sp.csr_array(
-            (ones, (buckets.type_of, np.arange(len(ones)))), shape=(n_types, len(buckets.size))
-        )
-        shares = sp.csr_array(buckets.composition.multiply(1 / buckets.type_size[:, None]))
-        return np.asarray((shares.T @ (gather @ self.sums)).toarray())
+        shape = (len(buckets.copies), len(self.scores))
+        column = np.repeat(np.arange(shape[1]), np.diff(self.sums.indptr))
+        place = buckets.type_of[self.sums.indices].astype(np.int64) * shape[1] + column
+        by_type = np.bincount(place, self.sums.data, shape[0] * shape[1]).reshape(shape)
+        return np.asarray(buckets.composition.T @ (by_type / buckets.type_size[:, None]))
 
     def covariance(self, first: int, second: int) -> float:
         """The covariance of two scores over the published rows."""
