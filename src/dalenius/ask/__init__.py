@@ -1,1 +1,10 @@
-"""ask."""
+"""Asking a release: SQL in, estimates with error bars out.
+
+    >>> from dalenius.ask import ask, ask_many, Answer
+"""
+
+from dalenius.ask.answer import Answer, AnswerRow
+from dalenius.ask.asking import ask, ask_many
+from dalenius.ask.database import Limits
+
+__all__ = ["Answer", "AnswerRow", "Limits", "ask", "ask_many"]

@@ -1,0 +1,86 @@
+"""An answer: one entry per group and aggregate, with its error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+Status = Literal["exact", "estimate", "undetermined", "consistent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRow:
+    """The estimate of one aggregate in one group."""
+
+    group: tuple[tuple[str, Any], ...]
+    column: str
+    estimate: float | None
+    """None: SQL's NULL, as in a division by zero."""
+    std_error: float | None
+    """None: the release does not determine it."""
+    low: float | None
+    high: float | None
+    status: Status
+    """exact: known without error; undetermined: the estimator finds nothing about it in the release;
+    consistent: moved to what is possible."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `ask --json` prints it."""
+        return {
+            "group": {name: _plain(value) for name, value in self.group},
+            "column": self.column,
+            "estimate": self.estimate,
+            "std_error": self.std_error,
+            "low": self.low,
+            "high": self.high,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a release says about a question."""
+
+    rows: tuple[AnswerRow, ...]
+    confidence: float
+    assumption: str | None
+    """What the intervals rest on; None where every row is exact."""
+    explain: str
+    """The formula, the weights and what was read, in words."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `ask --json` prints it."""
+        return {
+            "rows": [row.to_dict() for row in self.rows],
+            "confidence": self.confidence,
+            "assumption": self.assumption,
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """One row per group and aggregate: the group's columns, then the estimate's."""
+        names = [name for name, _ in self.rows[0].group] if self.rows else []
+        columns: dict[str, list[Any]] = {
+            f"group_{name}" if name in _FIELDS else name: [row.group[i][1] for row in self.rows]
+            for i, name in enumerate(names)
+        }
+        columns.update({field: [getattr(row, field) for row in self.rows] for field in _FIELDS})
+        numbers = dict.fromkeys(("estimate", "std_error", "low", "high"), pa.float64())
+        return pa.table({name: pa.array(cells, numbers.get(name)) for name, cells in columns.items()})
+
+
+_FIELDS = ("column", "estimate", "std_error", "low", "high", "status")
+
+
+def finite(number: float) -> float | None:
+    """The number, or None for NaN and infinities, which JSON does not have.
+
+    >>> finite(2.0), finite(float("inf"))
+    (2.0, None)
+    """
+    return float(number) if math.isfinite(number) else None
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

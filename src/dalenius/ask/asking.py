@@ -1,0 +1,257 @@
+"""Asking a release: SQL in, answers with error bars out."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.ask.answer import Answer, AnswerRow, finite
+from dalenius.ask.bucketized import BucketizedModel
+from dalenius.ask.consistent import make_consistent
+from dalenius.ask.database import Database, Deadline, Limits
+from dalenius.ask.estimation import Column, TotalEstimates, estimate_formula, estimate_totals, is_exact
+from dalenius.ask.lookup import Lookup
+from dalenius.ask.model import Estimation, Model
+from dalenius.ask.query import AggregateRef, Query
+from dalenius.ask.summands import ScoreList, summands
+from dalenius.ask.templates import parse_shared
+from dalenius.ask.totals import Floats
+from dalenius.errors import InputError, QueryError, did_you_mean
+from dalenius.release.reader import StoredRelease
+
+MODELS: dict[str, Callable[[StoredRelease], Model]] = {"bucketize": BucketizedModel.load}
+"""How a release of each mechanism is opened for asking."""
+_KEPT_OPEN = 4
+_TOGETHER = 128
+"""How many questions are estimated in one go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opened:
+    """A release's encoded form, and what was found out about its values so far."""
+
+    model: Model
+    database: Database
+    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+
+    def lookup(self, request: Request) -> Lookup:
+        """For questions with auxiliary tables nothing is shared with other questions."""
+        shared = not request.tables and request.limits.memory == Limits().memory
+        return Lookup(
+            rows=self.model.rows,
+            sensitive=self.model.sensitive,
+            database=self.database if shared else Database(request.tables, request.limits),
+            deadline=Deadline(request.limits),
+            remembered=self.remembered if shared else {},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """How to answer."""
+
+    confidence: float = 0.95
+    estimator: str | None = None
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    consistent: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+_open: OrderedDict[tuple[str, str], Opened] = OrderedDict()
+
+
+def ask(
+    release: StoredRelease,
+    sql: str,
+    *,
+    confidence: float = 0.95,
+    estimator: str | None = None,
+    tables: Mapping[str, pa.Table] | None = None,
+    consistent: bool = False,
+    limits: Limits | None = None,
+) -> Answer:
+    """Answer a question from a release; `ask_many` explains the arguments."""
+    return ask_many(
+        release,
+        [sql],
+        confidence=confidence,
+        estimator=estimator,
+        tables=tables,
+        consistent=consistent,
+        limits=limits,
+    )[0]
+
+
+def ask_many(
+    release: StoredRelease,
+    sqls: Iterable[str],
+    *,
+    confidence: float = 0.95,
+    estimator: str | None = None,
+    tables: Mapping[str, pa.Table] | None = None,
+    consistent: bool = False,
+    limits: Limits | None = None,
+) -> list[Answer]:
+    """Answer many questions; work that they share is done once.
+
+    Args:
+        release: The opened release.
+        sqls: The questions.
+        confidence: The share of intervals that should hold the truth.
+        estimator: One of the mechanism's estimators; None: its default.
+        tables: Auxiliary tables that sub-selects may read, by name.
+        consistent: Move the estimates to a table that is possible: no negative counts, totals that add up.
+        limits: Time and memory; the time is for all questions together, and grows with their number by default.
+    """
+    texts = list(sqls)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence {confidence} is not between 0 and 1", hint="for example 0.95")
+    opened = _opened(release)
+    model = opened.model
+    if estimator is not None and estimator not in model.estimators:
+        hint = did_you_mean(estimator, model.estimators)
+        raise InputError(f"estimator {estimator!r} is unknown for this mechanism", hint=hint)
+    limits = limits or Limits(seconds=60.0 + 0.5 * len(texts))
+    request = Request(
+        confidence=confidence,
+        estimator=estimator or model.default_estimator,
+        tables=tables or {},
+        consistent=consistent,
+        limits=limits,
+    )
+    lookup = opened.lookup(request)
+    names = [*model.rows.columns, *model.sensitive.columns]
+    queries = [parse_shared(text, names, request.tables) for text in texts]
+    answers: list[Answer] = []
+    for start in range(0, len(queries), _TOGETHER):
+        answers += _answer(model, lookup, queries[start : start + _TOGETHER], request)
+    return answers
+
+
+def _opened(release: StoredRelease) -> Opened:
+    """The release's encoded form; the last few are kept."""
+    load = MODELS.get(release.mechanism)
+    if load is None:
+        raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
+    key = (str(release.path.resolve()), str(release.manifest["id"]))
+    if key not in _open:
+        _open[key] = Opened(model=load(release), database=Database({}, Limits()))
+        while len(_open) > _KEPT_OPEN:
+            _open.popitem(last=False)
+    _open.move_to_end(key)
+    return _open[key]
+
+
+def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Request) -> list[Answer]:
+    scores = ScoreList()
+    parts = []
+    for query in queries:
+        lookup.deadline.check()
+        parts.append(summands(lookup, query, scores))
+    assert request.estimator is not None  # noqa: S101  (ask_many put the default there)
+    estimation = model.estimation(scores.scores, request.estimator)
+    totals = estimate_totals(estimation, tuple(parts), request.confidence)
+    if request.consistent:
+        totals = make_consistent(totals)
+    lookup.deadline.check()
+    return [
+        _finish(model, lookup, query, number, totals, estimation, request)
+        for number, query in enumerate(queries)
+    ]
+
+
+def _finish(
+    model: Model,
+    lookup: Lookup,
+    query: Query,
+    number: int,
+    totals: TotalEstimates,
+    estimation: Estimation,
+    request: Request,
+) -> Answer:
+    mine, own = totals.of_question(number), totals.summands[number]
+
+    def column(formula: Any) -> Column:
+        return estimate_formula(estimation, query, formula, own, mine, request.confidence)
+
+    columns = [column(item.formula) for item in query.items]
+    order = _order(lookup, query, totals, number, column)
+    rows = [
+        _row(query, own.group(totals.keys[number][i]), item.name, found, i, request, model.rows.n_rows)
+        for i in order
+        for item, found in zip(query.items, columns, strict=True)
+    ]
+    exact = all(row.status == "exact" for row in rows)
+    name = request.estimator or ""
+    assumption = None if exact else model.assumption(name)
+    if request.consistent and not exact:
+        assumption = f"{assumption}; moved to the nearest table that is possible, which is no longer unbiased"
+    return Answer(
+        rows=tuple(rows), confidence=request.confidence, assumption=assumption, explain=_explain(model, query, name)
+    )
+
+
+def _row(
+    query: Query, group: tuple[Any, ...], name: str, found: Column, i: int, request: Request, n_rows: int
+) -> AnswerRow:
+    exact = bool(is_exact(found, n_rows)[i])
+    undetermined = bool(np.isinf(found.std_error[i]))
+    status = (
+        "exact" if exact else "undetermined" if undetermined else "consistent" if request.consistent else "estimate"
+    )
+    estimate = float(found.estimate[i])
+    return AnswerRow(
+        group=tuple(zip((key.name for key in query.groups), group, strict=True)),
+        column=name,
+        estimate=finite(estimate),
+        std_error=0.0 if exact else finite(found.std_error[i]),
+        low=finite(estimate if exact else found.low[i]),
+        high=finite(estimate if exact else found.high[i]),
+        status=status,  # type: ignore[arg-type]
+    )
+
+
+def _order(
+    lookup: Lookup, query: Query, totals: TotalEstimates, number: int, column: Callable[[Any], Column]
+) -> list[int]:
+    """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys."""
+    keys = totals.keys[number]
+    if not query.groups and not query.finish:
+        return list(range(len(keys)))
+    values = totals.summands[number].key_values
+    table = {"__id": pa.array(np.arange(len(keys)))}
+    for k, cells in enumerate(values):
+        table[f"g{k}"] = cells.take(pa.array([key[k] for key in keys], pa.int64()))
+    for k in range(len(query.aggregates)):
+        estimate: Floats = column(AggregateRef(index=k)).estimate
+        table[f"a{k}"] = pa.array(estimate, from_pandas=True)
+    clauses = query.finish
+    if query.groups and "ORDER BY" not in clauses:
+        by_keys = "ORDER BY " + ", ".join(f"g{k}" for k in range(len(values)))
+        head, limit = _split_limit(clauses)
+        clauses = f"{head} {by_keys} {limit}"
+    return lookup.database.finish(clauses, pa.table(table), lookup.deadline)
+
+
+def _split_limit(clauses: str) -> tuple[str, str]:
+    for word in ("LIMIT ", "OFFSET "):
+        at = clauses.rfind(word)
+        if at >= 0 and clauses[at + len(word) :].replace("OFFSET", "").replace(" ", "").isdigit():
+            return clauses[:at], clauses[at:]
+    return clauses, ""
+
+
+def _explain(model: Model, query: Query, estimator: str) -> str:
+    return "\n".join(
+        [
+            f"question: {query.text}",
+            f"estimator: {estimator}: {model.formula(estimator)}",
+            f"read: {model.summary()}",
+            f"rests on: {model.assumption(estimator)}",
+        ]
+    )

@@ -1,0 +1,105 @@
+"""Asking a bucketized release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dalenius.ask.columns import Table
+from dalenius.ask.totals import Floats
+from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, possible_range
+from dalenius.release.reader import StoredRelease
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BucketizedModel:
+    """The two tables of a bucketized release, encoded."""
+
+    rows: Table
+    sensitive: Table
+    buckets: Buckets
+    default_estimator = DEFAULT
+    estimators = tuple(ESTIMATORS)
+
+    @classmethod
+    def load(cls, release: StoredRelease) -> BucketizedModel:
+        """Read and encode both tables."""
+        quasi, secret = release.columns("quasi"), release.columns("sensitive")
+        qit = _read(release, "qit", (*quasi, "bucket"))
+        st = _read(release, "st", ("bucket", *secret, "count"))
+        entries = Table.of(st.select(list(secret))).combined(secret)
+        names, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
+        row_bucket = np.searchsorted(names, qit.column("bucket").to_numpy())
+        if qit.num_rows == 0 or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any():
+            raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
+        return cls(
+            rows=Table.of(qit.select(list(quasi))),
+            sensitive=Table.of(pa.table(dict(entries.values))),
+            buckets=Buckets.of(
+                row_bucket,
+                st_bucket.ravel(),
+                entries.codes.astype(np.int64),
+                st.column("count").to_numpy().astype(np.int64),
+            ),
+        )
+
+    @cached_property
+    def _made(self) -> dict[str, Estimator]:
+        return {}
+
+    def _estimator(self, name: str) -> Estimator:
+        if name not in self._made:
+            codes = [column.codes for column in self.rows.columns.values()]
+            self._made[name] = make_estimator(name, self.buckets, codes)
+        return self._made[name]
+
+    def estimation(self, scores: Sequence[Score], estimator: str) -> _Estimation:
+        """Sum the scores in the buckets."""
+        return _Estimation(
+            sums=ScoreSums.of(self.buckets, scores), estimator=self._estimator(estimator)
+        )
+
+    def assumption(self, estimator: str) -> str:
+        """What the intervals rest on."""
+        return self._estimator(estimator).assumption
+
+    def formula(self, estimator: str) -> str:
+        """How the estimate comes about."""
+        return self._estimator(estimator).formula
+
+    def summary(self) -> str:
+        """What was read."""
+        buckets = self.buckets
+        return (
+            f"qit: {buckets.n_rows} rows in {len(buckets.size)} buckets of {buckets.size.min():g} to "
+            f"{buckets.size.max():g} people ({len(buckets.copies)} different contents); "
+            f"st: {self.sensitive.n_rows} sensitive values; weight of a pair (row, value): count/|bucket|"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Estimation:
+    sums: ScoreSums
+    estimator: Estimator
+
+    def estimate(self, targets: Targets) -> Estimates:
+        return self.estimator.estimate(self.sums, targets)
+
+    def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
+        return possible_range(self.sums, targets)
+
+
+def _read(release: StoredRelease, table: str, columns: tuple[str, ...]) -> pa.Table:
+    try:
+        parts = [pq.read_table(path, columns=list(columns)) for path in release.files(table)]
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise ReleaseCorrupt(f"{release.path}: table {table!r} cannot be read") from error
+    return pa.concat_tables(parts)

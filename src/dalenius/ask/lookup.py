@@ -1,0 +1,132 @@
+"""What expressions are worth on the values of the columns they read.
+
+An expression over quasi-identifiers only is evaluated once per different combination of their values; one over
+sensitive columns only once per sensitive value; a mixed one on the cross product of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dalenius.ask.columns import Coded, Table
+from dalenius.ask.database import Database, Deadline
+from dalenius.ask.query import Expression, Membership
+from dalenius.errors import QueryError
+
+_MOST_CELLS = 20_000_000
+_AT_ONCE = 200
+_REMEMBERED = 50_000
+
+Truths = NDArray[np.int8]
+"""Sensitive values × different row values: 1 true, 0 false, -1 NULL. One row if no sensitive column is read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lookup:
+    """Evaluates expressions on the values of a release's columns, and remembers what it found."""
+
+    rows: Table
+    """The quasi columns, a row per person."""
+    sensitive: Table
+    """The sensitive columns, a row per sensitive value."""
+    database: Database
+    deadline: Deadline
+    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+
+    def sensitive_part(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """Those columns that are sensitive."""
+        return tuple(name for name in columns if name in self.sensitive.columns)
+
+    def quasi(self, columns: Iterable[str]) -> Coded:
+        """The combinations of values of those columns that are quasi-identifiers."""
+        return self.rows.combined([name for name in columns if name in self.rows.columns])
+
+    def prepare(self, expressions: Iterable[Expression]) -> None:
+        """Evaluate many expressions, those over the same columns together."""
+        waiting: dict[tuple[str, ...], dict[str, None]] = {}
+        for expression in expressions:
+            if expression.sql not in self.remembered:
+                waiting.setdefault(expression.columns, {})[expression.sql] = None
+        for columns, texts in waiting.items():
+            listed = list(texts)
+            for start in range(0, len(listed), _AT_ONCE):
+                self._evaluate(columns, listed[start : start + _AT_ONCE])
+
+    def values(self, expression: Expression) -> pa.ChunkedArray:
+        """The expression's value for each sensitive value (outer) and row value (inner)."""
+        self.prepare([expression])
+        return self.remembered[expression.sql]
+
+    def truths(self, atom: Expression | Membership) -> Truths:
+        """The truth of a condition for each sensitive value (outer) and row value (inner)."""
+        if isinstance(atom, Membership):
+            found = self._member(atom)
+            if found is not None:
+                return found
+            atom = atom.expression
+        column = self.values(atom)
+        if not pa.types.is_boolean(column.type):
+            column = self._as_boolean(atom)
+        flat = column.combine_chunks().cast(pa.int8()).fill_null(-1)
+        flat = flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
+        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(self._n_outer(atom), -1)
+
+    def _as_boolean(self, atom: Expression) -> pa.ChunkedArray:
+        return self.values(Expression(sql=f"CAST({atom.sql} AS BOOLEAN)", columns=atom.columns))
+
+    def _member(self, atom: Membership) -> Truths | None:
+        """Without DuckDB where the literals have the column's own type."""
+        is_sensitive = atom.column in self.sensitive.columns
+        coded = (self.sensitive if is_sensitive else self.rows).columns[atom.column]
+        kind = coded.values[atom.column].type
+        if isinstance(atom.values[0], str):
+            fits = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        else:
+            fits = pa.types.is_integer(kind)
+        if not fits:
+            return None
+        truths = np.zeros(coded.n_values, dtype=np.int8)
+        known = [coded.positions[value] for value in atom.values if value in coded.positions]
+        truths[known] = 1
+        if None in coded.positions:
+            truths[coded.positions[None]] = -1
+        return truths[coded.codes][:, None] if is_sensitive else truths[None, :]
+
+    def _n_outer(self, expression: Expression) -> int:
+        return self.sensitive.n_rows if self.sensitive_part(expression.columns) else 1
+
+    def _evaluate(self, columns: tuple[str, ...], texts: list[str]) -> None:
+        table = self._cross(columns)
+        found = self.database.select(texts, table, self.deadline)
+        if len(self.remembered) > _REMEMBERED:
+            self.remembered.clear()
+        for i, text in enumerate(texts):
+            self.remembered[text] = found.column(i + 1)
+
+    def _cross(self, columns: tuple[str, ...]) -> pa.Table:
+        """Every sensitive value with every combination of quasi values, as far as `columns` needs them."""
+        inner = self.quasi(columns)
+        outer = self.sensitive_part(columns)
+        n_outer = self.sensitive.n_rows if outer else 1
+        n_cells = n_outer * inner.n_values
+        if n_cells > _MOST_CELLS:
+            raise QueryError(
+                f"an expression joins {inner.n_values} combinations of quasi-identifiers with {n_outer} sensitive "
+                f"values; at most {_MOST_CELLS} pairs are evaluated",
+                hint="use fewer columns in one expression; AND and OR of conditions are not limited",
+            )
+        inner_index = pa.array(np.tile(np.arange(inner.n_values), n_outer))
+        outer_index = np.repeat(np.arange(n_outer), inner.n_values)
+        cells: Mapping[str, pa.Array] = {name: cells.take(inner_index) for name, cells in inner.values.items()}
+        secret = {
+            name: self.sensitive.columns[name].values[name].take(
+                pa.array(self.sensitive.columns[name].codes[outer_index])
+            )
+            for name in outer
+        }
+        return pa.table({"__id": np.arange(n_cells), **cells, **secret})

@@ -1,0 +1,44 @@
+"""What a release must offer to be asked: one class per mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dalenius.ask.columns import Table
+from dalenius.ask.totals import Floats
+from dalenius.mechanisms.bucketize.estimate_buckets import Score
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
+
+
+class Estimation(Protocol):
+    """Estimates of totals from the scores of one call."""
+
+    def estimate(self, targets: Targets) -> Estimates:
+        """Estimate linear combinations of the scores' totals by sensitive value."""
+
+    def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
+        """The least and the most that each target can be, whatever the secret; −∞ and ∞ where unknown."""
+
+
+class Model(Protocol):
+    """An opened release: its rows, its sensitive values, and how totals are estimated from them."""
+
+    rows: Table
+    """The quasi columns, a row per published row."""
+    sensitive: Table
+    """The sensitive columns, a row per sensitive value."""
+    default_estimator: str
+    estimators: tuple[str, ...]
+
+    def estimation(self, scores: Sequence[Score], estimator: str) -> Estimation:
+        """Prepare estimates from scores of the published rows."""
+
+    def assumption(self, estimator: str) -> str:
+        """What the intervals rest on."""
+
+    def formula(self, estimator: str) -> str:
+        """How the estimate comes about, for `explain`."""
+
+    def summary(self) -> str:
+        """What was read, for `explain`."""

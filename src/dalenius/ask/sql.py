@@ -1,0 +1,112 @@
+"""SQL text to a `Query`, or a refusal that says where and why.
+
+The text is parsed with sqlglot (DuckDB's dialect) and checked node by node against what is allowed. What cannot
+be a weighted sum over a release is refused: joins, DISTINCT, windows, set operations, other statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from dalenius.ask.conditions import condition
+from dalenius.ask.names import Scope
+from dalenius.ask.query import GroupKey, Item, Query
+from dalenius.ask.refusal import POSSIBLE, refuse
+from dalenius.ask.results import ResultColumns
+from dalenius.errors import QueryError
+
+_CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+_NAMES = {
+    "joins": "a join",
+    "with_": "a common table expression (WITH)",
+    "distinct": "DISTINCT",
+    "qualify": "QUALIFY",
+    "windows": "a window",
+    "sample": "a sample",
+    "laterals": "a lateral join",
+    "pivots": "PIVOT",
+}
+_MAX_LENGTH = 1_000_000
+
+
+def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | None = None) -> Query:
+    """The question that a text asks of a release with these columns.
+
+    >>> parse("SELECT COUNT(*) FROM t WHERE age > 30", ["age", "disease"]).where
+    Expression(sql='__row."age" > 30', columns=('age',))
+    """
+    select = _only_select(text)
+    scope = Scope(
+        text=text,
+        columns={name.lower(): name for name in columns},
+        qualifiers=_qualifiers(text, select),
+        tables={name.lower(): table for name, table in (tables or {}).items()},
+    )
+    where = select.args.get("where")
+    results = ResultColumns(scope=scope)
+    results.add_groups(select)
+    items = tuple(Item(name=name, formula=formula) for name, formula in results.items(select))
+    finish = results.finish(select)
+    return Query(
+        text=text,
+        where=condition(scope, where.this) if where is not None else None,
+        groups=tuple(GroupKey(name=name, expression=scope.expression(node)) for name, node in results.groups),
+        aggregates=tuple(results.aggregates),
+        items=items,
+        finish=finish,
+    )
+
+
+def _only_select(text: str) -> exp.Select:
+    if len(text) > _MAX_LENGTH:
+        raise QueryError(f"the question has {len(text)} characters; at most {_MAX_LENGTH} are read")
+    try:
+        statements = [node for node in sqlglot.parse(text, dialect="duckdb") if node is not None]
+    except sqlglot.errors.SqlglotError as error:
+        raise _syntax_error(text, error) from error
+    except RecursionError as error:
+        raise QueryError("the question is nested too deeply") from error
+    if not statements:
+        raise QueryError("the question is empty", hint=POSSIBLE)
+    if len(statements) > 1:
+        raise refuse(text, statements[1], "only one statement can be asked at a time")
+    if not isinstance(statements[0], exp.Select):
+        kind = type(statements[0]).__name__.upper()
+        raise refuse(text, statements[0], f"{kind} cannot be asked of a release")
+    return statements[0]
+
+
+def _syntax_error(text: str, error: sqlglot.errors.SqlglotError) -> QueryError:
+    details = getattr(error, "errors", None)
+    if not details:
+        return QueryError(f"the question is not SQL: {str(error).splitlines()[0]}", hint=POSSIBLE)
+    first = details[0]
+    where = f"line {first['line']}, column {first['col']}"
+    return QueryError(f"{where}: {first['description']} near {first['highlight']!r}", hint=POSSIBLE)
+
+
+def _qualifiers(text: str, select: exp.Select) -> frozenset[str]:
+    """Check the clauses and the one table; its names."""
+    for key, value in select.args.items():
+        if value and key not in _CLAUSES:
+            node = value[0] if isinstance(value, list) else value
+            what = _NAMES.get(key, key.rstrip("_").upper())
+            place = node if isinstance(node, exp.Expression) else select
+            raise refuse(text, place, f"{what} cannot be answered from a release")
+    source = select.args.get("from_")
+    if source is None:
+        raise refuse(text, select, "the question names no table")
+    table = source.this
+    plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+    extra = plain and [k for k, v in table.args.items() if v and k not in {"this", "alias"}]
+    if not plain or extra:
+        what = _NAMES.get(extra[0], "a qualified table name") if extra else "anything but one plain table name"
+        raise refuse(text, table, f"{what} cannot be asked; the release is one table, under any name")
+    alias = table.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        raise refuse(text, table, "renaming columns in FROM is not possible")
+    return frozenset({table.alias_or_name.lower()})

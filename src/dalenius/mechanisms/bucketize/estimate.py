@@ -1,0 +1,47 @@
+"""The estimators of a bucketized release, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalenius.mechanisms.bucketize.estimate_anatomy import Anatomy
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets
+from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_prior import learn_prior
+from dalenius.mechanisms.bucketize.estimate_regression import Regression
+from dalenius.mechanisms.bucketize.estimate_shrinkage import Shrinkage
+from dalenius.mechanisms.bucketize.estimate_targets import Estimator
+
+__all__ = ["DEFAULT", "ESTIMATORS", "Estimator", "make_estimator"]
+
+Columns = Sequence[NDArray[np.integer]]
+
+
+def _anatomy(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG001  (needs nothing prepared)
+    return Anatomy()
+
+
+def _regression(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG001
+    return Regression(geometry=Geometry.of(buckets))
+
+
+def _shrinkage(buckets: Buckets, columns: Columns) -> Estimator:
+    geometry = Geometry.of(buckets)
+    return Shrinkage(geometry=geometry, prior=learn_prior(buckets, geometry, columns))
+
+
+ESTIMATORS: dict[str, Callable[[Buckets, Columns], Estimator]] = {
+    "shrinkage": _shrinkage,
+    "regression": _regression,
+    "anatomy": _anatomy,
+}
+DEFAULT = "shrinkage"
+"""The least error, and intervals that hold best: docs/coverage.md."""
+
+
+def make_estimator(name: str, buckets: Buckets, columns: Columns) -> Estimator:
+    """Prepare an estimator for a release whose quasi columns have these codes."""
+    return ESTIMATORS[name](buckets, columns)

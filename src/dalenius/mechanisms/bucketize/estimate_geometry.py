@@ -1,0 +1,84 @@
+"""What bucket contents can tell about the sensitive values, decomposed once per release.
+
+Write o_z for the counts of the sensitive values, p_z for the mean score of value z's records, c(g,z) for the
+contents, t = O^(-1/2) Σ_g c(g,·) y_g/|g| for Anatomy's estimates in units of √o. The publisher's assignment of
+records to places is uniformly random within each value, and without replacement: exactly then
+
+    E t = S β,  Cov t = v (S − S²),   S = O^(-1/2) Σ_g c(g,·) c(g,·)ᵀ/|g| O^(-1/2),  β = O^(1/2) p,
+
+where v is the within-value variance of the score (taken as one number). In S's eigenvectors the components
+of t are uncorrelated, with mean λ·β and variance v·λ(1−λ): λ = 1 is known exactly (the total over all values
+always is), λ = 0 not at all. Anatomy takes β to be t: it shrinks every direction by its λ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats
+
+_NOTHING = 1e-9
+"""Eigenvalues below this tell nothing; a bucket of a million people can still give one above it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Geometry:
+    """The eigenvectors of S, and those of the random-effects model in the space they span."""
+
+    counts: Floats
+    eigenvalues: Floats
+    """λ, of the directions that tell something."""
+    directions: Floats
+    """Values × directions: O^(1/2) U."""
+    hidden: Floats
+    """Values × directions that tell nothing: O^(1/2) U₀."""
+    spread: Floats
+    """ω: how much the values' differences add to the variance of each contrast."""
+    contrast: Floats
+    """Contrasts × values: from Anatomy's estimates of the values' totals to uncorrelated contrasts."""
+    binomial: Floats
+    """Values × contrasts: their covariance with the totals, per unit of v."""
+    random: Floats
+    """Values × contrasts: the same per unit of τ²."""
+
+    @classmethod
+    def of(cls, buckets: Buckets) -> Geometry:
+        """Decompose a release."""
+        o = buckets.counts
+        root = np.sqrt(o)
+        scaled = buckets.composition.multiply(1 / root[None, :])
+        weighted = sp.csr_array(scaled.multiply((buckets.copies / buckets.type_size)[:, None]))
+        eigenvalues, U = np.linalg.eigh((scaled.T @ weighted).toarray())
+        told = eigenvalues > _NOTHING
+        lam, U1 = np.clip(eigenvalues[told], 0.0, 1.0), U[:, told]
+        half = np.sqrt(lam)
+        # w = Λ^(-1/2) Uᵀ t has covariance v·I + τ²·G: its eigenvectors serve every v and τ² at once.
+        G = half[:, None] * (U1.T @ (o[:, None] * U1)) * half[None, :]
+        known = half * (U1.T @ root)  # the direction of the overall total, which carries the mean
+        spread, R = _orthogonal_eigenvectors(G, known)
+        loaded = (U1 * half) @ R
+        return cls(
+            counts=o,
+            eigenvalues=lam,
+            directions=root[:, None] * U1,
+            hidden=root[:, None] * U[:, ~told],
+            spread=np.maximum(spread, 0.0),
+            contrast=R.T @ (U1 / half).T / root[None, :],
+            binomial=root[:, None] * loaded,
+            random=(root * o)[:, None] * loaded,
+        )
+
+    def centre(self, weights: Floats) -> Floats:
+        """Weights (… × values) minus their mean over people: the total over all values is known."""
+        mean = weights @ self.counts / self.counts.sum()
+        return np.asarray(weights - np.asarray(mean)[..., None])
+
+
+def _orthogonal_eigenvectors(G: Floats, known: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues and eigenvectors of G restricted to the complement of one direction."""
+    basis = np.linalg.svd(known[:, None], full_matrices=True)[0][:, 1:]
+    values, vectors = np.linalg.eigh(basis.T @ G @ basis)
+    return values, basis @ vectors

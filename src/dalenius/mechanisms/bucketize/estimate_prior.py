@@ -1,0 +1,95 @@
+"""How much the shares of sensitive values scatter, learned from the release itself.
+
+The random effects' prior needs a scale. On the scale of log-odds the scatter σ² of the values' shares is much the
+same for common and for rare conditions, so that one log-normal prior serves all questions: ρ = σ²·κ with
+κ = p̄(1−p̄) for a condition of frequency p̄. Its centre and width are fitted to simple conditions on the published
+columns (each common value, and pairs of them) by expectation–maximization on a grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+
+_GRID = np.linspace(np.log(0.005), np.log(20.0), 25)
+_ROUNDS = 30
+_VALUES_PER_COLUMN = 12
+_LEAST_SHARE = 0.002
+_MOST_PAIRS = 150
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScatterPrior:
+    """log σ² is normal with this mean and standard deviation."""
+
+    centre: float
+    width: float
+
+    def log_density(self, sums: ScoreSums, rho: Floats) -> Floats:
+        """Scores × grid: the prior of ρ on a grid that is even in log ρ."""
+        log_scatter = np.log(rho)[None, :] - np.log(relative_scale(sums))[:, None]
+        return np.asarray(-0.5 * ((log_scatter - self.centre) / self.width) ** 2)
+
+
+def relative_scale(sums: ScoreSums) -> Floats:
+    """κ of each score: μ²s²/(μ²+s²)², which is p̄(1−p̄) for a condition and at most 1/4.
+
+    Scores with signs or a far-off zero have no natural relative scale: at least 0.1 for them.
+    """
+    mean_square, variance = (sums.total / sums.buckets.n_rows) ** 2, sums.variance
+    scale = mean_square * variance / np.maximum(mean_square + variance, 1e-150) ** 2
+    return np.maximum(np.where(sums.is_count, scale, np.maximum(scale, 0.1)), 1e-9)
+
+
+def learn_prior(
+    buckets: Buckets, geometry: Geometry, columns: Sequence[NDArray[np.integer]]
+) -> ScatterPrior:
+    """Fit the prior to simple conditions on the published columns (their codes)."""
+    sums = ScoreSums.of(buckets, _simple_conditions(columns))
+    if not sums.scores or not len(geometry.spread):
+        return ScatterPrior(centre=float(_GRID.mean()), width=float(_GRID.std()))
+    likelihood = _likelihood(sums, geometry)
+    weight = np.full(len(_GRID), 1 / len(_GRID))
+    for _ in range(_ROUNDS):
+        posterior = likelihood * weight
+        weight = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+    centre = float(weight @ _GRID)
+    width = float(np.sqrt(weight @ (_GRID - centre) ** 2))
+    return ScatterPrior(centre=centre, width=max(width, 0.5))
+
+
+def _likelihood(sums: ScoreSums, geometry: Geometry) -> Floats:
+    """Scores × grid, up to a factor per score."""
+    share = sums.total / geometry.counts.sum()
+    z = geometry.contrast @ (sums.by_value() - np.outer(geometry.counts, share))
+    squares = (z**2 / np.maximum(sums.variance, 1e-300)).T
+    rho = np.minimum(np.exp(_GRID)[None, :] * relative_scale(sums)[:, None], 0.9)
+    logs = np.empty_like(rho)
+    for k in range(len(_GRID)):
+        spread = (1 - rho[:, k, None]) + rho[:, k, None] * geometry.spread
+        logs[:, k] = -0.5 * (np.log(spread) + squares / spread).sum(axis=1)
+    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+
+def _simple_conditions(columns: Sequence[NDArray[np.integer]]) -> list[Score]:
+    singles = []
+    for number, codes in enumerate(columns):
+        counts = np.bincount(codes)
+        common = np.argsort(-counts, kind="stable")[:_VALUES_PER_COLUMN]
+        singles += [
+            (number, np.flatnonzero(codes == value))
+            for value in common
+            if _LEAST_SHARE * len(codes) < counts[value] < (1 - _LEAST_SHARE) * len(codes)
+        ]
+    pairs = [(one, two) for one, two in combinations(singles, 2) if one[0] != two[0]]
+    chosen = pairs[:: max(1, len(pairs) // _MOST_PAIRS)]
+    both = [np.intersect1d(one[1], two[1], assume_unique=True) for one, two in chosen]
+    least = _LEAST_SHARE * (len(columns[0]) if columns else 0)
+    return [Score(rows=rows) for rows in (*(rows for _, rows in singles), *both) if len(rows) > least]

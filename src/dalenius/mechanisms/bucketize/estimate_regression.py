@@ -1,0 +1,49 @@
+"""Regression of bucket sums on bucket contents: unbiased whatever the data, and noisy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.mechanisms.bucketize.estimate_buckets import Floats, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, as_targets_by_components
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regression:
+    """Generalized least squares, β = t/λ in every direction that the release tells anything about."""
+
+    geometry: Geometry
+    name = "regression"
+    assumption = (
+        "none about the data: only the publisher's random assignment is used (its variance is taken "
+        "with one within-value variance for all values)"
+    )
+    formula = "O^½ U Λ⁻¹ Uᵀ O^-½ · Anatomy's totals by value, variance v·(1−λ)/λ in each direction"
+
+    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
+        """Estimate every target; one that the release tells nothing about has an infinite variance."""
+        g = self.geometry
+        loads = targets.weights @ g.directions  # terms × directions
+        t = g.directions.T @ (sums.by_value() / g.counts[:, None])  # directions × scores
+        terms = ((loads / g.eigenvalues) * t.T[targets.score]).sum(axis=1)
+        noise = loads * np.sqrt((1 - g.eigenvalues) / g.eigenvalues)
+        variance = targets.add_up(sums.variance[targets.score] * (noise**2).sum(axis=1))
+        first, second = targets.pairs()
+        cross = score_covariances(sums, targets, first, second) * (noise[first] * noise[second]).sum(axis=1)
+        np.add.at(variance, targets.target[first], 2 * cross)
+        unknown = targets.add_up(np.abs(targets.weights @ g.hidden).sum(axis=1))
+        variance = np.where(unknown > 1e-6 * np.sqrt(g.counts.sum()), np.inf, np.maximum(variance, 0.0))
+        return Estimates(
+            mean=as_targets_by_components(targets.add_up(terms)),
+            variance=as_targets_by_components(variance),
+            weight=np.ones((targets.n_targets, 1)),
+        )
+
+
+def score_covariances(sums: ScoreSums, targets: Targets, first: Floats, second: Floats) -> Floats:
+    """The covariance over rows of the scores of pairs of terms."""
+    pairs = zip(targets.score[first], targets.score[second], strict=True)
+    return np.array([sums.covariance(int(i), int(j)) for i, j in pairs])

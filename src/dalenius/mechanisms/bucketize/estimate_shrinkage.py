@@ -1,0 +1,101 @@
+"""Shrinkage: regression and Anatomy joined by how much the sensitive values seem to differ.
+
+The values' mean scores p_z scatter around the overall mean with variance τ² = ρ·s², s² the variance of
+the score; within a value its variance is v = (1−ρ)·s². ρ = 0 gives Anatomy's estimate, ρ → 1 the regression.
+ρ is not known, and is integrated out: every ρ of a grid gives a best linear prediction of the *realised*
+totals (not of o_z·p_z) with its own posterior variance, and is weighted by its marginal likelihood and prior.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.mechanisms.bucketize.estimate_buckets import Floats, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_prior import ScatterPrior
+from dalenius.mechanisms.bucketize.estimate_regression import score_covariances
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
+
+RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
+_TERMS_AT_ONCE = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shrinkage:
+    """A best linear prediction with the degree of shrinkage integrated out."""
+
+    geometry: Geometry
+    prior: ScatterPrior
+    name = "shrinkage"
+    assumption = (
+        "the sensitive values' shares scatter around the overall share like exchangeable random effects; "
+        "the interval is a posterior one, its coverage was measured and is listed in docs/coverage.md"
+    )
+    formula = "posterior mean of the realised total, p_z ~ (p̄, ρ·s²), ρ integrated out by marginal likelihood"
+
+    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
+        """Estimate every target."""
+        g = self.geometry
+        share = sums.total / g.counts.sum()
+        surprise = sums.by_value() - np.outer(g.counts, share)
+        z = g.contrast @ surprise  # contrasts × scores
+        weight = self._weights(sums, z)
+        base = targets.add_up((targets.weights @ g.counts) * share[targets.score])
+        mean, variance = self._moments(sums, targets, z)
+        return Estimates(
+            mean=base[:, None] + mean, variance=variance, weight=_mean_by_target(targets, weight[targets.score])
+        )
+
+    def _weights(self, sums: ScoreSums, z: Floats) -> Floats:
+        """Scores × grid: log of prior times marginal likelihood of each ρ."""
+        scale = np.maximum(sums.variance, 1e-300)
+        relative = (z**2 / scale).T  # scores × contrasts
+        spread = (1 - RHO)[:, None] + RHO[:, None] * self.geometry.spread[None, :]  # grid × contrasts
+        likelihood = -0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T)
+        return np.asarray(likelihood + self.prior.log_density(sums, RHO))
+
+    def _moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
+        """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
+        mean = np.zeros((len(targets.score), len(RHO)))
+        own = np.zeros_like(mean)
+        for start in range(0, len(targets.score), _TERMS_AT_ONCE):
+            part = slice(start, start + _TERMS_AT_ONCE)
+            centred = self.geometry.centre(targets.weights[part])
+            mean[part] = self._predict(centred, z.T[targets.score[part]])
+            own[part] = self._form(centred, centred) * sums.variance[targets.score[part], None]
+        variance = targets.add_up(own)
+        first, second = targets.pairs()
+        if len(first):
+            a, b = self.geometry.centre(targets.weights[first]), self.geometry.centre(targets.weights[second])
+            cross = self._form(a, b) * score_covariances(sums, targets, first, second)[:, None]
+            np.add.at(variance, targets.target[first], 2 * cross)
+        return targets.add_up(mean), np.maximum(variance, 0.0)
+
+    def _predict(self, weights: Floats, z: Floats) -> Floats:
+        g = self.geometry
+        binomial, random = weights @ g.binomial, weights @ g.random
+        columns = [
+            (((1 - r) * binomial + r * random) * z / ((1 - r) + r * g.spread)).sum(axis=1) for r in RHO
+        ]
+        return np.stack(columns, axis=1)
+
+    def _form(self, a: Floats, b: Floats) -> Floats:
+        """Pairs × grid: the posterior covariance of the totals with weights a and b, per unit of s²."""
+        g = self.geometry
+        a0, a1, b0, b1 = a @ g.binomial, a @ g.random, b @ g.binomial, b @ g.random
+        prior0, prior1 = (a * b) @ g.counts, (a * b) @ g.counts**2
+        columns = []
+        for r in RHO:
+            told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)
+            columns.append((1 - r) * prior0 + r * prior1 - told)
+        return np.stack(columns, axis=1)
+
+
+def _mean_by_target(targets: Targets, log_weight: Floats) -> Floats:
+    """Targets × grid: normalized weights; a target of several scores takes the mean of their logarithms."""
+    n_terms = np.bincount(targets.target, minlength=targets.n_targets)
+    mean = targets.add_up(log_weight) / np.maximum(n_terms, 1)[:, None]
+    weight = np.exp(mean - mean.max(axis=1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
