@@ -74,7 +74,8 @@ def test_plan_publish_verify_ask(folder: Path, capsys: pytest.CaptureFixture[str
     (row,) = answer["rows"]
     assert set(row) >= {"group", "column", "estimate", "std_error", "low", "high"}
     truth = sum(age >= 60 for age in hospital(2_000)["age"].to_pylist())
-    assert row["low"] <= row["estimate"] == pytest.approx(truth) <= row["high"]
+    assert row["estimate"] == pytest.approx(truth)
+    assert row["low"] <= row["estimate"] <= row["high"]
     assert answer["confidence"] == 0.9
     assert "assumption" in answer
 
