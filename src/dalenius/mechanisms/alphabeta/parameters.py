@@ -1,0 +1,162 @@
+"""α and β from (d,γ), FRAPP's γ_f, and bounds on the error that hold at their confidence.
+
+One view (theorem 4.3, in its exact form): β/(α+β) ≥ X with X = d(1−γ)/(γ(1−d)), and
+1−α−β ≥ (d/γ)(1−β). Several views and the exclusive adversary: see `ViewLaw.keeps`.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dalenius.errors import PromiseNotMet
+from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
+from dalenius.promises.d_gamma_privacy import Adversary
+
+USUAL_RETENTION = Fraction(1, 2)
+SAMPLING_MARGIN = Fraction(1, 10**6)
+"""The likelihood ratios are kept this much inside their bounds, which covers floating-point sampling."""
+
+_DIGITS = 6
+_RETENTION_STEPS = 1024
+_BETA_STEPS = 40
+
+
+def choose_law(
+    d: Fraction,
+    gamma: Fraction,
+    *,
+    adversary: Adversary = "independent",
+    views: int = 1,
+    retention: Fraction = USUAL_RETENTION,
+) -> ViewLaw:
+    """The law with the given α+β, or the largest below it that the promise allows, and the least β for it.
+
+    >>> law = choose_law(Fraction(1, 1000), Fraction(1, 5))
+    >>> law.retention, float(law.beta)
+    (Fraction(1, 2), 0.00200201)
+    """
+    if d >= gamma:
+        raise PromiseNotMet(f"the prior bound d ({float(d):.4g}) is not below gamma ({float(gamma):.4g})")
+    low, high = 0, _RETENTION_STEPS
+    best = _least_beta(retention, d, gamma, adversary, views)
+    # A smaller α+β makes absence weaker evidence, so the allowed ones are those below some bound.
+    while best is None and high - low > 1:
+        middle = (low + high) // 2
+        if _least_beta(retention * middle / _RETENTION_STEPS, d, gamma, adversary, views) is None:
+            high = middle
+        else:
+            low = middle
+    if best is None and low:
+        best = _least_beta(retention * low / _RETENTION_STEPS, d, gamma, adversary, views)
+    if best is None:
+        raise PromiseNotMet(
+            f"no alpha and beta keep d = {float(d):.4g}, gamma = {float(gamma):.4g} over {views} view(s)",
+            hint="publish fewer views, lower k or d, or raise gamma",
+        )
+    return best
+
+
+def _least_beta(
+    retention: Fraction, d: Fraction, gamma: Fraction, adversary: Adversary, views: int
+) -> ViewLaw | None:
+    """The law with the least β (to six digits) that keeps the promise with this α+β, if there is one."""
+    decay = usual_decay(views)
+
+    def law_at(beta: Fraction) -> ViewLaw | None:
+        rounded = round_up(beta)
+        if rounded >= retention:
+            return None
+        law = ViewLaw(retention=retention, beta=rounded, views=views, decay=decay)
+        return law if law.keeps(d, gamma, adversary, SAMPLING_MARGIN) else None
+
+    low = _necessary_beta(retention, d, gamma, adversary, views, decay) * (1 + SAMPLING_MARGIN)
+    found = law_at(low)
+    if found is not None:
+        return found
+    high = low
+    while found is None:
+        low, high = high, high * Fraction(17, 16)
+        if high >= retention:
+            return None
+        found = law_at(high)
+    for _ in range(_BETA_STEPS):
+        middle = round_up((low + high) / 2, 2 * _DIGITS)
+        tried = law_at(middle)
+        if tried is None:
+            low = middle
+        else:
+            high, found = middle, tried
+    return found
+
+
+def _necessary_beta(
+    retention: Fraction, d: Fraction, gamma: Fraction, adversary: Adversary, views: int, decay: Fraction
+) -> Fraction:
+    """A β below which the promise fails: the pattern of appearing in every view breaks it."""
+    x = d * (1 - gamma) / (gamma * (1 - d)) / decay ** (views - 1)
+    if adversary == "exclusive":
+        # All other tuples of the set never appear: s/(β·e^(v−1)) · (1−β)/(1−s) ≤ 1/X bounds it from below.
+        return x * retention / (1 - retention + x * retention) if retention < 1 else retention
+    return x * retention
+
+
+def round_up(number: Fraction, digits: int = _DIGITS) -> Fraction:
+    """The number rounded up to so many significant decimal digits: short to publish, never below.
+
+    >>> round_up(Fraction(2, 3), 3)
+    Fraction(667, 1000)
+    """
+    exponent = math.floor(math.log10(number)) + 1 - digits
+    unit = Fraction(10) ** exponent
+    return math.ceil(number / unit) * unit
+
+
+def frapp_retention(k: Fraction, gamma: Fraction, domain_size: int) -> Fraction:
+    """γ_f, with which a record is kept: γc/(γc + k(1−γ)), c = (m−k)/(m−1), rounded down to six digits.
+
+    Bayes on one record whose tuple has prior k/m, seen in its place. That another tuple is seen lowers
+    a tuple's probability by at most (1−γ)/(1−k/m), which must be at least (k/m)/γ.
+
+    >>> float(frapp_retention(Fraction(10), Fraction(1, 5), 648_023_040))
+    0.0243902
+    """
+    prior = k / domain_size
+    if prior >= gamma:
+        raise PromiseNotMet(f"the prior k/m ({float(prior):.4g}) is not below gamma ({float(gamma):.4g})")
+    if (1 - gamma) * gamma < prior * (1 - prior):
+        raise PromiseNotMet(f"gamma ({float(gamma):.4g}) is so near 1 that other tuples would be ruled out")
+    c = (domain_size - k) / (domain_size - 1)
+    exact = gamma * c / (gamma * c + k * (1 - gamma))
+    rounded = round_up(exact)
+    return exact if rounded == exact else rounded - Fraction(10) ** (math.floor(math.log10(exact)) + 1 - _DIGITS)
+
+
+def bernstein_deviation(variance: float, miss: float, largest_term: float = 1.0) -> float:
+    """x with Pr[|S − E S| > x] ≤ miss, for a sum of independent terms within `largest_term` of their means.
+
+    Bernstein: 2·exp(−x²/(2(W + x·M/3))) = miss, so x = LM/3 + √((LM/3)² + 2WL), L = ln(2/miss).
+    """
+    log_term = math.log(2 / miss)
+    third = log_term * largest_term / 3
+    return third + math.sqrt(third**2 + 2 * variance * log_term)
+
+
+def alphabeta_rho(
+    *, alpha: Fraction, kept_variance: float, noise_variance: float, n_rows: int, miss: float = 0.05
+) -> float:
+    """ρ such that |Q − Q̃| ≤ ρ√n with probability 1−miss for any one query, for every α.
+
+    Q̃ − Q = (1/α)·Σ_t (1[t ∈ V] − Pr[t ∈ V]) over the query's tuples: at most n tuples of the table, each
+    of variance s(1−s), and insertions whose variances add up to at most `noise_variance`. No term
+    exceeds 1, so Bernstein's inequality applies whatever α is. The paper's √(2(r+1)ln(2/ε)) leaves out
+    the deletions' s(1−s)/α² and the linear term, and misses 36 % of the time at α = 0.1, ε = 0.05.
+    """
+    deviation = bernstein_deviation(n_rows * kept_variance + noise_variance, miss)
+    return deviation / float(alpha) / math.sqrt(n_rows)
+
+
+def frapp_rho(gamma_f: Fraction, domain_size: int, miss: float = 0.05) -> float:
+    """ρ for FRAPP: n independent records, each counted or not, so Hoeffding's √(½ ln(2/miss)) over the slope."""
+    slope = gamma_f - (1 - gamma_f) / (domain_size - 1)
+    return math.sqrt(math.log(2 / miss) / 2) / float(slope)
