@@ -37,7 +37,9 @@ class DGammaPrivacy:
         if not 0 < self.gamma < 1:
             raise PolicyError(f"gamma is {self.gamma}; a posterior bound lies between 0 and 1, both excluded")
         if (self.k is None) == (self.d is None):
-            raise PolicyError("exactly one of k and d is needed", hint="k bounds the prior by k·n/m, d by itself")
+            raise PolicyError(
+                "exactly one of k and d is needed", hint="k bounds the prior by k·n/m, d by itself"
+            )
         if self.k is not None and self.k <= 0:
             raise PolicyError(f"k is {self.k}; it must be above 0, and is usually above 1")
         if self.d is not None and not 0 < self.d < 1:
@@ -59,8 +61,8 @@ class DGammaPrivacy:
         assert d is not None  # noqa: S101  (exactly one of k and d is set)
         if d >= self.gamma:
             raise PromiseNotMet(
-                f"the prior bound d ({float(d):.4g}) is not below gamma ({float(self.gamma):.4g}): an attacker "
-                "may already believe what must not be learnt",
+                f"the prior bound d ({float(d):.4g}) is not below gamma ({float(self.gamma):.4g}): "
+                "an attacker may already believe what must not be learnt",
                 hint="lower k or d, raise gamma, or publish more or larger columns (d = k·n/m)",
             )
         return d
@@ -87,5 +89,5 @@ def published_rows(n_rows: int) -> int:
     """
     if n_rows < 1:
         raise PolicyError(f"the table has {n_rows} rows; there is nothing to protect")
-    step = max(_COARSEST_STEP, 10 ** (len(str(n_rows)) - 2))
+    step: int = max(_COARSEST_STEP, 10 ** (len(str(n_rows)) - 2))
     return -(-n_rows // step) * step

@@ -55,7 +55,7 @@ def shaped_view(
 def next_view(
     domain: Domain, table: Codes, earlier: Iterable[Codes], law: ViewLaw, stream: np.random.Generator
 ) -> Codes:
-    """The next of a series of views of one unchanged table, given the views published so far (algorithm 4)."""
+    """The next of a series of views of one unchanged table, given the earlier ones (algorithm 4)."""
     views = list(earlier)
     if len(views) >= law.views:
         raise InputError(f"all {law.views} views that the promise was planned for are published")
@@ -75,7 +75,7 @@ def next_view(
 
 
 def frapp_view(domain: Domain, table: Codes, gamma_f: Fraction, stream: np.random.Generator) -> Codes:
-    """Each row kept with probability γ_f, else replaced by a uniform other tuple of D; a multiset, in order."""
+    """Each row kept with probability γ_f, else replaced by a uniform other tuple of D; a multiset."""
     if domain.size < 2:
         raise InputError("the domain has a single tuple; there is nothing to replace it with")
     result = tuple(column.copy() for column in table)

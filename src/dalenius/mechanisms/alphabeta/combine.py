@@ -77,9 +77,7 @@ def _pattern_laws(law: ViewLaw, published: int) -> tuple[dict[Pattern, Fraction]
         fresh, left = law.fresh_rate(first), published - first
         for later in range(left + 1):
             ways = math.comb(left, later)
-            inside[first, later] = (
-                (1 - s) ** (first - 1) * s * ways * s**later * (1 - s) ** (left - later)
-            )
+            inside[first, later] = (1 - s) ** (first - 1) * s * ways * s**later * (1 - s) ** (left - later)
             outside[first, later] = unseen * fresh * ways * again**later * (1 - again) ** (left - later)
         unseen *= 1 - fresh
     inside[NEVER], outside[NEVER] = (1 - s) ** published, unseen

@@ -50,7 +50,8 @@ class DomainColumn:
                 f"column {self.name!r}: {codes.null_count} rows hold a value outside its domain",
                 hint="list every value under [domains], or recode the column",
             )
-        return codes.to_numpy(zero_copy_only=False).astype(np.int64)
+        result: IntArray = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+        return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,7 @@ class Domain:
         return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
 
     def pack(self, codes: Codes) -> IntArray:
-        """rows × words, in the same order as the tuples; one word, the tuple's rank, when m < 2^63."""
+        """Words by row, in the same order as the tuples; one word, the tuple's rank, when m < 2^63."""
         words = []
         for first, last in pairwise(self._word_edges()):
             word = np.zeros(len(codes[0]), dtype=np.int64)

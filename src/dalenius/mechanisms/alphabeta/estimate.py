@@ -7,6 +7,7 @@ variance is Q·(variance of a tuple inside) + (n_D − Q)·(variance of one outs
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,7 +24,7 @@ class TupleVariance:
     """A tuple of the domain that is not in the table (for FRAPP: a record that does not satisfy it)."""
 
     def total(self, count: Fraction | int, population: int) -> Fraction:
-        """The estimate's variance when the true count is `count`, of a population of n_D tuples or n records."""
+        """The estimate's variance at a true count, of a population of n_D tuples (FRAPP: n records)."""
         return count * self.inside + (population - count) * self.outside
 
 
@@ -47,7 +48,7 @@ class CountEstimate:
     @property
     def std_error(self) -> float:
         """The estimated standard error."""
-        return self.variance**0.5
+        return math.sqrt(self.variance)
 
 
 def estimate_count(n_view: int, n_domain: int, law: ViewLaw) -> CountEstimate:
@@ -59,7 +60,9 @@ def estimate_count(n_view: int, n_domain: int, law: ViewLaw) -> CountEstimate:
     """
     s, beta, alpha = law.retention, law.beta, law.alpha
     variance = TupleVariance(inside=s * (1 - s) / alpha**2, outside=beta * (1 - beta) / alpha**2)
-    return CountEstimate(value=(n_view - beta * n_domain) / alpha, population=n_domain, tuple_variance=variance)
+    return CountEstimate(
+        value=(n_view - beta * n_domain) / alpha, population=n_domain, tuple_variance=variance
+    )
 
 
 def estimate_from_view(
@@ -94,7 +97,7 @@ def estimate_shaped(n_view: int, beta_sum: Fraction, law: ViewLaw, population: i
         law: the law at the tuple of largest share; its β is the largest β(t).
         population: n_D.
 
-    The variance is an upper bound: a tuple of the table adds at most max s(t)(1−s(t)), and noise at most β(t).
+    The variance is an upper bound: a tuple of the table adds at most max s(t)(1−s(t)), one of noise β(t).
     """
     largest = law.retention * (1 - law.retention) if law.retention <= Fraction(1, 2) else Fraction(1, 4)
     variance = TupleVariance(

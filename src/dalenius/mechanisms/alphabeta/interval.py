@@ -96,9 +96,7 @@ def exact_interval(
     lowest = _first_true(
         lambda count: 1 - _cdf(observed - 1, count, population, inside, outside) > tail, population
     )
-    above = _first_true(
-        lambda count: _cdf(observed, count, population, inside, outside) <= tail, population
-    )
+    above = _first_true(lambda count: _cdf(observed, count, population, inside, outside) <= tail, population)
     return float(min(lowest, population)), float(max(above - 1, 0))
 
 

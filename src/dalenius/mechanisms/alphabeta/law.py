@@ -38,7 +38,9 @@ class ViewLaw:
 
     def __post_init__(self) -> None:
         if not 0 < self.beta < self.retention <= 1:
-            raise PolicyError(f"beta ({self.beta}) and alpha+beta ({self.retention}) must satisfy 0 < beta < alpha+beta ≤ 1")
+            raise PolicyError(
+                f"beta ({self.beta}) and alpha+beta ({self.retention}) must satisfy 0 < beta < alpha+beta ≤ 1"
+            )
         if self.views < 1:
             raise PolicyError(f"views is {self.views}; at least 1 view is published")
         if self.views > 1 and not 0 < self.decay < 1:
@@ -55,7 +57,7 @@ class ViewLaw:
         return self.retention * self.decay
 
     def fresh_rate(self, view: int) -> Fraction:
-        """b_i: the probability that a tuple outside the table, not shown before, appears in view i (from 1)."""
+        """b_i: the probability that a tuple outside the table, not shown yet, appears in view i ≥ 1."""
         return (1 - self.retention) ** (view - 1) * self.beta
 
     def largest_ratio(self) -> Fraction:
@@ -85,7 +87,9 @@ class ViewLaw:
             return math.inf
         return math.log(max(self.largest_ratio(), 1 / smallest))
 
-    def keeps(self, d: Fraction, gamma: Fraction, adversary: Adversary, margin: Fraction = Fraction(0)) -> bool:
+    def keeps(
+        self, d: Fraction, gamma: Fraction, adversary: Adversary, margin: Fraction = Fraction(0)
+    ) -> bool:
         """Whether the promise holds, exactly; with a margin, whether it holds with that much to spare.
 
         Given all views, the posterior odds are the ratio times the prior odds, which are at most d/(1−d).

@@ -39,7 +39,7 @@ class NoiseLaw:
         for number, column in enumerate(self.shares, start=1):
             if sum(column) != 1 or min(column) <= 0:
                 raise PolicyError(
-                    f"noise shares of column {number} must be above 0 and add up to 1, they add up to {sum(column)}",
+                    f"noise shares of column {number} must be above 0 and add up to 1, not {sum(column)}",
                     hint="a value without noise would be seen only when it is real",
                 )
             if _denominator(column) >= _DRAW_LIMIT:
@@ -61,7 +61,7 @@ class NoiseLaw:
 
     @property
     def largest_share(self) -> Fraction:
-        """max P(t), the share of the most likely tuple."""
+        """The largest P(t), the share of the most likely tuple."""
         return math.prod((max(column) for column in self.shares), start=Fraction(1))
 
     def draw(self, n_tuples: int, stream: np.random.Generator) -> Codes:

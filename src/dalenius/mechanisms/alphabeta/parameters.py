@@ -1,4 +1,4 @@
-"""α and β from (d,γ), FRAPP's γ_f, and bounds on the error that hold at their confidence.
+"""α and β from (d,γ), and a bound on the error that holds at its confidence.
 
 One view (theorem 4.3, in its exact form): β/(α+β) ≥ X with X = d(1−γ)/(γ(1−d)), and
 1−α−β ≥ (d/γ)(1−β). Several views and the exclusive adversary: see `ViewLaw.keeps`.
@@ -20,6 +20,8 @@ SAMPLING_MARGIN = Fraction(1, 10**6)
 _DIGITS = 6
 _RETENTION_STEPS = 1024
 _BETA_STEPS = 40
+_NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
+_USELESS_SHARE = 0.5
 
 
 def choose_law(
@@ -70,7 +72,9 @@ def _least_beta(
         law = ViewLaw(retention=retention, beta=rounded, views=views, decay=decay)
         return law if law.keeps(d, gamma, adversary, SAMPLING_MARGIN) else None
 
-    low = _necessary_beta(retention, d, gamma, adversary, views, decay) * (1 + SAMPLING_MARGIN)
+    # Appearing in every view has a likelihood ratio of s/(β·e^(v−1)) at least.
+    x = d * (1 - gamma) / (gamma * (1 - d)) / decay ** (views - 1)
+    low = _necessary_beta(retention, x, adversary) * (1 + SAMPLING_MARGIN)
     found = law_at(low)
     if found is not None:
         return found
@@ -90,14 +94,11 @@ def _least_beta(
     return found
 
 
-def _necessary_beta(
-    retention: Fraction, d: Fraction, gamma: Fraction, adversary: Adversary, views: int, decay: Fraction
-) -> Fraction:
-    """A β below which the promise fails: the pattern of appearing in every view breaks it."""
-    x = d * (1 - gamma) / (gamma * (1 - d)) / decay ** (views - 1)
+def _necessary_beta(retention: Fraction, x: Fraction, adversary: Adversary) -> Fraction:
+    """A β below which the promise fails, because a tuple may appear in every view."""
     if adversary == "exclusive":
-        # All other tuples of the set never appear: s/(β·e^(v−1)) · (1−β)/(1−s) ≤ 1/X bounds it from below.
-        return x * retention / (1 - retention + x * retention) if retention < 1 else retention
+        # The other tuples of its set may never appear: s/β · (1−β)/(1−s) ≤ 1/X.
+        return x * retention / (1 - retention + x * retention)
     return x * retention
 
 
@@ -107,33 +108,22 @@ def round_up(number: Fraction, digits: int = _DIGITS) -> Fraction:
     >>> round_up(Fraction(2, 3), 3)
     Fraction(667, 1000)
     """
-    exponent = math.floor(math.log10(number)) + 1 - digits
-    unit = Fraction(10) ** exponent
+    unit = _last_place(number, digits)
     return math.ceil(number / unit) * unit
 
 
-def frapp_retention(k: Fraction, gamma: Fraction, domain_size: int) -> Fraction:
-    """γ_f, with which a record is kept: γc/(γc + k(1−γ)), c = (m−k)/(m−1), rounded down to six digits.
+def round_down(number: Fraction, digits: int = _DIGITS) -> Fraction:
+    """The number rounded down to so many significant decimal digits."""
+    unit = _last_place(number, digits)
+    return math.floor(number / unit) * unit
 
-    Bayes on one record whose tuple has prior k/m, seen in its place. That another tuple is seen lowers
-    a tuple's probability by at most (1−γ)/(1−k/m), which must be at least (k/m)/γ.
 
-    >>> float(frapp_retention(Fraction(10), Fraction(1, 5), 648_023_040))
-    0.0243902
-    """
-    prior = k / domain_size
-    if prior >= gamma:
-        raise PromiseNotMet(f"the prior k/m ({float(prior):.4g}) is not below gamma ({float(gamma):.4g})")
-    if (1 - gamma) * gamma < prior * (1 - prior):
-        raise PromiseNotMet(f"gamma ({float(gamma):.4g}) is so near 1 that other tuples would be ruled out")
-    c = (domain_size - k) / (domain_size - 1)
-    exact = gamma * c / (gamma * c + k * (1 - gamma))
-    rounded = round_up(exact)
-    return exact if rounded == exact else rounded - Fraction(10) ** (math.floor(math.log10(exact)) + 1 - _DIGITS)
+def _last_place(number: Fraction, digits: int) -> Fraction:
+    return Fraction(10) ** (math.floor(math.log10(number)) + 1 - digits)
 
 
 def bernstein_deviation(variance: float, miss: float, largest_term: float = 1.0) -> float:
-    """x with Pr[|S − E S| > x] ≤ miss, for a sum of independent terms within `largest_term` of their means.
+    """The x with Pr[|S − E S| > x] ≤ miss, for a sum of independent terms at most M off their means.
 
     Bernstein: 2·exp(−x²/(2(W + x·M/3))) = miss, so x = LM/3 + √((LM/3)² + 2WL), L = ln(2/miss).
     """
@@ -156,7 +146,18 @@ def alphabeta_rho(
     return deviation / float(alpha) / math.sqrt(n_rows)
 
 
-def frapp_rho(gamma_f: Fraction, domain_size: int, miss: float = 0.05) -> float:
-    """ρ for FRAPP: n independent records, each counted or not, so Hoeffding's √(½ ln(2/miss)) over the slope."""
-    slope = gamma_f - (1 - gamma_f) / (domain_size - 1)
-    return math.sqrt(math.log(2 / miss) / 2) / float(slope)
+def warn_of_impossibility(
+    d: Fraction, domain_size: int, n_rows: int, rho: float, miss: float
+) -> tuple[str, ...]:
+    """Theorem 3.3: nothing useful and private for k of the order of √m, up to an unknown constant."""
+    k = d * domain_size / n_rows
+    bound = rho * math.sqrt(n_rows)
+    share = bound / n_rows
+    near = k**2 * _NEAR_IMPOSSIBLE**2 >= domain_size
+    if not near and share < _USELESS_SHARE:
+        return ()
+    reason = f"k = {float(k):.3g} is near √m = {math.sqrt(domain_size):.3g}; " if near else ""
+    return (
+        f"{reason}a count is only known to ±{bound:,.0f}, {share:.0%} of the table's {n_rows:,} rows, with "
+        f"probability {1 - miss:g}; a lower k or larger domains would help",
+    )

@@ -1,4 +1,4 @@
-"""A plan: the parameters that keep the promise for a domain, and what they cost, before any record is touched.
+"""A plan: the parameters that keep the promise for a domain, and what they cost, before any record is read.
 
 What is published is computed from d, γ and the domain alone. The number of rows enters d only after
 rounding (`published_rows`); everything that depends on n itself is private to the publisher.
@@ -19,16 +19,11 @@ from dalenius.mechanisms.alphabeta.parameters import (
     USUAL_RETENTION,
     alphabeta_rho,
     choose_law,
-    frapp_retention,
-    frapp_rho,
+    warn_of_impossibility,
 )
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
-Method = Literal["alpha-beta", "frapp"]
 Public = dict[str, str | int | float | list[list[str]] | None]
-
-_NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
-_USELESS_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +71,7 @@ class AlphaBetaPlan:
 
     def warnings(self) -> tuple[str, ...]:
         """What the publisher should know before publishing; it names private numbers."""
-        return _warnings(self.d, self.domain_size, self.n_rows, self.rho, self.miss)
+        return warn_of_impossibility(self.d, self.domain_size, self.n_rows, self.rho, self.miss)
 
     def to_dict(self) -> dict[str, object]:
         """The plan for the publisher, private numbers included."""
@@ -128,89 +123,6 @@ class AlphaBetaPlan:
         return "\n".join([*lines, *(f"warning         {text}" for text in self.warnings())])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrappPlan:
-    """A randomised response of each record; the published rows are as many as the table's."""
-
-    promise: DGammaPrivacy
-    k: Fraction
-    gamma_f: Fraction
-    domain_size: int
-    n_rows: int
-    miss: float = 0.05
-    method: Literal["frapp"] = "frapp"
-
-    @property
-    def rho(self) -> float:
-        """|Q − Q̃| ≤ ρ√n for any one query, at confidence 1 − `miss`."""
-        return frapp_rho(self.gamma_f, self.domain_size, self.miss)
-
-    @property
-    def noise_rows(self) -> float:
-        """How many rows are expected to be replaced."""
-        return float(self.n_rows * (1 - self.gamma_f))
-
-    def posterior(self) -> Fraction:
-        """The posterior of a record's tuple that had prior k/m and is seen in its place."""
-        prior = self.k / self.domain_size
-        odds = prior / (1 - prior) * self.gamma_f * (self.domain_size - 1) / (1 - self.gamma_f)
-        return odds / (1 + odds)
-
-    def check(self) -> None:
-        """Check the promise for one record exactly, on the parameters that are published."""
-        if self.posterior() > self.promise.gamma:
-            raise PromiseNotMet(
-                f"gamma_f = {self.gamma_f} gives a posterior of {float(self.posterior()):.4f}, above "
-                f"gamma = {self.promise.gamma}"
-            )
-
-    def warnings(self) -> tuple[str, ...]:
-        """What the publisher should know before publishing."""
-        d = self.k * self.n_rows / self.domain_size
-        per_record = (
-            "the promise is per record: a tuple that the release shows j times has odds of about "
-            "j·gamma/(1−gamma); and the number of rows is published"
-        )
-        return (per_record, *_warnings(d, self.domain_size, self.n_rows, self.rho, self.miss))
-
-    def to_dict(self) -> dict[str, object]:
-        """The plan for the publisher, private numbers included."""
-        return {
-            "mechanism": "alpha-beta",
-            "method": self.method,
-            "feasible": True,
-            "rows": self.n_rows,
-            "gamma_f": float(self.gamma_f),
-            "domain_size": self.domain_size,
-            "noise_rows": self.noise_rows,
-            "rho": self.rho,
-            "views": 1,
-            "warnings": list(self.warnings()),
-            "private": True,
-        }
-
-    def public_parameters(self) -> Public:
-        """What the manifest may say; FRAPP publishes n itself, as its number of rows."""
-        return {
-            "method": self.method,
-            "gamma_f": str(self.gamma_f),
-            "domain_size": str(self.domain_size),
-            "k": str(self.k),
-            "gamma": str(self.promise.gamma),
-        }
-
-    def __str__(self) -> str:
-        bound = self.rho * math.sqrt(self.n_rows)
-        lines = [
-            f"frapp           {self.n_rows:,} records, domain of {self.domain_size:,}",
-            f"promise         a record's prior ≤ {float(self.k):g}/m gives posterior ≤ {float(self.promise.gamma):.4g}",
-            f"gamma_f         {float(self.gamma_f):.6g}; {self.noise_rows:,.0f} records expected to be replaced",
-            f"error           one count is within ±{bound:,.0f} with probability {1 - self.miss:g}"
-            f" (rho = {self.rho:.3g})",
-        ]
-        return "\n".join([*lines, *(f"warning         {text}" for text in self.warnings())])
-
-
 def plan_alphabeta(
     n_rows: int,
     domain: Domain,
@@ -234,7 +146,9 @@ def plan_alphabeta(
         miss: the probability with which a count may exceed the error bound.
     """
     if noise is not None and views > 1:
-        raise PolicyError("noise that is not uniform is for a single view", hint="set views = 1 or leave noise out")
+        raise PolicyError(
+            "noise that is not uniform is for a single view", hint="set views = 1 or leave noise out"
+        )
     largest_share = Fraction(1, domain.size) if noise is None else noise.largest_share
     d = promise.prior_bound(n_rows, largest_share)
     law = choose_law(d, promise.gamma, adversary=promise.adversary, views=views, retention=retention)
@@ -243,34 +157,3 @@ def plan_alphabeta(
     )
     plan.check()
     return plan
-
-
-def plan_frapp(n_rows: int, domain: Domain, promise: DGammaPrivacy, *, miss: float = 0.05) -> FrappPlan:
-    """The FRAPP plan for a table of `n_rows` records, to the same (d,γ): each record's prior is at most d/n."""
-    if promise.adversary == "exclusive":
-        raise PolicyError("FRAPP promises nothing against the exclusive adversary", hint='use method = "alpha-beta"')
-    k = promise.k
-    if k is None:
-        assert promise.d is not None  # noqa: S101  (exactly one of k and d is set)
-        k = promise.d * domain.size / n_rows
-    gamma_f = frapp_retention(k, promise.gamma, domain.size)
-    plan = FrappPlan(
-        promise=promise, k=k, gamma_f=gamma_f, domain_size=domain.size, n_rows=n_rows, miss=miss
-    )
-    plan.check()
-    return plan
-
-
-def _warnings(d: Fraction, domain_size: int, n_rows: int, rho: float, miss: float) -> tuple[str, ...]:
-    """Theorem 3.3: nothing useful and private for k of the order of √m, up to an unknown constant."""
-    k = d * domain_size / n_rows
-    bound = rho * math.sqrt(n_rows)
-    share = bound / n_rows
-    near = k**2 * _NEAR_IMPOSSIBLE**2 >= domain_size
-    if not near and share < _USELESS_SHARE:
-        return ()
-    reason = f"k = {float(k):.3g} is near √m = {math.sqrt(domain_size):.3g}; " if near else ""
-    return (
-        f"{reason}a count is only known to ±{bound:,.0f}, {share:.0%} of the table's {n_rows:,} rows, with "
-        f"probability {1 - miss:g}; a lower k or larger domains would help",
-    )
