@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from dalenius.ask.domain_formula import Table
-from dalenius.errors import QueryError
+from dalenius.errors import QueryError, did_you_mean
 
 LARGEST_TABLE = 2**25
 """Entries of the largest table that is written out."""
@@ -47,22 +47,28 @@ class Atoms:
         self._relation = relation
 
     def columns_of(self, node: exp.Expression) -> tuple[int, ...]:
-        """The numbers of the domain's columns that the expression names, ascending."""
+        """The numbers of the domain's columns that the expression names, ascending.
+
+        A column of a subquery counts if it may be the release's. One too many only makes the table larger,
+        and with one too few DuckDB cannot bind the name, so no mistake here gives a wrong count.
+        """
         found = set()
         for column in node.find_all(exp.Column):
-            if self._is_of_subquery(column, node):
-                continue
             number = self._numbers.get(column.name.lower())
-            if number is None:
+            in_subquery = column.parent_select is not None
+            if number is None and not in_subquery:
                 raise QueryError(
-                    f"the release has no column {column.name!r}; it has {', '.join(self._names)}"
+                    f"the release has no column {column.name!r}; it has {', '.join(self._names)}",
+                    hint=did_you_mean(column.name, self._names),
                 )
-            found.add(number)
+            if number is not None and not (in_subquery and self._is_of_subquery(column)):
+                found.add(number)
         return tuple(sorted(found))
 
     def evaluate(self, node: exp.Expression) -> Table:
         """Where the expression is TRUE."""
         _refuse_volatile(node)
+        self._refuse_unknown_tables(node)
         columns = self.columns_of(node)
         shape = [self._sizes[number] for number in columns]
         size = math.prod(shape)
@@ -94,22 +100,24 @@ class Atoms:
         except duckdb.Error as error:
             raise QueryError(f"{node.sql('duckdb')}: {str(error).splitlines()[0]}") from error
 
-    def _is_of_subquery(self, column: exp.Column, root: exp.Expression) -> bool:
-        """Whether the column belongs to a table of a subquery that it stands in, not to the release."""
+    def _is_of_subquery(self, column: exp.Column) -> bool:
+        """Whether the column belongs to an auxiliary table of a subquery that it stands in."""
         scope = column.parent_select
-        while scope is not None and scope is not root.parent_select:
+        while scope is not None:
             for table in scope.find_all(exp.Table):
-                known = self._inner.get(table.name.lower())
-                if known is None:
-                    raise QueryError(
-                        f"there is no table {table.name!r}; known: {', '.join(self._inner) or 'none'}"
-                    )
                 if column.table.lower() == table.alias_or_name.lower():
                     return True
-                if not column.table and column.name.lower() in known:
+                if not column.table and column.name.lower() in self._inner[table.name.lower()]:
                     return True
             scope = scope.parent_select
         return False
+
+    def _refuse_unknown_tables(self, node: exp.Expression) -> None:
+        for table in node.find_all(exp.Table):
+            if table.name.lower() not in self._inner or table.db:
+                raise QueryError(
+                    f"there is no table {table.sql('duckdb')!r}; known: {', '.join(self._inner) or 'none'}"
+                )
 
 
 @contextmanager

@@ -87,20 +87,29 @@ class ViewLaw:
             return math.inf
         return math.log(max(self.largest_ratio(), 1 / smallest))
 
-    def keeps(
+    def keeps(self, d: Fraction, gamma: Fraction, adversary: Adversary) -> bool:
+        """Whether the promise holds, exactly.
+
+        Evidence from a part of the views is a mean of ratios over the rest, so what holds for all views
+        holds for the first few.
+        """
+        return self.hides_presence(d, gamma, adversary) and self.hides_absence(d, gamma)
+
+    def hides_presence(
         self, d: Fraction, gamma: Fraction, adversary: Adversary, margin: Fraction = Fraction(0)
     ) -> bool:
-        """Whether the promise holds, exactly; with a margin, whether it holds with that much to spare.
+        """Whether no posterior exceeds γ, or comes nearer than the margin in its odds.
 
-        Given all views, the posterior odds are the ratio times the prior odds, which are at most d/(1−d).
-        Pr[t|V]/Pr[t] is smallest for a prior near 0, where it is the ratio. Evidence from a part of the
-        views is a mean of ratios over the rest, so it is bounded too. Against the exclusive adversary the
-        other tuples of the set, of total prior 1−d, may all show the smallest ratio.
+        The posterior odds are the ratio times the prior odds, at most d/(1−d). Against the exclusive
+        adversary the other tuples of the set, of total prior 1−d, may all show the smallest ratio.
         """
-        largest, smallest = self.largest_ratio(), self.smallest_ratio()
-        allowed = gamma * (1 - d) / (d * (1 - gamma)) / (1 + margin)
-        against = smallest if adversary == "exclusive" else Fraction(1)
-        return largest <= allowed * against and smallest >= d / gamma * (1 + margin)
+        against = self.smallest_ratio() if adversary == "exclusive" else Fraction(1)
+        allowed = gamma * (1 - d) / (d * (1 - gamma))
+        return self.largest_ratio() * (1 + margin) <= allowed * against
+
+    def hides_absence(self, d: Fraction, gamma: Fraction, margin: Fraction = Fraction(0)) -> bool:
+        """Whether Pr[t|V] ≥ (d/γ)·Pr[t]: the quotient is least for a prior near 0, where it is the ratio."""
+        return self.smallest_ratio() >= d / gamma * (1 + margin)
 
     def _unseen(self) -> list[Fraction]:
         """Π_{j≤i}(1−b_j) for i = 0..v: the probability that noise stays unseen for i views."""

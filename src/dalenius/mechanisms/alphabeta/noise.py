@@ -72,7 +72,8 @@ class NoiseLaw:
         """P(t)/max P of each tuple."""
         result = np.ones(len(codes[0]))
         for column, code in zip(self.shares, codes, strict=True):
-            result *= np.array([float(share / max(column)) for share in column])[code]
+            largest = max(column)
+            result *= np.array([float(share / largest) for share in column])[code]
         return result
 
 

@@ -34,23 +34,28 @@ def choose_law(
 ) -> ViewLaw:
     """The law with the given α+β, or the largest below it that the promise allows, and the least β for it.
 
+    Against the exclusive adversary β/(α+β) grows as (1−s)^−v, and the noise per kept tuple is least at
+    s = 1/(v+1), so no larger one is taken.
+
     >>> law = choose_law(Fraction(1, 1000), Fraction(1, 5))
     >>> law.retention, float(law.beta)
     (Fraction(1, 2), 0.00200201)
     """
     if d >= gamma:
         raise PromiseNotMet(f"the prior bound d ({float(d):.4g}) is not below gamma ({float(gamma):.4g})")
+    if adversary == "exclusive":
+        retention = min(retention, Fraction(1, views + 1))
     low, high = 0, _RETENTION_STEPS
-    best = _least_beta(retention, d, gamma, adversary, views)
+    best = _law_at(retention, d, gamma, adversary, views)
     # A smaller α+β makes absence weaker evidence, so the allowed ones are those below some bound.
     while best is None and high - low > 1:
         middle = (low + high) // 2
-        if _least_beta(retention * middle / _RETENTION_STEPS, d, gamma, adversary, views) is None:
+        if _law_at(retention * middle / _RETENTION_STEPS, d, gamma, adversary, views) is None:
             high = middle
         else:
             low = middle
     if best is None and low:
-        best = _least_beta(retention * low / _RETENTION_STEPS, d, gamma, adversary, views)
+        best = _law_at(retention * low / _RETENTION_STEPS, d, gamma, adversary, views)
     if best is None:
         raise PromiseNotMet(
             f"no alpha and beta keep d = {float(d):.4g}, gamma = {float(gamma):.4g} over {views} view(s)",
@@ -59,10 +64,18 @@ def choose_law(
     return best
 
 
+def _law_at(
+    retention: Fraction, d: Fraction, gamma: Fraction, adversary: Adversary, views: int
+) -> ViewLaw | None:
+    """The law with this α+β, if it can keep the promise; more noise than presence needs is never added."""
+    law = _least_beta(retention, d, gamma, adversary, views)
+    return law if law is not None and law.hides_absence(d, gamma, SAMPLING_MARGIN) else None
+
+
 def _least_beta(
     retention: Fraction, d: Fraction, gamma: Fraction, adversary: Adversary, views: int
 ) -> ViewLaw | None:
-    """The law with the least β (to six digits) that keeps the promise with this α+β, if there is one."""
+    """The law with the least β (to six digits) that hides presence with this α+β, if there is one."""
     decay = usual_decay(views)
 
     def law_at(beta: Fraction) -> ViewLaw | None:
@@ -70,7 +83,7 @@ def _least_beta(
         if rounded >= retention:
             return None
         law = ViewLaw(retention=retention, beta=rounded, views=views, decay=decay)
-        return law if law.keeps(d, gamma, adversary, SAMPLING_MARGIN) else None
+        return law if law.hides_presence(d, gamma, adversary, SAMPLING_MARGIN) else None
 
     # Appearing in every view has a likelihood ratio of s/(β·e^(v−1)) at least.
     x = d * (1 - gamma) / (gamma * (1 - d)) / decay ** (views - 1)
