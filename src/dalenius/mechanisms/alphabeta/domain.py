@@ -139,9 +139,8 @@ class Domain:
 
 def distinct_words(words: IntArray) -> IntArray:
     """The different packed tuples, in ascending order."""
-    if words.shape[1] == 1:
-        return np.unique(words[:, 0])[:, None]
-    ordered = words[np.lexsort(words.T[::-1])]
+    # Sorting is several times faster than np.unique, which hashes.
+    ordered = np.sort(words, axis=0) if words.shape[1] == 1 else words[np.lexsort(words.T[::-1])]
     is_new = np.ones(len(ordered), dtype=np.bool_)
     is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     return ordered[is_new]

@@ -4,9 +4,10 @@ Each tuple of D is to be inserted independently with probability β. Give every 
 Poisson number of hits with mean λ = −ln(1−β): it is hit at least once with probability β. The hits of all
 tuples together are Poisson(mλ) in number and uniform over D, and may be drawn batch after batch, in any
 number of processes; the tuples that were hit are the insertions. No m is too large, and no inserted
-tuple need be looked up. (Binomial(m, β) distinct tuples is the same law, but numpy's binomial loses its
-precision for m beyond 2^50: it computes with 1−β.) Batches keep each Poisson mean below 2^20, where
-numpy's sampler is right to about 1e-9, within the plan's `SAMPLING_MARGIN`.
+tuple need be looked up. (Binomial(m, β) distinct tuples have the same law, but numpy's binomial fails for
+large m: at m = 2^62 a mean of 1000 comes out as 998.3.) Each batch's Poisson mean stays below 2^20, where
+numpy's sampler compares logarithms below 10^8 and so errs by 1e-8 at most, and λ is a float: both are well
+within the plan's `SAMPLING_MARGIN`.
 """
 
 from __future__ import annotations
