@@ -1,0 +1,145 @@
+"""Plan a perturbation from the counts: one function per method, with one signature, in `METHODS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dalenius.errors import InputError, InternalError, PolicyError, PromiseNotMet
+from dalenius.mechanisms.perturb.bounds import (
+    DELTA,
+    BoolArray,
+    IntArray,
+    Objective,
+    hoeffding_bound,
+    partition_bound,
+)
+from dalenius.mechanisms.perturb.layout import Part, PerturbPlan
+from dalenius.mechanisms.perturb.search import search_partitions
+from dalenius.promises.rho_privacy import RhoPrivacy
+
+__all__ = ["METHODS", "Part", "PerturbPlan", "plan_perturbation"]
+
+
+def plan_perturbation(
+    counts: Sequence[int], promise: RhoPrivacy, method: str = "small-domain"
+) -> PerturbPlan:
+    """Plan the perturbation of a table with these counts, and check the plan exactly.
+
+    >>> plan = plan_perturbation([12, 8, 6, 5, 4, 3, 1, 1, 1, 1], RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))
+    >>> plan.posterior <= Fraction(2, 3)
+    True
+    """
+    if method not in METHODS:
+        raise PolicyError(f"perturb has no method {method!r}; known: {', '.join(METHODS)}")
+    exact = tuple(int(count) for count in counts)
+    _check_counts(exact)
+    plan = METHODS[method](exact, promise)
+    plan.check()
+    return plan
+
+
+def plan_uniform(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+    """One part, γ from the promise's own ρ1: it holds for every prior of the attacker."""
+    rho1 = promise.prior_limit(counts)
+    _check_prior(rho1, promise.rho2)
+    part = _part(np.array(counts, dtype=np.int64), rho1, promise)
+    found = _Parts(method="uniform", search="one-part", parts=(part,), n_groups=1)
+    return _plan(counts, promise, found, paper=(part,))
+
+
+def plan_small_domain(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+    """The partition with the smallest ε(Part) found, γ_i from each part's own top frequency."""
+    protected = list(promise.protected(counts))
+    if not protected:
+        raise PolicyError(
+            f"no value is as rare as rho1 ({promise.rho1}), so the promise covers no value",
+            hint=f"the rarest value has a frequency of {min(filter(None, counts)) / sum(counts):.4g}",
+        )
+    top = max(counts[code] for code in protected)
+    _check_prior(Fraction(top, sum(counts)), promise.rho2)
+    is_protected = np.zeros(len(counts), dtype=bool)
+    is_protected[protected] = True
+    objective = Objective(protected=is_protected, rho2=float(promise.rho2))
+    found = search_partitions(np.array(counts, dtype=np.int64), objective)
+    parts = tuple(_derived_part(quota, is_protected, promise) for quota in found.best.quotas)
+    paper = tuple(_derived_part(quota, is_protected, promise) for quota in found.paper.quotas)
+    ours = _Parts(method="small-domain", search=found.best.search, parts=parts, n_groups=found.n_groups)
+    return _plan(counts, promise, ours, paper=paper)
+
+
+METHODS: dict[str, Callable[[tuple[int, ...], RhoPrivacy], PerturbPlan]] = {
+    "small-domain": plan_small_domain,
+    "uniform": plan_uniform,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    method: str
+    search: str
+    parts: tuple[Part, ...]
+    n_groups: int
+
+
+def _plan(
+    counts: tuple[int, ...], promise: RhoPrivacy, found: _Parts, paper: tuple[Part, ...]
+) -> PerturbPlan:
+    sizes, retentions = _sizes_and_retentions(found.parts)
+    return PerturbPlan(
+        method=found.method,
+        promise=promise,
+        counts=counts,
+        protected=promise.protected(counts),
+        parts=found.parts,
+        search=found.search,
+        error_bound=partition_bound(sizes, retentions, DELTA),
+        error_bound_hoeffding=hoeffding_bound(sizes, retentions, DELTA),
+        paper_error_bound=partition_bound(*_sizes_and_retentions(paper), DELTA),
+        n_groups=found.n_groups,
+    )
+
+
+def _sizes_and_retentions(parts: tuple[Part, ...]) -> tuple[list[int], list[Fraction]]:
+    return [part.n_rows for part in parts], [part.retention for part in parts]
+
+
+def _derived_part(quota: IntArray, is_protected: BoolArray, promise: RhoPrivacy) -> Part:
+    """A part with the ρ1_i and γ_i that its own counts give (equations 9 and 10)."""
+    top = int(np.where(is_protected, quota, 0).max())
+    return _part(quota, Fraction(top, int(quota.sum())), promise)
+
+
+def _part(quota: IntArray, rho1: Fraction, promise: RhoPrivacy) -> Part:
+    codes = np.flatnonzero(quota)
+    if not 0 < rho1 < promise.rho2:
+        raise InternalError(f"a part was chosen whose rho1 ({rho1}) is not between 0 and rho2")
+    return Part(
+        n_rows=int(quota.sum()),
+        codes=tuple(codes.tolist()),
+        counts=tuple(quota[codes].tolist()),
+        gamma=promise.amplification(rho1),
+        rho1=rho1,
+    )
+
+
+def _check_counts(counts: tuple[int, ...]) -> None:
+    if any(count < 0 for count in counts):
+        raise InputError("a count is negative")
+    n_occurring = sum(count > 0 for count in counts)
+    if n_occurring < 2:
+        raise InputError(
+            f"the sensitive column has {n_occurring} different values; perturbation needs 2 or more"
+        )
+
+
+def _check_prior(top: Fraction, rho2: Fraction) -> None:
+    if top >= rho2:
+        raise PromiseNotMet(
+            f"rho2 ({rho2}) is not above rho1, the largest frequency ({float(top):.6g}); no release can "
+            "bound a posterior below its prior",
+            hint="raise rho2, or set rho1 so that the commonest values are not covered",
+        )
