@@ -6,6 +6,10 @@ What holds for a value outside SA′ (commoner than ρ1): nothing is promised, i
 `unprotected_posterior` says how high it goes. What cannot happen in a valid part: a single value (it would
 be published as it is; in SA′ its ρ1_i is 1, outside it the part has no ρ1_i), or no protected value at all
 (γ_i would be unbounded). So every part has two values or more and 1 < γ_i < ∞.
+
+The posterior is that of one record from its own published value and part, the prior being the part's
+histogram, independent of the other records. Who knows the exact counts of a small part and looks at all of
+it learns more (three values once each, γ = 4: 34/39 instead of 2/3; 0.668 at a hundred times each).
 """
 
 from __future__ import annotations

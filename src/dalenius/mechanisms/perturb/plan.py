@@ -18,10 +18,10 @@ from dalenius.mechanisms.perturb.bounds import (
     partition_bound,
 )
 from dalenius.mechanisms.perturb.layout import Part, PerturbPlan
-from dalenius.mechanisms.perturb.search import search_partitions
+from dalenius.mechanisms.perturb.search import Found, Partition, search_partitions
 from dalenius.promises.rho_privacy import RhoPrivacy
 
-__all__ = ["METHODS", "Part", "PerturbPlan", "plan_perturbation"]
+__all__ = ["METHODS", "Part", "PerturbPlan", "plan_as_in_paper", "plan_perturbation"]
 
 
 def plan_perturbation(
@@ -53,22 +53,18 @@ def plan_uniform(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
 
 def plan_small_domain(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     """The partition with the smallest ε(Part) found, γ_i from each part's own top frequency."""
-    protected = list(promise.protected(counts))
-    if not protected:
-        raise PolicyError(
-            f"no value is as rare as rho1 ({promise.rho1}), so the promise covers no value",
-            hint=f"the rarest value has a frequency of {min(filter(None, counts)) / sum(counts):.4g}",
-        )
-    top = max(counts[code] for code in protected)
-    _check_prior(Fraction(top, sum(counts)), promise.rho2)
-    is_protected = np.zeros(len(counts), dtype=bool)
-    is_protected[protected] = True
-    objective = Objective(protected=is_protected, rho2=float(promise.rho2))
-    found = search_partitions(np.array(counts, dtype=np.int64), objective)
-    parts = tuple(_derived_part(quota, is_protected, promise) for quota in found.best.quotas)
-    paper = tuple(_derived_part(quota, is_protected, promise) for quota in found.paper.quotas)
+    is_protected, found = _search(counts, promise)
+    parts = _derived_parts(found.best, is_protected, promise)
     ours = _Parts(method="small-domain", search=found.best.search, parts=parts, n_groups=found.n_groups)
-    return _plan(counts, promise, ours, paper=paper)
+    return _plan(counts, promise, ours, paper=_derived_parts(found.paper, is_protected, promise))
+
+
+def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+    """The paper's own partition, to reproduce its tables; `small-domain` is never worse."""
+    is_protected, found = _search(counts, promise)
+    parts = _derived_parts(found.paper, is_protected, promise)
+    paper = _Parts(method="small-domain", search="paper", parts=parts, n_groups=found.n_groups)
+    return _plan(counts, promise, paper, paper=parts)
 
 
 METHODS: dict[str, Callable[[tuple[int, ...], RhoPrivacy], PerturbPlan]] = {
@@ -107,10 +103,27 @@ def _sizes_and_retentions(parts: tuple[Part, ...]) -> tuple[list[int], list[Frac
     return [part.n_rows for part in parts], [part.retention for part in parts]
 
 
-def _derived_part(quota: IntArray, is_protected: BoolArray, promise: RhoPrivacy) -> Part:
-    """A part with the ρ1_i and γ_i that its own counts give (equations 9 and 10)."""
-    top = int(np.where(is_protected, quota, 0).max())
-    return _part(quota, Fraction(top, int(quota.sum())), promise)
+def _search(counts: tuple[int, ...], promise: RhoPrivacy) -> tuple[BoolArray, Found]:
+    protected = list(promise.protected(counts))
+    if not protected:
+        raise PolicyError(
+            f"no value is as rare as rho1 ({promise.rho1}), so the promise covers no value",
+            hint=f"the rarest value has a frequency of {min(filter(None, counts)) / sum(counts):.4g}",
+        )
+    _check_prior(Fraction(max(counts[code] for code in protected), sum(counts)), promise.rho2)
+    is_protected = np.zeros(len(counts), dtype=bool)
+    is_protected[protected] = True
+    objective = Objective(protected=is_protected, rho2=float(promise.rho2))
+    return is_protected, search_partitions(np.array(counts, dtype=np.int64), objective)
+
+
+def _derived_parts(partition: Partition, is_protected: BoolArray, promise: RhoPrivacy) -> tuple[Part, ...]:
+    """Parts with the ρ1_i and γ_i that their own counts give (equations 9 and 10)."""
+    tops = np.where(is_protected, partition.quotas, 0).max(axis=1).tolist()
+    return tuple(
+        _part(quota, Fraction(top, int(quota.sum())), promise)
+        for quota, top in zip(partition.quotas, tops, strict=True)
+    )
 
 
 def _part(quota: IntArray, rho1: Fraction, promise: RhoPrivacy) -> Part:

@@ -18,6 +18,7 @@ from dalenius.mechanisms.perturb.merging import merge_runs, merged
 from dalenius.mechanisms.perturb.moves import improve_by_moves
 from dalenius.mechanisms.perturb.rearranging import candidate_orders, paper_order
 from dalenius.mechanisms.perturb.regrouping import best_set_partition, regroup
+from dalenius.mechanisms.perturb.remixing import remix
 
 _MOVED_BANDS = 4
 
@@ -58,6 +59,8 @@ def search_partitions(counts: IntArray, objective: Objective) -> Found:
         for start in starts
     ]
     best = _cheapest([*candidates, *starts, *moved], objective)
+    remixed = Partition(search=f"{best.search}+remixed", quotas=remix(best.quotas, objective))
+    best = _cheapest([best, remixed], objective)
     return Found(best=best, paper=paper, n_groups=n_groups)
 
 
