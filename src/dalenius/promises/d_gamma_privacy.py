@@ -6,11 +6,13 @@ the release, Pr[t | V] ≤ γ, and Pr[t | V] ≥ (d/γ)·Pr[t] (Rastogi, Suciu, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
-from dalenius.errors import PolicyError, PromiseNotMet
+from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
+from dalenius.exact import parse_fraction
 
 Adversary = Literal["independent", "exclusive"]
 
@@ -32,6 +34,19 @@ class DGammaPrivacy:
     k: Fraction | None = None
     d: Fraction | None = None
     adversary: Adversary = "independent"
+
+    kind = "d-gamma-privacy"
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> DGammaPrivacy:  # noqa: ARG003
+        """Read the `[promise]` section: decimals as written, fractions in quotes."""
+        refuse_unknown_keys(section, ("kind", "k", "d", "gamma"), "[promise] d-gamma-privacy")
+        if "gamma" not in section:
+            raise PolicyError("[promise] d-gamma-privacy needs gamma, and k or d")
+        bounds = {
+            name: parse_fraction(section[name], f"[promise] {name}") for name in ("k", "d") if name in section
+        }
+        return cls(gamma=parse_fraction(section["gamma"], "[promise] gamma"), **bounds)
 
     def __post_init__(self) -> None:
         if not 0 < self.gamma < 1:
@@ -70,7 +85,7 @@ class DGammaPrivacy:
     def to_dict(self) -> dict[str, str | None]:
         """The promise as data; fractions as strings."""
         return {
-            "kind": "d-gamma-privacy",
+            "kind": self.kind,
             "gamma": str(self.gamma),
             "k": None if self.k is None else str(self.k),
             "d": None if self.d is None else str(self.d),

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
-from dalenius.errors import InputError, PolicyError
-
-KIND = "rho-privacy"
+from dalenius.errors import InputError, PolicyError, refuse_unknown_keys
+from dalenius.exact import parse_fraction
 
 
 def amplification_limit(rho1: Fraction, rho2: Fraction) -> Fraction:
@@ -37,6 +36,8 @@ class RhoPrivacy:
     rho1: Fraction | None
     rho2: Fraction
 
+    kind = "rho-privacy"
+
     def __post_init__(self) -> None:
         if not 0 < self.rho2 < 1:
             raise InputError(f"rho2 ({self.rho2}) must lie between 0 and 1, both excluded")
@@ -51,13 +52,15 @@ class RhoPrivacy:
             )
 
     @classmethod
-    def from_policy(cls, promise: Mapping[str, object]) -> RhoPrivacy:
-        """Read the `[promise]` table of a policy: decimals as written, fractions in quotes."""
-        missing = {"rho1", "rho2"} - promise.keys()
+    def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> RhoPrivacy:  # noqa: ARG003
+        """Read the `[promise]` section: decimals as written, fractions in quotes."""
+        refuse_unknown_keys(section, ("kind", "rho1", "rho2"), "[promise] rho-privacy")
+        missing = {"rho1", "rho2"} - section.keys()
         if missing:
-            raise PolicyError(f"the promise {KIND} needs {' and '.join(sorted(missing))}")
-        rho1 = None if promise["rho1"] == "max" else _exact(promise["rho1"], "rho1")
-        return cls(rho1=rho1, rho2=_exact(promise["rho2"], "rho2"))
+            raise PolicyError(f"[promise] {cls.kind} needs {' and '.join(sorted(missing))}")
+        is_largest = section["rho1"] == "max"
+        rho1 = None if is_largest else parse_fraction(section["rho1"], "[promise] rho1")
+        return cls(rho1=rho1, rho2=parse_fraction(section["rho2"], "[promise] rho2"))
 
     def prior_limit(self, counts: Sequence[int]) -> Fraction:
         """The ρ1 of a table with these counts: the one given, or the largest frequency."""
@@ -80,19 +83,7 @@ class RhoPrivacy:
     def to_dict(self) -> dict[str, str]:
         """The promise as the manifest records it."""
         return {
-            "kind": KIND,
+            "kind": self.kind,
             "rho1": "max" if self.rho1 is None else str(self.rho1),
             "rho2": str(self.rho2),
         }
-
-
-def _exact(value: object, name: str) -> Fraction:
-    if isinstance(value, str | Decimal | int | Fraction) and not isinstance(value, bool):
-        try:
-            return Fraction(value)
-        except (ValueError, ZeroDivisionError, OverflowError):
-            pass
-    raise PolicyError(
-        f"{name} ({value!r}) is not an exact number",
-        hint=f'write {name} = 0.125 or {name} = "1/8"',
-    )
