@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.mechanisms.perturb.bounds import FloatArray, IntArray, Objective
+from dalenius.mechanisms.perturb.bounds import IntArray, Objective
+from dalenius.mechanisms.perturb.matrix import FloatArray
 
 _MOST_BANDS = 256
 _FEWEST_TRIED = 6

@@ -69,6 +69,8 @@ class PerturbPlan:
     error_bound: float
     """The paper's ε(Part)."""
     error_bound_hoeffding: float
+    value_rmse: float
+    """The root mean square error of the values' reconstructed counts, in rows."""
     paper_error_bound: float
     """ε(Part) of the partition that the paper's own procedure finds."""
     n_groups: int
@@ -148,6 +150,7 @@ class PerturbPlan:
             ],
             "error_bound": self.error_bound,
             "error_bound_hoeffding": self.error_bound_hoeffding,
+            "value_rmse": self.value_rmse,
             "paper_error_bound": self.paper_error_bound,
         }
 
@@ -160,7 +163,8 @@ class PerturbPlan:
         ]
         lines.append(
             f"{self.method} ({self.search}): error bound {self.error_bound:.4g} (the paper's procedure "
-            f"{self.paper_error_bound:.4g}), Hoeffding {self.error_bound_hoeffding:.4g}"
+            f"{self.paper_error_bound:.4g}), Hoeffding {self.error_bound_hoeffding:.4g}, "
+            f"root mean square error of a count {self.value_rmse:.4g} rows"
         )
         return "\n".join(lines)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalenius.mechanisms.perturb.bounds import FloatArray, IntArray, Objective
+from dalenius.mechanisms.perturb.bounds import IntArray, Objective
+from dalenius.mechanisms.perturb.matrix import FloatArray
 
 _MOST_CELLS = 4 * 10**6
 """Bounds the work (steps × parts² × values) for thousands of values; never reached with hundreds."""
