@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
@@ -161,6 +162,17 @@ def test_the_search_is_never_worse_than_the_paper_or_uniform_perturbation(counts
     assert np.isfinite(cost)
     assert cost <= objective.total(found.paper.quotas)
     assert cost <= objective.total(array([counts]))
+
+
+@given(counts_lists, st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=20)
+def test_relabelled_values_get_the_same_parts(counts: list[int], random: Random) -> None:
+    _, objective = groups_and_objective(counts)
+    shuffled = random.sample(counts, len(counts))
+    one, other = (search_partitions(array(labelled), objective) for labelled in (counts, shuffled))
+    assert other.best.quotas.sum(axis=0).tolist() == shuffled
+    np.testing.assert_array_equal(np.sort(one.best.quotas, axis=1), np.sort(other.best.quotas, axis=1))
+    np.testing.assert_array_equal(np.sort(one.paper.quotas, axis=1), np.sort(other.paper.quotas, axis=1))
 
 
 @pytest.mark.parametrize("level", [6, 5, 4, 3])

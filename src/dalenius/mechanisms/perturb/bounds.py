@@ -82,7 +82,8 @@ class Objective:
     """The cost of candidate parts.
 
     A part must hold protected values (`least_top`), and none at a frequency of ρ2 or more: otherwise it
-    costs ∞ and is never chosen. Comparing floats is safe here: rounding is monotone, so fl(f) < fl(ρ2) implies f < ρ2.
+    costs ∞ and is never chosen. Comparing floats is safe here: rounding is monotone, so fl(f) < fl(ρ2)
+    implies f < ρ2.
     """
 
     protected: BoolArray

@@ -43,7 +43,21 @@ class Found:
 
 
 def search_partitions(counts: IntArray, objective: Objective) -> Found:
-    """The cheapest partition of all searches, the simplest search first among equals."""
+    """The cheapest partition of all searches, the simplest search first among equals.
+
+    The values are ranked by count first, so that the codes' order does not matter to any search.
+    """
+    ranked = np.argsort(-counts, kind="stable")
+    found = _search_ranked(counts[ranked], replace(objective, protected=objective.protected[ranked]))
+    ranks = np.argsort(ranked)
+    return replace(
+        found,
+        best=replace(found.best, quotas=found.best.quotas[:, ranks]),
+        paper=replace(found.paper, quotas=found.paper.quotas[:, ranks]),
+    )
+
+
+def _search_ranked(counts: IntArray, objective: Objective) -> Found:
     groups, n_groups = initial_groups(counts, objective.protected)
     paper = paper_partition(groups, objective)
     one_part = Partition(search="one-part", quotas=counts[np.newaxis, :])
