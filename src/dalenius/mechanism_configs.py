@@ -41,7 +41,7 @@ class PerturbConfig:
 
     kind = "perturb"
     promises = ("rho-privacy",)
-    methods = ("small-domain", "uniform")
+    methods = ("small-domain", "least-variance", "uniform")
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any]) -> PerturbConfig:
