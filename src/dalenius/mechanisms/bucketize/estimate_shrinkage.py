@@ -20,6 +20,7 @@ from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 
 RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
 _TERMS_AT_ONCE = 2000
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,7 +90,9 @@ class Shrinkage:
         columns = []
         for r in RHO:
             told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)
-            columns.append((1 - r) * prior0 + r * prior1 - told)
+            prior = (1 - r) * prior0 + r * prior1
+            # what is known exactly leaves nothing but the rounding of a difference
+            columns.append(np.where(np.abs(prior - told) < _ROUNDING * np.abs(prior), 0.0, prior - told))
         return np.stack(columns, axis=1)
 
 
