@@ -126,9 +126,12 @@ def estimate_formula(
         for i, key in enumerate(summands.groups)
     ]
     found, _ = _estimate(estimation, Targets.of(terms), confidence)
-    gap = linear.value - found.estimate
+    # one Newton step: an estimator need not be linear, and may know a combination better than its parts
+    planned = np.nansum(linear.gradient * totals.estimate, axis=1)
+    estimate = linear.value + found.estimate - planned
+    gap = estimate - found.estimate
     return Column(
-        estimate=linear.value,
+        estimate=estimate,
         std_error=np.where(np.isnan(linear.value), np.nan, found.std_error),
         low=found.low + gap,
         high=found.high + gap,
