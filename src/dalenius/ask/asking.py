@@ -155,7 +155,7 @@ def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Req
         parts.append(summands(lookup, query, scores))
     assert request.estimator is not None  # noqa: S101  (ask_many put the default there)
     estimation = model.estimation(scores.scores, request.estimator)
-    totals = estimate_totals(estimation, tuple(parts), request.confidence)
+    totals = estimate_totals(estimation, tuple(parts), request.confidence, model.rows.n_rows)
     if request.consistent:
         totals = make_consistent(totals)
     lookup.deadline.check()

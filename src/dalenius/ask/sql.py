@@ -95,7 +95,8 @@ def _qualifiers(text: str, select: exp.Select) -> frozenset[str]:
         if value and key not in _CLAUSES:
             node = value[0] if isinstance(value, list) else value
             what = _NAMES.get(key, key.rstrip("_").upper())
-            place = node if isinstance(node, exp.Expression) else select
+            has_place = isinstance(node, exp.Expression) and any("start" in n.meta for n in node.walk())
+            place = node if has_place else select
             raise refuse(text, place, f"{what} cannot be answered from a release")
     source = select.args.get("from_")
     if source is None:
