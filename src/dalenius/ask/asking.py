@@ -15,16 +15,22 @@ from dalenius.ask.bucketized import BucketizedModel
 from dalenius.ask.consistent import make_consistent
 from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.estimation import Column, TotalEstimates, estimate_formula, estimate_totals, is_exact
+from dalenius.ask.finishing import order_groups
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Estimation, Model
 from dalenius.ask.query import AggregateRef, Query
+from dalenius.ask.request import Request
 from dalenius.ask.summands import ScoreList, summands
 from dalenius.ask.templates import parse_shared
-from dalenius.ask.totals import Floats
+from dalenius.ask.view_answer import answer_from_views
+from dalenius.ask.viewed import ViewModel
 from dalenius.errors import InputError, QueryError, did_you_mean
 from dalenius.release.reader import StoredRelease
 
-MODELS: dict[str, Callable[[StoredRelease], Model]] = {"bucketize": BucketizedModel.load}
+MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
+    "bucketize": BucketizedModel.load,
+    "alpha-beta": ViewModel.load,
+}
 """How a release of each mechanism is opened for asking."""
 _KEPT_OPEN = 4
 _TOGETHER = 128
@@ -35,34 +41,23 @@ _TOGETHER = 128
 class Opened:
     """A release's encoded form, and what was found out about its values so far."""
 
-    model: Model
+    model: Model | ViewModel
     database: Database
     remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
 
-    def lookup(self, request: Request) -> Lookup:
+    def lookup(self, model: Model, request: Request) -> Lookup:
         """For questions with auxiliary tables nothing is shared with other questions."""
         shared = not request.tables and request.limits.memory == Limits().memory
         return Lookup(
-            rows=self.model.rows,
-            sensitive=self.model.sensitive,
+            rows=model.rows,
+            sensitive=model.sensitive,
             database=self.database if shared else Database(request.tables, request.limits),
             deadline=Deadline(request.limits),
             remembered=self.remembered if shared else {},
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """How to answer."""
-
-    confidence: float = 0.95
-    estimator: str | None = None
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    consistent: bool = False
-    limits: Limits = field(default_factory=Limits)
-
-
-_open: OrderedDict[tuple[str, str], Opened] = OrderedDict()
+_open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()
 
 
 def ask(
@@ -124,7 +119,10 @@ def ask_many(
         consistent=consistent,
         limits=limits,
     )
-    lookup = opened.lookup(request)
+    if isinstance(model, ViewModel):
+        questions = [parse_shared(text, model.names, request.tables) for text in texts]
+        return answer_from_views(model, questions, request, opened.database)
+    lookup = opened.lookup(model, request)
     names = [*model.rows.columns, *model.sensitive.columns]
     queries = [parse_shared(text, names, request.tables) for text in texts]
     answers: list[Answer] = []
@@ -138,7 +136,7 @@ def _opened(release: StoredRelease) -> Opened:
     load = MODELS.get(release.mechanism)
     if load is None:
         raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
-    key = (str(release.path.resolve()), str(release.manifest["id"]))
+    key = (str(release.path.resolve()), str(release.manifest["id"]), len(release.earlier))
     if key not in _open:
         _open[key] = Opened(model=load(release), database=Database({}, Limits()))
         while len(_open) > _KEPT_OPEN:
@@ -220,30 +218,10 @@ def _order(
     lookup: Lookup, query: Query, totals: TotalEstimates, number: int, column: Callable[[Any], Column]
 ) -> list[int]:
     """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys."""
-    keys = totals.keys[number]
-    if not query.groups and not query.finish:
-        return list(range(len(keys)))
+    aggregates = (column(AggregateRef(index=k)).estimate for k in range(len(query.aggregates)))
+    estimates = list(aggregates) if query.groups or query.finish else []
     values = totals.summands[number].key_values
-    table = {"__id": pa.array(np.arange(len(keys)))}
-    for k, cells in enumerate(values):
-        table[f"g{k}"] = cells.take(pa.array([key[k] for key in keys], pa.int64()))
-    for k in range(len(query.aggregates)):
-        estimate: Floats = column(AggregateRef(index=k)).estimate
-        table[f"a{k}"] = pa.array(estimate, from_pandas=True)
-    clauses = query.finish
-    if query.groups and "ORDER BY" not in clauses:
-        by_keys = "ORDER BY " + ", ".join(f"g{k}" for k in range(len(values)))
-        head, limit = _split_limit(clauses)
-        clauses = f"{head} {by_keys} {limit}"
-    return lookup.database.finish(clauses, pa.table(table), lookup.deadline)
-
-
-def _split_limit(clauses: str) -> tuple[str, str]:
-    for word in ("LIMIT ", "OFFSET "):
-        at = clauses.rfind(word)
-        if at >= 0 and clauses[at + len(word) :].replace("OFFSET", "").replace(" ", "").isdigit():
-            return clauses[:at], clauses[at:]
-    return clauses, ""
+    return order_groups(lookup.database, lookup.deadline, query, totals.keys[number], values, estimates)
 
 
 def _explain(model: Model, query: Query, estimator: str) -> str:

@@ -161,8 +161,8 @@ class LocalScan:
         with engine_errors(), connect(self.spill) as writer:
             writer.register("rows", reader)
             writer.execute(
-                f"COPY ({select} {identifiers(table.columns)} FROM rows ORDER BY {identifiers(table.order_by)})"
-                f" TO {literal(str(path))}"
+                f"COPY ({select} {identifiers(table.columns)} FROM rows"
+                f" ORDER BY {identifiers(table.order_by)}) TO {literal(str(path))}"
                 f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
             )
             return count(writer, f"SELECT count(*) FROM read_parquet({literal(str(path))})")
