@@ -102,9 +102,9 @@ class LocalScan:
         with engine_errors(), connect(self.spill) as writer:
             writer.register("rows", reader)
             try:
+                columns, order = identifiers(table.columns), identifiers(table.order_by)
                 writer.execute(
-                    f"COPY (SELECT {identifiers(table.columns)} FROM rows ORDER BY {identifiers(table.order_by)})"
-                    f" TO {literal(str(path))}"
+                    f"COPY (SELECT {columns} FROM rows ORDER BY {order}) TO {literal(str(path))}"
                     f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
                 )
             except duckdb.Error:
