@@ -63,11 +63,13 @@ class BucketPlan:
             raise InternalError("a load passes the capacity that its threshold allows")
 
     def _keeps_capacities(self, problem: BucketProblem) -> bool:
-        return all(
-            0 <= load <= threshold.numerator * size // threshold.denominator * b
-            for row, threshold in zip(self.loads, problem.thresholds, strict=True)
-            for load, size, b in zip(row, self.sizes, self.n_buckets, strict=True)
-        )
+        buckets = list(zip(self.sizes, self.n_buckets, strict=True))
+        for row, threshold in zip(self.loads, problem.thresholds, strict=True):
+            top, bottom = threshold.as_integer_ratio()
+            for load, (size, b) in zip(row, buckets, strict=True):
+                if not 0 <= load <= top * size // bottom * b:
+                    return False
+        return True
 
     def to_table(self) -> list[dict[str, int]]:
         """One row per bucket size: size, count, rows and loss."""

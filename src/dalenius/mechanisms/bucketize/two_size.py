@@ -141,14 +141,17 @@ def partition(counts: IntArray, limits: IntArray, target: int) -> IntArray:
 
 def most_buckets(counts: IntArray, capacity: IntArray, sizes: IntArray) -> IntArray:
     """The largest b_S with Σ_i min(⌊f′_i·S⌋·b_S, o_i) ≥ S·b_S (FC; it holds for every smaller b_S too)."""
-    low = np.zeros(len(sizes), dtype=np.int64)
-    high = int(counts.sum()) // sizes
-    while (low < high).any():
-        middle = (low + high + 1) // 2
-        held = np.minimum(capacity * middle, counts[:, None]).sum(axis=0)
-        fits = held >= sizes * middle
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
-    return low
+    most = int(counts.sum()) // sizes
+    short = np.arange(len(sizes))
+    while len(short):
+        scarce = capacity[:, short] * most[short] > counts[:, None]
+        fixed = np.where(scarce, counts[:, None], 0).sum(axis=0)
+        rate = np.where(scarce, 0, capacity[:, short]).sum(axis=0)
+        fails = fixed + rate * most[short] < sizes[short] * most[short]
+        # What is held is concave in b_S, so its tangent here meets S·b_S no sooner than it does (Newton).
+        short = short[fails]
+        most[short] = fixed[fails] // (sizes[short] - rate[fails])
+    return most
 
 
 def _locate(table: _Table, best: _Best) -> _Best:
