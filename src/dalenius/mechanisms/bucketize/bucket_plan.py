@@ -82,6 +82,6 @@ class BucketPlan:
             f"{row['size']:>8} {row['count']:>14} {row['rows']:>16} {row['loss']:>20}"
             for row in self.to_table()
         ]
-        bound = "" if self.gap is None else f", at most {self.gap:.4%} above the optimum"
-        lines.append(f"{self.method}: {self.n_rows} rows, loss {self.loss}, MSE {self.mse:.4f}{bound}")
+        bound = "" if self.gap is None else f" (at most {self.gap:.4%} of it could be saved)"
+        lines.append(f"{self.method}: {self.n_rows} rows, MSE {self.mse:.4f}, loss {self.loss}{bound}")
         return "\n".join(lines)

@@ -88,14 +88,19 @@ class BucketProblem:
 
     def capacity_table(self, sizes: Sequence[int] | IntArray) -> IntArray:
         """⌊f′_i·S⌋ as an m × sizes array, exact."""
-        ratios = [t.as_integer_ratio() for t in self.thresholds]
-        largest = max((int(size) for size in sizes), default=0)
-        # A threshold is at most 1. Python integers in an object array where 64 bits would overflow.
-        exact = np.int64 if max(b for _, b in ratios) * max(largest, 1) < _EXACT_IN_INT64 else object
-        tops = np.array([top for top, _ in ratios], dtype=exact)
-        bottoms = np.array([bottom for _, bottom in ratios], dtype=exact)
-        table = tops[:, None] * np.asarray(sizes).astype(exact)[None, :] // bottoms[:, None]
-        return np.asarray(table.astype(np.int64))
+        return capacity_table(self.thresholds, sizes)
+
+
+def capacity_table(thresholds: Sequence[Fraction], sizes: Sequence[int] | IntArray) -> IntArray:
+    """⌊f′_i·S⌋ for every threshold and size, exact."""
+    ratios = [t.as_integer_ratio() for t in thresholds]
+    largest = max((int(size) for size in sizes), default=0)
+    # A threshold is at most 1. Python integers in an object array where 64 bits would overflow.
+    exact = np.int64 if max(b for _, b in ratios) * max(largest, 1) < _EXACT_IN_INT64 else object
+    tops = np.array([top for top, _ in ratios], dtype=exact)
+    bottoms = np.array([bottom for _, bottom in ratios], dtype=exact)
+    table = tops[:, None] * np.asarray(sizes).astype(exact)[None, :] // bottoms[:, None]
+    return np.asarray(table.astype(np.int64))
 
 
 def sizes_needed(thresholds: Iterable[Fraction]) -> list[int]:
