@@ -100,10 +100,18 @@ def stop_when_eligible_and_candidate(
     kept = stop_when_eligible(counts, ell)
     if is_candidate_for_l(kept, n_rows, ell):
         return kept
-    kept = stop_when(kept, lambda state: is_candidate_for_l(state, n_rows, ell))
+    kept = _stop_when_candidate(kept, n_rows, ell)
     if max(kept) * ell <= sum(kept):
         return kept
     return cut_to_level(kept, max(kept) - 1)
+
+
+def _stop_when_candidate(counts: Counts, n_rows: int, ell: int) -> Counts:
+    lth_largest = sorted(counts, reverse=True)[ell - 1]
+    n_needed = n_rows // ell + 1 - lth_largest - (n_rows - sum(counts))
+    if n_needed <= sum(counts) - sum(cut_to_level(counts, lth_largest)):
+        return after_removals(counts, n_needed)  # the ℓ-th largest is not touched by so few
+    return stop_when(counts, lambda state: is_candidate_for_l(state, n_rows, ell))
 
 
 def safe_d(ranked: Sequence[int], ell: int) -> Counts:

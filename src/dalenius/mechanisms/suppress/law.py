@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from math import lcm
+from typing import TypeVar
 
 import numpy as np
 
+from dalenius.errors import InternalError
 from dalenius.mechanisms.suppress.d_suppression import Counts
 
 Law = Mapping[Counts, Fraction]
+Outcome = TypeVar("Outcome")
 
 
 def expected_suppressed(law: Law, n_rows: int) -> Fraction:
@@ -25,16 +28,15 @@ def expected_suppressed(law: Law, n_rows: int) -> Fraction:
     return sum((p * (n_rows - sum(kept)) for kept, p in law.items()), Fraction(0))
 
 
-def draw_outcome(law: Law, stream: np.random.Generator) -> Counts:
+def draw_from(law: Mapping[Outcome, Fraction], stream: np.random.Generator) -> Outcome:
     """One outcome, with exactly the probabilities of the law."""
     common = lcm(*(p.denominator for p in law.values()))
     ticket = integer_below(common, stream)
-    for kept, p in law.items():
+    for outcome, p in law.items():
         ticket -= p.numerator * (common // p.denominator)
         if ticket < 0:
-            return kept
-    msg = "the probabilities of a law do not add up to 1"
-    raise AssertionError(msg)
+            return outcome
+    raise InternalError(f"the probabilities of a law add up to {sum(law.values())}, not to 1")
 
 
 def integer_below(bound: int, stream: np.random.Generator) -> int:

@@ -10,11 +10,12 @@ summed exactly, a large one is sampled.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb, factorial, prod, sqrt
+from typing import Literal
 
 import numpy as np
 
@@ -26,7 +27,8 @@ from dalenius.mechanisms.suppress.r_suppression import RSuppression
 
 N_LISTED = 2_000
 """Strata of up to this many tables are summed exactly."""
-N_SAMPLED = 500
+N_SAMPLED = 200
+"""How many tables are drawn from a larger stratum."""
 _Z = 3.29  # of the intervals: 99.9 % for each sampled stratum
 _NO_HIT = 7  # e^-7 < 0.001: a mean of more than 7/N shows up in N draws of [0, 1] weights
 
@@ -69,21 +71,38 @@ def r_posteriors(
     return {count: _normalised(count, weights, times, how) for count in times}
 
 
-def worst_r_posterior(table: RSuppression, stream: np.random.Generator) -> Posterior:
-    """The largest posterior over everything that R-suppression may publish of the table."""
+def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Generator) -> Posterior:
+    """The largest posterior over what R-suppression may publish of the table.
+
+    Where there are more than `n_views` outcomes, so many are looked at, spread over the levels of
+    step 1; the value is then only what was found, and the interval reaches up to 1.
+    """
+    views = _spread_views(table, n_views)
     posteriors = [
         posterior
-        for view in table.law()
+        for view in views
         for posterior in r_posteriors(view, table.n_rows, table.ell, stream).values()
     ]
-    worst = max(posteriors, key=lambda posterior: posterior.value)
-    hows = {posterior.how for posterior in posteriors}
+    saw_all = table.n_outcomes() <= n_views
     return Posterior(
-        value=worst.value,
+        value=max(posterior.value for posterior in posteriors),
         low=max(posterior.low for posterior in posteriors),
-        high=max(posterior.high for posterior in posteriors),
-        how="simulated" if "simulated" in hows else "exact" if "exact" in hows else "closed form",
+        high=max(posterior.high for posterior in posteriors) if saw_all else Fraction(1),
+        how=_least_sure({posterior.how for posterior in posteriors} if saw_all else {"simulated"}),
     )
+
+
+def _spread_views(table: RSuppression, n_views: int) -> list[Counts]:
+    highest, n_levels = table.unsafe[0], table.n_outcomes()
+    if n_levels <= n_views:
+        return list(table.law())
+    return [table.outcome(highest - step * (n_levels - 1) // (n_views - 1)) for step in range(n_views)]
+
+
+def _least_sure(hows: Collection[str]) -> Literal["exact", "closed form", "simulated"]:
+    if "simulated" in hows:
+        return "simulated"
+    return "exact" if "exact" in hows else "closed form"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +132,8 @@ class _Stratum:
 
 def _strata(view: Counts, count: int, n_rows: int, ell: int) -> Iterator[_Stratum]:
     suspect, top = view.index(count), view[0]
+    if suspect >= ell:  # S_1 is cut to F_{ℓ+1} or more, which fewer than ℓ other values exceed
+        return
     at_top = [value for value, kept in enumerate(view) if kept == top and value != suspect]
     just_below = [value for value, kept in enumerate(view) if kept == top - 1 and value != suspect]
     for n_top, n_below in product(range(len(at_top) + 1), range(len(just_below) + 1)):
@@ -154,16 +175,17 @@ def _stratum_weight(stratum: _Stratum, stream: np.random.Generator, how: set[str
     n_tables, n_cut = comb(stratum.n_withheld, len(stratum.cut)), len(stratum.cut)
     if n_tables <= N_LISTED:
         how.add("exact" if n_cut else "closed form")
-        choices = combinations(range(1, stratum.n_withheld + 1), n_cut)
+        # combinations() copies its input, which is as long as the table where nothing else was cut.
+        choices = combinations(range(1, stratum.n_withheld + 1), n_cut) if n_cut else [()]
         total = sum((_likelihood(stratum, sums) for sums in choices), Fraction(0))
         return _Weight(value=total, low=total, high=total)
     how.add("simulated")
     draws = (distinct_integers(stratum.n_withheld, n_cut, stream) + 1 for _ in range(N_SAMPLED))
-    seen = [_likelihood(stratum, tuple(int(x) for x in draw)) for draw in draws]
-    mean = sum(seen, Fraction(0)) / N_SAMPLED
+    seen = np.array([float(_likelihood(stratum, tuple(int(x) for x in draw))) for draw in draws])
+    mean = Fraction(float(seen.mean()))
     if not mean:
         return _Weight(value=mean, low=mean, high=Fraction(_NO_HIT * n_tables, N_SAMPLED))
-    spread = Fraction(_Z * sqrt(np.var([float(x) for x in seen], ddof=1) / N_SAMPLED))
+    spread = Fraction(_Z * sqrt(seen.var(ddof=1) / N_SAMPLED))
     return _Weight(value=mean, low=max(Fraction(0), mean - spread), high=mean + spread) * n_tables
 
 
@@ -208,5 +230,5 @@ def _normalised(count: int, weights: dict[int, _Weight], times: Counter[int], ho
         value=mine.value / total if total else Fraction(0),
         low=mine.low / lowest if lowest else Fraction(0),
         high=mine.high / highest if highest else Fraction(1),
-        how="simulated" if "simulated" in how else "exact" if "exact" in how else "closed form",
+        how=_least_sure(how),
     )

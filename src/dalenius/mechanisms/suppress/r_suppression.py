@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import lcm
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from dalenius.mechanisms.suppress.d_suppression import (
     stop_when_eligible_and_candidate,
     unsafe_d,
 )
-from dalenius.mechanisms.suppress.law import integer_below
+from dalenius.mechanisms.suppress.law import draw_from, integer_below
 
 Weights = tuple[Fraction, ...]
 
@@ -86,10 +86,10 @@ class RSuppression:
     def law(self) -> dict[Counts, Fraction]:
         """Every outcome and its exact probability, highest level first."""
         top = self.unsafe[0]
-        levels = [(self.unsafe, self.probability_of_levels(top, self.ranked[0]))]
+        law = {self.unsafe: self.probability_of_levels(top, self.ranked[0])}
         for level in range(top - 1, self._lowest_level() - 1, -1):
-            levels.append((self.outcome(level), self.probability_of_level(level)))
-        return {kept: p for kept, p in levels if p}
+            law[self.outcome(level)] = self.probability_of_level(level)
+        return {kept: p for kept, p in law.items() if p}
 
     def n_outcomes(self) -> int:
         """An upper bound on how many outcomes the law has, without listing them."""
@@ -105,12 +105,7 @@ class RSuppression:
 
     def draw(self, stream: np.random.Generator) -> Counts:
         """What is kept in one run."""
-        denominator = lcm(*(weight.denominator for weight in self.weights))
-        ticket = Fraction(integer_below(denominator, stream), denominator)
-        for h, weight in self._choices():
-            ticket -= weight
-            if ticket < 0:
-                break
+        h = draw_from(dict(self._choices()), stream)
         first, last = self.interval(h)
         return self.outcome(first + integer_below(last - first + 1, stream))
 
@@ -178,7 +173,7 @@ class _SuppressedSums:
         """Σ of A(L(F)) over F in first..last, piece by piece between neighbouring counts."""
         ell, total = self.table.ell, 0
         distinct = [0, *sorted(set(self.table.ranked[1:]))]
-        for below, count in zip(distinct, distinct[1:], strict=False):
+        for below, count in pairwise(distinct):
             n_reaching = self.ladder.n_reaching(count)
             rest = self.ladder.kept_at(count) - n_reaching * count  # a in the class's docstring
             low, high = max(first, self._least_level_for(below + 1)), self._least_level_for(count) - 1
