@@ -59,7 +59,9 @@ def estimate_totals(
     """Estimate every total of every group of every question, all at once."""
     keys = tuple(tuple(one.groups) for one in summands)
     terms = [part for one, own in zip(summands, keys, strict=True) for key in own for part in one.groups[key]]
-    kinds = [t.kind == "count" for one, own in zip(summands, keys, strict=True) for _ in own for t in one.totals]
+    kinds = [
+        t.kind == "count" for one, own in zip(summands, keys, strict=True) for _ in own for t in one.totals
+    ]
     sizes = [len(own) * len(one.totals) for one, own in zip(summands, keys, strict=True)]
     targets, is_count = Targets.of(terms), np.array(kinds, dtype=bool)
     columns, possible = _estimate(estimation, targets, confidence)
