@@ -15,13 +15,17 @@ from dalenius.release.reader import StoredRelease
 
 
 def test_json_has_the_agreed_shape(release: StoredRelease) -> None:
-    answer = ask(release, "SELECT sex, COUNT(*) AS n FROM t WHERE disease = 'Flu' GROUP BY sex", confidence=0.9)
+    answer = ask(
+        release, "SELECT sex, COUNT(*) AS n FROM t WHERE disease = 'Flu' GROUP BY sex", confidence=0.9
+    )
     found = json.loads(json.dumps(answer.to_dict()))
     assert set(found) == {"rows", "confidence", "assumption"}
     assert found["confidence"] == 0.9
     assert isinstance(found["assumption"], str)
     assert [row["group"] for row in found["rows"]] == [{"sex": "F"}, {"sex": "M"}]
-    assert all(list(row) == ["group", "column", "estimate", "std_error", "low", "high"] for row in found["rows"])
+    assert all(
+        list(row) == ["group", "column", "estimate", "std_error", "low", "high"] for row in found["rows"]
+    )
     assert {row["column"] for row in found["rows"]} == {"n"}
 
 
@@ -52,8 +56,9 @@ def test_wider_with_confidence_and_whole_for_counts(release: StoredRelease) -> N
 
 @pytest.mark.parametrize("estimator", ["shrinkage", "anatomy", "regression"])
 def test_formulas_agree_with_their_parts(release: StoredRelease, estimator: str) -> None:
-    question = """SELECT COUNT(*) AS n, 2 * COUNT(*) AS twice, COUNT(*) + COUNT(*) AS sum, COUNT(*) - COUNT(*) AS zero,
-                  COUNT(*) / 0 AS nothing, 1 - COUNT(*) FILTER (WHERE TRUE) AS less
+    question = """SELECT COUNT(*) AS n, 2 * COUNT(*) AS twice, COUNT(*) + COUNT(*) AS sum,
+                  COUNT(*) - COUNT(*) AS zero, COUNT(*) / 0 AS nothing,
+                  1 - COUNT(*) FILTER (WHERE TRUE) AS less
                   FROM t WHERE age > 40 AND disease = 'Flu'"""
     rows = {row.column: row for row in ask(release, question, estimator=estimator).rows}
     n, error = rows["n"].estimate, rows["n"].std_error
@@ -88,7 +93,9 @@ def test_explain_names_formula_weights_and_what_was_read(release: StoredRelease)
 # --- consistent tables ---
 
 CELLS = st.lists(
-    st.tuples(st.floats(-20, 40), st.floats(0.1, 9), st.integers(0, 5), st.integers(0, 20)), min_size=1, max_size=6
+    st.tuples(st.floats(-20, 40), st.floats(0.1, 9), st.integers(0, 5), st.integers(0, 20)),
+    min_size=1,
+    max_size=6,
 )
 
 
@@ -115,7 +122,9 @@ def test_consistent_tables_add_up_and_are_not_negative(release: StoredRelease, e
     plain = ask(release, question, estimator=estimator)
     answer = ask(release, question, estimator=estimator, consistent=True)
     if estimator == "regression":
-        assert min(row.estimate for row in plain.rows if row.estimate is not None) < 0, "the control is negative"
+        assert min(row.estimate for row in plain.rows if row.estimate is not None) < 0, (
+            "the control is negative"
+        )
     for sex in ("F", "M"):
         whole = ask(release, f"SELECT COUNT(*) FROM t WHERE age < 30 AND sex = '{sex}'").rows[0].estimate
         cells = [row.estimate for row in answer.rows if row.group["sex"] == sex]

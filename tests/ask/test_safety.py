@@ -40,9 +40,16 @@ def test_the_database_itself_is_closed(database: Database, expression: str) -> N
 
 @pytest.mark.parametrize(
     "statement",
-    ["SET memory_limit = '9GB'", "SET enable_external_access = true", "SET lock_configuration = false",
-     "ATTACH '/tmp/dalenius-x.db'", "COPY (SELECT 1) TO '/tmp/dalenius-x.csv'", "LOAD httpfs", "INSTALL httpfs"],
-)  # fmt: skip
+    [
+        "SET memory_limit = '9GB'",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "ATTACH '/tmp/dalenius-x.db'",
+        "COPY (SELECT 1) TO '/tmp/dalenius-x.csv'",
+        "LOAD httpfs",
+        "INSTALL httpfs",
+    ],
+)
 def test_settings_are_locked(database: Database, statement: str) -> None:
     with pytest.raises(Exception, match=r"(?i)disabled|locked|cannot|permission"):
         database._connection.execute(statement)

@@ -46,7 +46,7 @@ def one_target(buckets: Buckets, rows: np.ndarray, weights: np.ndarray) -> tuple
 def test_anatomy_has_mean_and_variance_of_all_matchings(
     first: list[int], second: list[int], weights: list[int], values: list[int]
 ) -> None:
-    """Two scores with two different weightings at once: the target is no product of a row and a value part."""
+    """Two scores with two weightings at once: the target is no product of a row and a value part."""
     scores = [Score(rows=np.arange(4), values=np.array(s, dtype=float)) for s in (first, second)]
     a, b = np.array(weights[:3], dtype=float), np.array(weights[3:], dtype=float)
     held = np.array(values)
@@ -81,7 +81,7 @@ def assignments(n: int, seed: int) -> list[np.ndarray]:
     for _ in range(n):
         bucket = PLACES.copy()
         for z in range(3):
-            bucket[VALUE == z] = rng.permutation(PLACES[VALUE == z])
+            bucket[z == VALUE] = rng.permutation(PLACES[z == VALUE])
         result.append(bucket)
     return result
 
@@ -111,7 +111,7 @@ def test_regression_is_unbiased_and_anatomy_is_not() -> None:
 
 
 def test_moments_of_the_statistic() -> None:
-    """E t = S β exactly; Cov t = v·(S − S²), checked where both values have the same within-value variance."""
+    """E t = S β, and Cov t = v·(S − S²) where both values have the same within-value variance."""
     value = np.repeat([0, 1], [4, 4])
     places = np.array([0, 0, 0, 1, 1, 1, 2, 2])  # contents (3,0)… of buckets of 3, 3 and 2
     shares = np.array([0.25, 0.75])
@@ -216,7 +216,8 @@ def test_coverage_on_a_small_table() -> None:
     covered: dict[str, list[bool]] = {"shrinkage": [], "regression": [], "anatomy": []}
     for _ in range(20):
         buckets = buckets_of(deal(value, {3: 400, 6: 300}, rng), value)
-        terms, scores, truths = [], [], []
+        scores: list[Score] = []
+        terms, truths = [], []
         for _ in range(40):
             one, two = rng.choice(4, 2, replace=False)
             rows = np.flatnonzero((columns[one] == rng.integers(6)) & (columns[two] < rng.integers(1, 6)))
