@@ -43,8 +43,8 @@ def test_every_command_and_option_is_documented() -> None:
         assert f"dalenius {command.name}" in text
         assert command.callback is not None
         for parameter in inspect.signature(command.callback, eval_str=True).parameters.values():
-            if parameter.default is not inspect.Parameter.empty and parameter.name != "folder":
-                option = parameter.name.removeprefix("as_")
+            if parameter.default is not inspect.Parameter.empty and parameter.name not in ("folder", "name"):
+                option = {"every": "list"}.get(parameter.name, parameter.name.removeprefix("as_"))
                 assert f"--{option}" in text, f"{command.name} --{option}"
 
 

@@ -18,9 +18,9 @@ column: it names the column and the number of rows. `hint` is the next step to t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class DaleniusError(Exception):
@@ -90,3 +90,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(repr(option) for option in options)}"
+
+
+def refuse_unknown_keys(section: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    """A policy error that names the nearest known key."""
+    for key in section:
+        if key not in known:
+            raise PolicyError(f"{where}: unknown key {key!r}; {did_you_mean(key, known)}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dalenius.errors import PolicyError, did_you_mean
+from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
 from dalenius.exact import parse_integer
 
 MAX_BUCKET = 50
@@ -33,8 +33,46 @@ class BucketizeConfig:
         return cls(method=parse_method(section, cls.methods), max_bucket=max_bucket)
 
 
-MechanismConfig = BucketizeConfig
-MECHANISM_CONFIGS: dict[str, type[MechanismConfig]] = {config.kind: config for config in (BucketizeConfig,)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerturbConfig:
+    """How sensitive values are replaced at random."""
+
+    method: str = "small-domain"
+
+    kind = "perturb"
+    promises = ("rho-privacy",)
+    methods = ("small-domain", "least-variance", "uniform")
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any]) -> PerturbConfig:
+        """Read the section."""
+        refuse_unknown_keys(section, ("kind", "method"), "[mechanism]")
+        return cls(method=parse_method(section, cls.methods))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlphaBetaConfig:
+    """How tuples are deleted and inserted at random."""
+
+    method: str = "alpha-beta"
+
+    kind = "alpha-beta"
+    promises = ("d-gamma-privacy",)
+    methods = ("alpha-beta", "frapp")
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any]) -> AlphaBetaConfig:
+        """Read the section."""
+        refuse_unknown_keys(section, ("kind", "method"), "[mechanism]")
+        return cls(method=parse_method(section, cls.methods))
+
+
+MechanismConfig = BucketizeConfig | PerturbConfig | AlphaBetaConfig
+MECHANISM_CONFIGS: dict[str, type[BucketizeConfig] | type[PerturbConfig] | type[AlphaBetaConfig]] = {
+    "bucketize": BucketizeConfig,
+    "perturb": PerturbConfig,
+    "alpha-beta": AlphaBetaConfig,
+}
 
 
 def parse_mechanism(section: Mapping[str, Any], promise_kind: str) -> MechanismConfig:
@@ -60,10 +98,3 @@ def parse_method(section: Mapping[str, Any], methods: tuple[str, ...]) -> str:
     if method not in methods:
         raise PolicyError(f"[mechanism] method {method!r} is unknown; {did_you_mean(str(method), methods)}")
     return str(method)
-
-
-def refuse_unknown_keys(section: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    """An error that names the nearest known key."""
-    for key in section:
-        if key not in known:
-            raise PolicyError(f"{where}: unknown key {key!r}; {did_you_mean(key, known)}")

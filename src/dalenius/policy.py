@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dalenius import policy_sections as sections
-from dalenius.errors import PolicyError
-from dalenius.mechanism_configs import MechanismConfig, refuse_unknown_keys
+from dalenius.errors import PolicyError, refuse_unknown_keys
+from dalenius.mechanism_configs import MechanismConfig
 from dalenius.policy_sections import Columns, Promise
 from dalenius.recode import Recode
 from dalenius.table import Source, open_source

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dalenius import mechanism_configs
-from dalenius.errors import PolicyError, did_you_mean
-from dalenius.mechanism_configs import MechanismConfig, refuse_unknown_keys
+from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
+from dalenius.mechanism_configs import MechanismConfig
+from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.recode import Recode, parse_recode
 from dalenius.table import Source
 
@@ -19,8 +21,15 @@ TOP_LEVEL_KEYS = ("source", "release", "columns", "recode", "promise", "mechanis
 RESERVED_NAMES = ("bucket", "count", "part", "weight")
 """Columns that the published tables add; a source column cannot have these names."""
 
-Promise = FPrivacy | LDiversity
-PROMISES: dict[str, type[FPrivacy] | type[LDiversity]] = {"f-privacy": FPrivacy, "l-diversity": LDiversity}
+BucketPromise = FPrivacy | LDiversity
+"""The promises that set a threshold for every value."""
+Promise = BucketPromise | RhoPrivacy | DGammaPrivacy
+PROMISES: dict[str, type[FPrivacy] | type[LDiversity] | type[RhoPrivacy] | type[DGammaPrivacy]] = {
+    "f-privacy": FPrivacy,
+    "l-diversity": LDiversity,
+    "rho-privacy": RhoPrivacy,
+    "d-gamma-privacy": DGammaPrivacy,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

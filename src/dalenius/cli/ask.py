@@ -48,17 +48,17 @@ def command(
     else:
         say_answer(answer)
         if explain:
-            say(answer.explain())
+            say(answer.explain)
     return 0
 
 
 def say_answer(answer: Answer) -> None:
     """The answer as a table, one line per group and aggregate."""
-    groups = list(answer.rows[0].group) if answer.rows else []
+    groups = [name for name, _ in answer.rows[0].group] if answer.rows else []
     per_cent = f"{answer.confidence * 100:g} %"
     rows = [
         [
-            *(label_cell(row.group[name]) for name in groups),
+            *(label_cell(cell) for _, cell in row.group),
             row.column,
             _number(row.estimate),
             _number(row.std_error),

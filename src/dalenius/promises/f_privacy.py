@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import PolicyError, did_you_mean
+from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, show
 from dalenius.histogram import Histogram, Value, label, label_cell
 
@@ -97,10 +97,7 @@ class FPrivacy:
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:
         """Read the `[promise]` section."""
-        known = ("kind", "default", "values")
-        for key in section:
-            if key not in known:
-                raise PolicyError(f"[promise] {key} is not a key of f-privacy; {did_you_mean(key, known)}")
+        refuse_unknown_keys(section, ("kind", "default", "values"), "[promise] f-privacy")
         default = _parse_default(section["default"]) if "default" in section else None
         named = _parse_named(section.get("values", {}), sensitive)
         if default is None and not named:
@@ -111,11 +108,7 @@ class FPrivacy:
 def _parse_default(spec: Any) -> Linear | Fraction:
     if not isinstance(spec, Mapping):
         return parse_fraction(spec, "[promise] default")
-    for key in spec:
-        if key not in ("times", "plus"):
-            raise PolicyError(
-                f"[promise] default: unknown key {key!r}; {did_you_mean(key, ('times', 'plus'))}"
-            )
+    refuse_unknown_keys(spec, ("times", "plus"), "[promise] default")
     times = parse_fraction(spec.get("times", 0), "[promise] default.times")
     plus = parse_fraction(spec.get("plus", 0), "[promise] default.plus")
     return Linear(times=times, plus=plus)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import PolicyError, did_you_mean
+from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_integer
 from dalenius.histogram import Histogram, Value
 
@@ -39,11 +39,7 @@ class LDiversity:
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> LDiversity:  # noqa: ARG003
         """Read the `[promise]` section."""
-        for key in section:
-            if key not in ("kind", "l"):
-                raise PolicyError(
-                    f"[promise] {key} is not a key of l-diversity; {did_you_mean(key, ('kind', 'l'))}"
-                )
+        refuse_unknown_keys(section, ("kind", "l"), "[promise] l-diversity")
         if "l" not in section:
             raise PolicyError(
                 "[promise] l-diversity needs l", hint="e.g. l = 5: no value above one fifth of a bucket"

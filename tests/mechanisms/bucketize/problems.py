@@ -19,7 +19,7 @@ EXAMPLE_3 = BucketProblem(
 
 
 def skewed(n_values: int, n_rows: int, times: int, *, max_bucket: int = 50) -> BucketProblem:
-    """A histogram that falls geometrically from 7.5 % to 0.18 % (before scaling), thresholds times·f + 0.02."""
+    """A histogram that falls geometrically by 0.075/0.0018 in all, with thresholds times·f + 0.02."""
     weights = np.geomspace(0.075, 0.0018, n_values)
     counts = [max(int(w), 1) for w in weights / weights.sum() * n_rows]
     counts[0] += n_rows - sum(counts)

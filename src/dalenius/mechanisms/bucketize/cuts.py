@@ -1,9 +1,9 @@
 """Linear conditions on the numbers of buckets that every valid setting meets.
 
-For any set J of values a bucket of size S takes at most g_J(S) = min(S, Σ_{i∈J} ⌊f′_i·S⌋) of their records, so
-Σ_S g_J(S)·b_S ≥ o(J). By max-flow/min-cut these conditions together are also sufficient: a violated set W of sizes
-gives the J of the values with Σ_{S∈W} ⌊f′_i·S⌋·b_S ≤ o_i. (Written over J the cut has coefficients for the sizes
-outside W too, which makes it at least as strong as the same cut written over W.)
+For any set J of values a bucket of size S takes at most g_J(S) = min(S, Σ_{i∈J} ⌊f′_i·S⌋) of their records,
+so Σ_S g_J(S)·b_S ≥ o(J). By max-flow/min-cut these conditions together are also sufficient: a violated set W
+of sizes gives the J of the values with Σ_{S∈W} ⌊f′_i·S⌋·b_S ≤ o_i. (Written over J the cut has coefficients
+for the sizes outside W too, which makes it at least as strong as the same cut written over W.)
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray
-from dalenius.mechanisms.bucketize.sizes import size_array
+from dalenius.mechanisms.bucketize.classes import ValueClasses
+from dalenius.mechanisms.bucketize.problem import IntArray
 
 FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -32,7 +32,7 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutSource:
-    """The problem in the layout that separation wants: sizes × values, in floating point beside the integers."""
+    """The problem in the layouts that separation wants, in integers and in floating point."""
 
     sizes: IntArray
     counts: IntArray
@@ -40,12 +40,15 @@ class CutSource:
     by_size: FloatArray  # sizes × values, the same numbers
 
     @classmethod
-    def of(cls, problem: BucketProblem) -> CutSource:
-        """The layout of a problem over its candidate sizes."""
-        sizes = size_array(problem)
-        capacity = problem.capacity_table(sizes)
-        by_size = np.ascontiguousarray(capacity.T, dtype=np.float64)
-        return cls(sizes=sizes, counts=problem.count_array(), capacity=capacity, by_size=by_size)
+    def of(cls, classes: ValueClasses, sizes: tuple[int, ...]) -> CutSource:
+        """The layout of the classes of values over some sizes."""
+        capacity = classes.capacity_table(sizes)
+        return cls(
+            sizes=np.array(sizes, dtype=np.int64),
+            counts=classes.totals,
+            capacity=capacity,
+            by_size=np.ascontiguousarray(capacity.T, dtype=np.float64),
+        )
 
     def cuts(self, values: Mask) -> Cuts:
         """The cuts of some sets of values (sets × values)."""

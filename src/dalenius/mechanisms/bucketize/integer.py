@@ -63,9 +63,9 @@ class Outcome:
 def dives(problem: IntegerProblem, fractional: FloatArray) -> Iterator[IntArray]:
     """Settings near a fractional one that meet the cuts.
 
-    One size after the other is fixed, the largest first, to the better of its two roundings. The few sizes with
-    the most buckets come last: between them the rows must come out even. Leaving the next few to the last instead
-    often gives another setting.
+    One size after the other is fixed, the largest first, to the better of its two roundings. The few sizes
+    with the most buckets come last: between them the rows must come out even. Leaving the next few to the
+    last instead often gives another setting.
     """
     most_first = np.argsort(-fractional, kind="stable")
     for skipped in (0, _N_LAST // 2):
@@ -116,10 +116,10 @@ def _settle(problem: IntegerProblem, last: IntArray, near: FloatArray) -> IntArr
     n_buckets = np.rint(near).astype(np.int64)
     n_buckets[last] = 0
     window = np.arange(-_WINDOW, _WINDOW + 1)
-    grid = np.meshgrid(*(np.floor(near[j]).astype(np.int64) + window for j in last[1:]), indexing="ij")
-    others = np.array([axis.ravel() for axis in grid], dtype=np.int64).reshape(len(last) - 1, -1)
-    if len(last) == 1:
-        others = np.zeros((0, 1), dtype=np.int64)
+    axes = [np.floor(near[j]).astype(np.int64) + window for j in last[1:]]
+    others = np.zeros((0, 1), dtype=np.int64)
+    if axes:
+        others = np.array(np.meshgrid(*axes, indexing="ij")).reshape(len(axes), -1)
     left = problem.n_rows - int(n_buckets @ problem.sizes) - problem.sizes[last[1:]] @ others
     tried = np.vstack([left // problem.sizes[last[0]], others])
     tried = tried[:, (left % problem.sizes[last[0]] == 0) & (tried >= 0).all(axis=0)]

@@ -17,7 +17,7 @@ _DUAL_UNIT = 2**40
 
 def silent_solver() -> highspy.Highs:
     """A HiGHS instance that prints nothing and gives the same answer each time."""
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
     return solver
@@ -73,8 +73,8 @@ class Master:
     def lower_bound(self) -> int:
         """A lower bound on the loss that holds in exact arithmetic, whatever the solver's tolerances.
 
-        For any multipliers μ_J ≥ 0 of the cuts, Σ_J μ_J·o(J) + n·min_S ((S−1)² − Σ_J μ_J·g_J(S))/S is one. The
-        solver's multipliers, rounded to multiples of 2⁻⁴⁰, make it a good one.
+        For any multipliers μ_J ≥ 0 of the cuts, Σ_J μ_J·o(J) + n·min_S ((S−1)² − Σ_J μ_J·g_J(S))/S is one.
+        The solver's multipliers, rounded to multiples of 2⁻⁴⁰, make it a good one.
         """
         duals = np.array(self._solver.getSolution().row_dual)[1:]
         used = [(round(float(duals[j]) * _DUAL_UNIT), j) for j in np.flatnonzero(duals > 0)]

@@ -10,16 +10,19 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.errors import PromiseNotMet
+from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.exact import show
 from dalenius.histogram import Encoder, Histogram, label
+from dalenius.mechanism_configs import BucketizeConfig
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
 from dalenius.policy import Policy
-from dalenius.policy_sections import Promise
+from dalenius.policy_sections import BucketPromise
+from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
 
 _ASSUMES = (
@@ -82,13 +85,13 @@ class Bucketize:
 
     def plan(self, policy: Policy, scan: Scan) -> BucketizePlan:
         """The bucket sizes, how many of each, and how many records of each value go to each size."""
-        config = policy.mechanism
+        config, promise = _own_parts(policy)
         histogram = scan.histogram(policy.columns.sensitive)
-        thresholds = policy.promise.thresholds(histogram)
+        thresholds = promise.thresholds(histogram)
         problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=config.max_bucket)
         broken = violations(problem)
         if broken:
-            raise infeasible(policy.promise, histogram, thresholds, broken)
+            raise infeasible(promise, histogram, thresholds, broken)
         buckets = plan_buckets(problem, config.method)
         return BucketizePlan(histogram=histogram, schema=scan.schema, thresholds=thresholds, buckets=buckets)
 
@@ -126,7 +129,7 @@ class Bucketize:
 
 
 def infeasible(
-    promise: Promise, histogram: Histogram, thresholds: tuple[Fraction, ...], broken: tuple[int, ...]
+    promise: BucketPromise, histogram: Histogram, thresholds: tuple[Fraction, ...], broken: tuple[int, ...]
 ) -> PromiseNotMet:
     """Why no release can keep the thresholds (Lemma 1); only values that the policy names are named."""
     named = [code for code in broken if promise.is_named(histogram.values[code])]
@@ -151,10 +154,17 @@ def infeasible(
     )
 
 
+def _own_parts(policy: Policy) -> tuple[BucketizeConfig, BucketPromise]:
+    config, promise = policy.mechanism, policy.promise
+    if not isinstance(config, BucketizeConfig) or not isinstance(promise, FPrivacy | LDiversity):
+        raise InternalError(f"bucketize was given a policy of {config.kind} and {promise.kind}")
+    return config, promise
+
+
 def _statement(policy: Policy, plan: BucketizePlan) -> Statement:
     compound = len(plan.histogram.columns) > 1
     return Statement(
-        promise=policy.promise.to_dict(plan.histogram),
+        promise=_own_parts(policy)[1].to_dict(plan.histogram),
         assumes=_ASSUMES,
         not_covered=(
             *_NOT_COVERED,

@@ -1,9 +1,9 @@
 """The bucket setting of least loss, over any number of sizes, with a proof of how near it is.
 
-Only the numbers of buckets b_S need be decided: by max-flow/min-cut a setting is valid iff it meets the cuts of
-`cuts.py`. So: solve the linear programme over b_S, add the cuts that its answer violates, repeat; round the answer by
-diving; check the whole numbers by an exact flow, which gives a further cut where they fail. Where the rounding
-is not within the wanted gap of the linear bound (small tables), branch and bound decides.
+Only the numbers of buckets b_S need be decided: by max-flow/min-cut a setting is valid iff it meets the cuts
+of `cuts.py`. So: solve the linear programme over b_S, add the cuts that its answer violates, repeat; round
+the answer by diving; check the whole numbers by an exact flow, which gives a further cut where they fail.
+Where the rounding is not within the wanted gap of the linear bound (small tables), branch and bound decides.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import numpy as np
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.classes import ValueClasses
 from dalenius.mechanisms.bucketize.cuts import Cuts, CutSource, FloatArray
 from dalenius.mechanisms.bucketize.integer import IntegerProblem, Outcome, branch_and_bound, dives
 from dalenius.mechanisms.bucketize.master import Master
 from dalenius.mechanisms.bucketize.multi_size import split_repeatedly
 from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray, NoSettingFits, record_bound
+from dalenius.mechanisms.bucketize.sizes import candidate_sizes
 from dalenius.mechanisms.bucketize.validity import assign
 
 _WANTED_GAP = 1e-4
@@ -31,9 +33,10 @@ def plan_optimal(problem: BucketProblem) -> BucketPlan:
     """The setting of least loss, proven to within 1e-4 (exactly on small tables).
 
     >>> from fractions import Fraction
-    >>> plan = plan_optimal(BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10))
+    >>> problem = BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10)
+    >>> plan = plan_optimal(problem)
     >>> plan.sizes, plan.n_buckets, plan.gap
-    ((3, 7), (1, 1), 0.0)
+    ((5,), (2,), 0.0)
     """
     search = _Search(problem)
     search.run()
@@ -45,7 +48,8 @@ class _Search:
 
     def __init__(self, problem: BucketProblem) -> None:
         self._problem = problem
-        self._source = CutSource.of(problem)
+        self._classes = ValueClasses.of(problem)
+        self._source = CutSource.of(self._classes, candidate_sizes(problem))
         self._costs = (self._source.sizes - 1) ** 2
         self._best: IntArray | None = None
         self._loads: IntArray | None = None
@@ -69,15 +73,15 @@ class _Search:
         """The best setting as a plan."""
         if self._best is None or self._loads is None:
             raise NoSettingFits(
-                f"no setting of buckets of at most {self._problem.max_bucket} was found that keeps the thresholds, "
-                "and none was proven impossible"
+                f"no setting of buckets of at most {self._problem.max_bucket} was found that keeps the "
+                "thresholds, though none was proven impossible"
             )
         used = np.flatnonzero(self._best)
         plan = BucketPlan(
             method="optimal",
             sizes=tuple(self._source.sizes[used].tolist()),
             n_buckets=tuple(self._best[used].tolist()),
-            loads=tuple(map(tuple, self._loads[:, used].tolist())),
+            loads=self._classes.to_loads(self._loads[:, used]),
             lower_bound=self._bound,
         )
         if plan.loss < self._bound:
@@ -129,9 +133,8 @@ class _Search:
 
     def _offer(self, n_buckets: IntArray, master: Master) -> bool:
         """Take a setting if it is valid and better; if it is not valid, add the cuts that say why."""
-        outcome: IntArray | Cuts = self._source.violated(n_buckets.astype(np.float64), 0.5)
-        if not len(outcome.needs):
-            outcome = self._assign(n_buckets)
+        cheap = self._source.violated(n_buckets.astype(np.float64), 0.5)
+        outcome = cheap if len(cheap.needs) else self._assign(n_buckets)
         if isinstance(outcome, Cuts):
             if not master.add(outcome):
                 raise InternalError("a setting that meets a cut violates it")

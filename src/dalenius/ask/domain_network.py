@@ -1,0 +1,194 @@
+"""The exact sum of a formula over the whole domain, as a tensor network.
+
+A conjunction of tables summed over all tuples is a contraction of their indicator tensors. Disjunctions join
+it without inclusion–exclusion: 1 − Π_j x_j is Σ_q c_q·Π_j A_j[q] with c = (1, −1) and A_j = (1, x_j), one
+auxiliary index q of two values that all its parts share. Nesting couples two such indices by a 2×2 matrix.
+The cost is that of a good elimination order, never the number of tuples.
+
+Sums reach 10^20 and more, which float64 does not hold. They are computed modulo several primes, small enough
+that every product of residues and every sum of them stays below 2^53, so that BLAS computes them exactly, and
+put together by the Chinese remainder theorem.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import opt_einsum
+from numpy.typing import NDArray
+
+from dalenius.ask.domain_formula import All, Formula, Neither, Table
+from dalenius.errors import QueryError
+
+FloatArray = NDArray[np.float64]
+
+LARGEST_INTERMEDIATE = 2**25
+"""Entries of the largest tensor that a contraction may write out."""
+
+_EXACT = 2**53
+_COUPLING = np.array([[1.0, 0.0], [1.0, -1.0]])  # outer off: 1; outer on: 1 − Π of the inner parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tensor:
+    """Numbers indexed by columns of the domain (0, 1, …) and auxiliary indices (−1, −2, …)."""
+
+    indices: tuple[int, ...]
+    entries: Any
+
+
+def network(formula: Formula) -> list[Tensor]:
+    """Tensors whose product, summed over the auxiliary indices, is 1 where the formula holds, else 0."""
+    fresh = iter(range(-1, -(10**9), -1))
+    return list(_tensors(formula, None, fresh))
+
+
+def _tensors(formula: Formula, switch: int | None, fresh: Iterator[int]) -> Iterator[Tensor]:
+    """The formula's tensors; with a switch index they are 1 throughout where it is 0 (off)."""
+    match formula:
+        case Table():
+            entries = formula.holds.astype(np.float64)
+            if switch is None:
+                yield Tensor(indices=formula.columns, entries=entries)
+            else:
+                yield Tensor(
+                    indices=(switch, *formula.columns), entries=np.stack([np.ones_like(entries), entries])
+                )
+        case All():
+            for part in formula.parts:
+                yield from _tensors(part, switch, fresh)
+        case Neither():
+            inner = next(fresh)
+            if switch is None:
+                yield Tensor(indices=(inner,), entries=_COUPLING[1])
+            else:
+                yield Tensor(indices=(switch, inner), entries=_COUPLING)
+            yield from _tensors(formula.of, inner, fresh)
+
+
+def contract(tensors: Sequence[Tensor], kept: tuple[int, ...], bound: int) -> NDArray[np.object_]:
+    """The exact sum of the product over all indices but the kept ones.
+
+    Args:
+        tensors: integer entries; Python integers where they exceed 2^53.
+        kept: the indices of the result, in order.
+        bound: a number that no entry of the result exceeds in absolute value.
+    """
+    path, widest = _plan_path(tensors, kept)
+    result: NDArray[np.object_] | None = None
+    modulus = 1
+    for prime in _primes_below(math.isqrt(_EXACT // widest)):
+        residues = _contract_modulo(tensors, kept, path, prime).astype(np.int64).astype(object)
+        if result is None:
+            result, modulus = residues, prime
+        else:
+            step = (residues - result) * pow(modulus, -1, prime) % prime
+            result, modulus = result + modulus * step, modulus * prime
+        if modulus > 2 * bound:
+            break
+    assert result is not None  # noqa: S101  (there is always a first prime)
+    half = modulus // 2
+    return np.asarray((result + half) % modulus - half, dtype=object)
+
+
+def _plan_path(tensors: Sequence[Tensor], kept: tuple[int, ...]) -> tuple[list[tuple[int, ...]], int]:
+    """The order of contraction, and the largest number of terms that one entry of any step adds up."""
+    letters = {
+        index: opt_einsum.get_symbol(number)
+        for number, index in enumerate(sorted({i for tensor in tensors for i in tensor.indices}))
+    }
+    terms = ["".join(letters[i] for i in tensor.indices) for tensor in tensors]
+    equation = ",".join(terms) + "->" + "".join(letters[i] for i in kept)
+    shapes = [np.shape(tensor.entries) for tensor in tensors]
+    path, info = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize="auto")
+    largest = int(info.largest_intermediate)
+    if largest > LARGEST_INTERMEDIATE:
+        raise QueryError(
+            f"the predicate ties its columns together so closely that a table of {largest:,} entries is "
+            f"needed; at most {LARGEST_INTERMEDIATE:,} can be held",
+            hint="ask about fewer columns at once",
+        )
+    sizes = {i: n for t in tensors for i, n in zip(t.indices, np.shape(t.entries), strict=True)}
+    return [tuple(step) for step in path], _widest_sum(tensors, kept, path, sizes)
+
+
+def _widest_sum(tensors: Sequence[Tensor], kept: tuple[int, ...], path: Any, sizes: dict[int, int]) -> int:
+    operands = [set(tensor.indices) for tensor in tensors]
+    widest = 1
+    for step in path:
+        taken = [operands.pop(position) for position in sorted(step, reverse=True)]
+        needed = set(kept).union(*operands)
+        joined = set().union(*taken)
+        widest = max(widest, math.prod(sizes[i] for i in joined - needed))
+        operands.append(joined & needed)
+    return widest
+
+
+def _contract_modulo(
+    tensors: Sequence[Tensor], kept: tuple[int, ...], path: list[tuple[int, ...]], prime: int
+) -> FloatArray:
+    operands = [(tensor.indices, _residues(tensor.entries, prime)) for tensor in tensors]
+    for step in path:
+        taken = [operands.pop(position) for position in sorted(step, reverse=True)]
+        needed = set(kept).union(*(indices for indices, _ in operands))
+        indices, entries = taken[0]
+        for position, other in enumerate(taken[1:], start=2):
+            later = needed.union(*(i for i, _ in taken[position:]))
+            indices, entries = _pair((indices, entries), other, later, prime)
+        operands.append(_sum_out((indices, entries), needed, prime))
+    indices, entries = operands[0]
+    return np.transpose(entries, [indices.index(i) for i in kept])
+
+
+_Operand = tuple[tuple[int, ...], FloatArray]
+
+
+def _pair(a: _Operand, b: _Operand, needed: set[int], prime: int) -> _Operand:
+    """The product of two tensors as one batched matrix product, summed over what is needed no more."""
+    a = _sum_out(a, needed.union(b[0]), prime)
+    b = _sum_out(b, needed.union(a[0]), prime)
+    shared = [i for i in a[0] if i in b[0]]
+    batch = [i for i in shared if i in needed]
+    summed = [i for i in shared if i not in needed]
+    rows = [i for i in a[0] if i not in shared]
+    columns = [i for i in b[0] if i not in shared]
+    left, right = _arrange(a, batch, rows, summed), _arrange(b, batch, summed, columns)
+    product = np.mod(left @ right, prime)
+    sizes = dict(zip((*a[0], *b[0]), (*a[1].shape, *b[1].shape), strict=True))
+    indices = (*batch, *rows, *columns)
+    return indices, product.reshape([sizes[i] for i in indices])
+
+
+def _arrange(operand: _Operand, *groups: list[int]) -> FloatArray:
+    """The tensor with its axes grouped into three."""
+    indices, entries = operand
+    order = [indices.index(i) for group in groups for i in group]
+    lengths = [math.prod(entries.shape[indices.index(i)] for i in group) for group in groups]
+    return np.transpose(entries, order).reshape(lengths)
+
+
+def _sum_out(operand: _Operand, needed: set[int], prime: int) -> _Operand:
+    indices, entries = operand
+    axes = tuple(axis for axis, i in enumerate(indices) if i not in needed)
+    if not axes:
+        return operand
+    return tuple(i for i in indices if i in needed), np.mod(entries.sum(axis=axes), prime)
+
+
+def _residues(entries: Any, prime: int) -> FloatArray:
+    residues: FloatArray = np.mod(entries, prime).astype(np.float64)
+    return residues
+
+
+def _primes_below(limit: int) -> Iterator[int]:
+    """Primes in descending order."""
+    candidate = limit
+    while candidate > 2:
+        if all(candidate % divisor for divisor in range(2, math.isqrt(candidate) + 1)):
+            yield candidate
+        candidate -= 1
+    raise QueryError("the count is too large to be computed exactly")

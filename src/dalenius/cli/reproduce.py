@@ -1,0 +1,51 @@
+"""`dalenius reproduce NAME | --list`: a table or figure of the papers, ours beside theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.errors import InputError, did_you_mean
+from dalenius.reproduce.catalogue import EXPERIMENTS
+from dalenius.reproduce.picture import draw
+
+NAME = "reproduce"
+
+
+def command(
+    name: Annotated[str | None, typer.Argument(help="The experiment; --list shows them.")] = None,
+    as_json: JsonOption = False,
+    every: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
+    chart: Annotated[Path | None, typer.Option(help="Draw it into this .svg or .png file.")] = None,
+) -> int:
+    """Make a table or figure of the papers again, and say where ours differs."""
+    if every or name is None:
+        return _list(as_json=as_json)
+    if name not in EXPERIMENTS:
+        raise InputError(f"experiment {name!r} is unknown; {did_you_mean(name, EXPERIMENTS)}")
+    experiment = EXPERIMENTS[name]
+    outcome = experiment.run()
+    if chart is not None:
+        draw(experiment, outcome, chart)
+    if as_json:
+        print_json({"experiment": experiment.name, "title": experiment.title, **outcome.to_dict()})
+        return 0
+    say(experiment.title)
+    say_table(outcome.columns, [[_cell(cell) for cell in row] for row in outcome.rows])
+    say(f"the paper: {outcome.stated}\nours:      {outcome.differs}\ndata:      {outcome.data}")
+    return 0
+
+
+def _list(*, as_json: bool) -> int:
+    if as_json:
+        print_json({"experiments": [{"name": e.name, "title": e.title} for e in EXPERIMENTS.values()]})
+    else:
+        say_table(["experiment", "what it makes"], [[e.name, e.title] for e in EXPERIMENTS.values()])
+    return 0
+
+
+def _cell(cell: str | float) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)

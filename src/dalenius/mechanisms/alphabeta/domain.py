@@ -1,0 +1,169 @@
+"""The domain D = D_1×…×D_l of all tuples that a row could be, never written out.
+
+A tuple is held as one code per column, its place in that column's list of values. To sort and compare
+tuples the codes are packed into as few 64-bit words as they need: one when m < 2^63.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dalenius.errors import InputError
+
+IntArray = NDArray[np.int64]
+Codes = tuple[IntArray, ...]
+"""One array of codes per column, all of one length."""
+
+_WORD_LIMIT = 2**63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainColumn:
+    """A column's name and every value it may take, in order; NULL may be one of them."""
+
+    name: str
+    values: pa.Array
+
+    def __post_init__(self) -> None:
+        if len(self.values) == 0:
+            raise InputError(f"the domain of column {self.name!r} is empty")
+        if len(self.values.unique()) != len(self.values):
+            raise InputError(f"the domain of column {self.name!r} lists a value twice")
+
+    def encode(self, column: Any) -> IntArray:
+        """The code of each cell; an Arrow array or chunked array."""
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        cells = column.cast(self.values.type)
+        codes = pc.index_in(cells, value_set=self.values, skip_nulls=False)
+        if codes.null_count:
+            raise InputError(
+                f"column {self.name!r}: {codes.null_count} rows hold a value outside its domain",
+                hint="list every value under [domains], or recode the column",
+            )
+        result: IntArray = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+        return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """The product of the columns' domains.
+
+    >>> domain = Domain.of({"age": range(20, 40), "nation": ["US", "UK", "IN"], "score": range(81, 101)})
+    >>> domain.size
+    1200
+    """
+
+    columns: tuple[DomainColumn, ...]
+
+    def __post_init__(self) -> None:
+        names = [column.name.lower() for column in self.columns]
+        if not names:
+            raise InputError("a domain needs at least one column")
+        if len(set(names)) != len(names):
+            raise InputError(f"two columns of the domain have the same name: {', '.join(names)}")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Iterable[object]]) -> Domain:
+        """From each column's values: an Arrow array, or Python values of one type."""
+        return cls(columns=tuple(DomainColumn(name=name, values=_to_arrow(v)) for name, v in values.items()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each column may take."""
+        return tuple(len(column.values) for column in self.columns)
+
+    @property
+    def size(self) -> int:
+        """m, the number of tuples."""
+        return math.prod(self.sizes)
+
+    def arrays(self) -> dict[str, Any]:
+        """Each column's values as an Arrow array, by name."""
+        return {column.name: column.values for column in self.columns}
+
+    def encode(self, table: Any) -> Codes:
+        """The codes of an Arrow table's or batch's rows."""
+        return tuple(column.encode(table.column(column.name)) for column in self.columns)
+
+    def decode(self, codes: Codes) -> Any:
+        """The Arrow batch of tuples with these codes."""
+        arrays = [column.values.take(pa.array(c)) for column, c in zip(self.columns, codes, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
+
+    def pack(self, codes: Codes) -> IntArray:
+        """Words by row, in the same order as the tuples; one word, the tuple's rank, when m < 2^63."""
+        words = []
+        for first, last in pairwise(self._word_edges()):
+            word = np.zeros(len(codes[0]), dtype=np.int64)
+            for size, column in zip(self.sizes[first:last], codes[first:last], strict=True):
+                word = word * size + column
+            words.append(word)
+        return np.stack(words, axis=1)
+
+    def unpack(self, words: IntArray) -> Codes:
+        """The codes of packed tuples."""
+        codes: list[IntArray] = []
+        for index, (first, last) in enumerate(pairwise(self._word_edges())):
+            rest, reverse = words[:, index], []
+            for size in reversed(self.sizes[first:last]):
+                rest, code = np.divmod(rest, size)
+                reverse.append(code)
+            codes.extend(reversed(reverse))
+        return tuple(codes)
+
+    def _word_edges(self) -> list[int]:
+        """Where the columns are cut so that each run's product fits a word."""
+        edges, product = [0], 1
+        for index, size in enumerate(self.sizes):
+            if product * size >= _WORD_LIMIT:
+                edges.append(index)
+                product = 1
+            product *= size
+        return [*edges, len(self.sizes)]
+
+
+def distinct_words(words: IntArray) -> IntArray:
+    """The different packed tuples, in ascending order."""
+    # Sorting is several times faster than np.unique, which hashes.
+    ordered = np.sort(words, axis=0) if words.shape[1] == 1 else words[np.lexsort(words.T[::-1])]
+    is_new = np.ones(len(ordered), dtype=np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[is_new]
+
+
+def word_ids(words: IntArray) -> IntArray:
+    """The same small integer for the same packed tuple, ascending with the tuple."""
+    if words.shape[1] == 1:
+        return np.unique(words[:, 0], return_inverse=True)[1].astype(np.int64)
+    order = np.lexsort(words.T[::-1])
+    ordered = words[order]
+    steps = np.zeros(len(ordered), dtype=np.int64)
+    steps[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    ids = np.empty_like(steps)
+    ids[order] = np.cumsum(steps)
+    return ids
+
+
+def are_among(words: IntArray, others: IntArray) -> NDArray[np.bool_]:
+    """Whether each packed tuple is one of the others."""
+    ids = word_ids(np.concatenate([words, others]))
+    return np.isin(ids[: len(words)], ids[len(words) :])
+
+
+def _to_arrow(values: Iterable[object] | Sequence[object]) -> Any:
+    return values if isinstance(values, pa.Array) else pa.array(list(values))

@@ -1,0 +1,7 @@
+"""Every experiment by its name."""
+
+from __future__ import annotations
+
+from dalenius.reproduce.experiment import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {}

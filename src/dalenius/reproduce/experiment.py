@@ -1,0 +1,71 @@
+"""What an experiment is, and what it gives: numbers, what the paper states, and how ours differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dalenius.errors import InputError
+
+Row = tuple[str | int | float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """An experiment's outcome."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    stated: str
+    """What the paper says, in words or numbers."""
+    differs: str
+    """Where ours differs and why, or that it does not."""
+    data: str
+    """Which data stood in for which."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `dalenius reproduce --json` prints it."""
+        return {
+            "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows],
+            "stated": self.stated,
+            "differs": self.differs,
+            "data": self.data,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """How the rows are drawn: one line (or bar) per `series`, along `x`, at height `y`."""
+
+    x: str
+    y: str
+    series: str
+    x_title: str
+    y_title: str
+    is_log: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One table or figure of a paper."""
+
+    name: str
+    """E.g. `suppression-fig5`."""
+    title: str
+    run: Callable[[], Reproduction]
+    picture: Line | None = None
+
+
+def data_file(name: str) -> Path:
+    """A file of the real microdata, whose folder DALENIUS_DATA names."""
+    folder = Path(os.environ.get("DALENIUS_DATA", "../shared/data"))
+    path = folder / name
+    if not path.is_file():
+        raise InputError(
+            f"the experiment needs {name}, and {folder} does not have it",
+            hint="set DALENIUS_DATA to the folder of the microdata",
+        )
+    return path

@@ -1,0 +1,36 @@
+"""Drawing an experiment's rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dalenius.errors import InputError
+from dalenius.reproduce.experiment import Experiment, Reproduction
+
+# Okabe and Ito's colours, which colour-blind people can tell apart.
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000"]
+
+
+def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
+    """Draw the outcome into an .svg or .png file."""
+    line = experiment.picture
+    if line is None:
+        raise InputError(f"{experiment.name} is a table; it has no picture")
+    try:
+        import altair
+        import vl_convert  # noqa: F401  (altair saves pictures with it)
+    except ImportError as error:
+        raise InputError("charts need the extra `plots`", hint='pip install "dalenius[plots]"') from error
+    scale = altair.Scale(type="log") if line.is_log else altair.Scale(zero=True)
+    chart = (
+        altair.Chart(altair.Data(values=outcome.to_dict()["rows"]), title=experiment.title)
+        .mark_line(point=True)
+        .encode(
+            x=altair.X(f"{line.x}:Q", title=line.x_title, scale=altair.Scale(zero=False)),
+            y=altair.Y(f"{line.y}:Q", title=line.y_title, scale=scale),
+            color=altair.Color(f"{line.series}:N", title=None, scale=altair.Scale(range=COLOURS)),
+            shape=altair.Shape(f"{line.series}:N", title=None),
+        )
+        .properties(width=420, height=280)
+    )
+    chart.save(str(path), scale_factor=2)

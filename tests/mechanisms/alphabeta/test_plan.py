@@ -1,0 +1,199 @@
+"""Plans keep the promise exactly, print themselves, and publish nothing that gives n away."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dalenius.errors import PolicyError, PromiseNotMet
+from dalenius.mechanisms.alphabeta.domain import Domain
+from dalenius.mechanisms.alphabeta.frapp import frapp_retention, plan_frapp
+from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.noise import NoiseLaw
+from dalenius.mechanisms.alphabeta.parameters import round_down, round_up
+from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
+from dalenius.promises.d_gamma_privacy import DGammaPrivacy, published_rows
+
+ADULT_SIZES = (72, 7, 16, 7, 14, 5, 2, 41, 2)
+ADULT = Domain.of({f"c{i}": range(size) for i, size in enumerate(ADULT_SIZES)})
+PROMISE = DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(10))
+
+
+def test_adults_plan() -> None:
+    plan = plan_alphabeta(30_162, ADULT, PROMISE)
+    assert plan.domain_size == 648_023_040
+    assert plan.law.retention == Fraction(1, 2)
+    assert plan.d == Fraction(10 * 31_000, 648_023_040)
+    assert plan.noise_rows == pytest.approx(31_000 * 10 * 4 / 2, rel=1e-3)  # k·N·(1−γ)/γ·s
+    assert Fraction(19999, 100_000) < plan.law.worst_posterior(plan.d) <= Fraction(1, 5)
+    assert plan.law.epsilon() == pytest.approx(math.log(plan.law.retention / plan.law.beta))
+    assert plan.warnings() == ()
+    for part in ("30,162", "648,023,040", "620,", "epsilon"):
+        assert part in str(plan)
+
+
+def test_a_plan_with_one_percent_less_noise_fails_its_check() -> None:
+    plan = plan_alphabeta(30_162, ADULT, PROMISE)
+    plan.check()
+    less = ViewLaw(retention=plan.law.retention, beta=plan.law.beta * 99 / 100)
+    with pytest.raises(PromiseNotMet, match=r"reach 0\.201"):
+        dataclasses.replace(plan, law=less).check()
+
+
+@given(n_rows=st.integers(1, 60_000), k=st.integers(1, 40), views=st.integers(1, 3))
+@settings(deadline=None, max_examples=40)
+def test_what_is_published_is_the_same_for_at_least_ten_numbers_of_rows(
+    n_rows: int, k: int, views: int
+) -> None:
+    promise = DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(k))
+    published = plan_alphabeta(n_rows, ADULT, promise, views=views).public_parameters()
+    top = published_rows(n_rows)
+    for other in (top, top - 9):
+        assert plan_alphabeta(other, ADULT, promise, views=views).public_parameters() == published
+    n_from_beta = Fraction(str(published["d"])) * ADULT.size / k
+    assert n_from_beta == top
+
+
+def test_a_given_d_publishes_nothing_of_the_rows() -> None:
+    promise = DGammaPrivacy(gamma=Fraction(1, 5), d=Fraction(1, 2_000))
+    plans = [plan_alphabeta(n, ADULT, promise) for n in (5, 10**6)]
+    assert plans[0].public_parameters() == plans[1].public_parameters()
+
+
+def test_the_public_parameters_are_enough_to_check_the_promise() -> None:
+    public = plan_alphabeta(30_162, ADULT, PROMISE, views=4).public_parameters()
+    law = ViewLaw(
+        retention=Fraction(str(public["alpha"])) + Fraction(str(public["beta"])),
+        beta=Fraction(str(public["beta"])),
+        views=int(str(public["views"])),
+        decay=Fraction(str(public["decay"])),
+    )
+    assert law.keeps(Fraction(str(public["d"])), Fraction(str(public["gamma"])), "independent")
+    assert json.loads(json.dumps(public)) == public
+
+
+@pytest.mark.parametrize("planner", [plan_alphabeta, plan_frapp])
+def test_the_printed_object_has_the_fields_that_tools_rely_on(planner: object) -> None:
+    plan = planner(19_502, ADULT, PROMISE)  # type: ignore[operator]
+    data = plan.to_dict()
+    assert {"mechanism", "method", "feasible", "rows", "domain_size", "noise_rows", "rho"} <= data.keys()
+    assert data["private"] is True
+    assert json.loads(json.dumps(data)) == data
+    assert str(plan).startswith(data["method"])
+
+
+def test_a_larger_retention_is_more_accurate() -> None:
+    usual = plan_alphabeta(30_162, ADULT, PROMISE)
+    larger = plan_alphabeta(30_162, ADULT, PROMISE, retention=Fraction(9, 10))
+    assert larger.law.retention == Fraction(9, 10)
+    assert larger.rho < 0.8 * usual.rho
+
+
+def test_a_k_near_the_root_of_m_is_warned_of_in_terms_of_the_table() -> None:
+    domain = Domain.of({"a": range(100), "b": range(100)})
+    (warning,) = plan_alphabeta(50, domain, DGammaPrivacy(gamma=Fraction(3, 4), k=Fraction(50))).warnings()
+    assert "near √m = 100" in warning
+    assert "of the table's 50 rows" in warning
+    (useless,) = plan_alphabeta(10, ADULT, PROMISE).warnings()
+    assert "√m" not in useless
+
+
+def test_a_prior_at_gamma_is_refused_with_the_numbers() -> None:
+    domain = Domain.of({"a": range(100)})
+    with pytest.raises(PromiseNotMet, match=r"d \(1\) is not below gamma \(0\.2\)"):
+        plan_alphabeta(10, domain, PROMISE)
+    with pytest.raises(PromiseNotMet, match="not below gamma"):
+        plan_frapp(10, domain, DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(20)))
+
+
+# ---- noise that is not uniform: exact Bayes on every tuple ----------------------------------------------
+
+
+def shaped_extremes(noise: NoiseLaw, law: ViewLaw, d: Fraction) -> tuple[Fraction, Fraction]:
+    """Over all tuples, each with prior d·P(t)/max P: the highest posterior, the least room for absence."""
+    posteriors, rooms = [], []
+    for a, b in product(*noise.shares):
+        relative = a * b / noise.largest_share
+        prior, beta = d * relative, law.beta * relative
+        odds = prior / (1 - prior) * (law.alpha + beta) / beta
+        posteriors.append(odds / (1 + odds))
+        rooms.append((1 - law.alpha - beta) / (1 - beta) - prior / PROMISE.gamma)
+    return max(posteriors), min(rooms)
+
+
+@pytest.mark.parametrize("k", [Fraction(1, 5), Fraction(11, 10)])
+def test_shaped_noise_keeps_the_promise_for_its_own_priors(k: Fraction) -> None:
+    domain = Domain.of({"a": range(60), "b": range(50)})
+    shares: dict[str, list[Fraction | str | int]] = {
+        "a": [Fraction(i + 1, 1_830) for i in range(60)],
+        "b": ["1/2", *["1/98"] * 49],
+    }
+    noise = NoiseLaw.of(domain, shares)
+    plan = plan_alphabeta(10, domain, DGammaPrivacy(gamma=PROMISE.gamma, k=k), noise=noise)
+    assert plan.d == 10 * k * noise.largest_share
+    posterior, room = shaped_extremes(noise, plan.law, plan.d)
+    assert Fraction(1999, 10_000) < posterior <= PROMISE.gamma
+    assert room >= 0
+    less = ViewLaw(retention=plan.law.retention, beta=plan.law.beta * 99 / 100)
+    assert shaped_extremes(noise, less, plan.d)[0] > PROMISE.gamma
+    assert plan.noise_rows == pytest.approx(float(plan.law.beta / noise.largest_share))
+    assert plan.public_parameters()["noise_shares"]
+    larger = plan_alphabeta(10, domain, plan.promise, noise=noise, retention=Fraction(3, 5))
+    assert larger.rho > 0
+    with pytest.raises(PolicyError, match="single view"):
+        plan_alphabeta(10, domain, plan.promise, noise=noise, views=2)
+
+
+# ---- FRAPP ----------------------------------------------------------------------------------------------
+
+
+@given(
+    k=st.integers(1, 30),
+    gamma=st.fractions(min_value=Fraction(1, 20), max_value=Fraction(9, 10), max_denominator=40),
+)
+@settings(deadline=None)
+def test_frapp_keeps_a_records_promise_by_bayes(k: int, gamma: Fraction) -> None:
+    """Prior k/m on one tuple, the rest spread over the others; every published tuple is tried."""
+    m = 40
+    if not Fraction(k, m) < gamma or (1 - gamma) * gamma < Fraction(k, m) * (1 - Fraction(k, m)):
+        with pytest.raises(PromiseNotMet):
+            frapp_retention(Fraction(k), gamma, m)
+        return
+    gamma_f = frapp_retention(Fraction(k), gamma, m)
+    assert frapp_posterior(gamma_f, k, m) <= gamma < frapp_posterior(gamma_f * Fraction(101, 100), k, m)
+    priors = [Fraction(k, m)] + [(1 - Fraction(k, m)) / (m - 1)] * (m - 1)
+    other = (1 - gamma_f) / (m - 1)
+    evidence = [gamma_f * priors[seen] + other * (1 - priors[seen]) for seen in (0, 1)]
+    assert other / evidence[0] >= Fraction(k, m) / gamma  # an unseen tuple is not ruled out
+
+
+def frapp_posterior(gamma_f: Fraction, k: int, m: int) -> Fraction:
+    prior = Fraction(k, m)
+    return prior * gamma_f / (prior * gamma_f + (1 - prior) * (1 - gamma_f) / (m - 1))
+
+
+def test_frapps_plan_says_what_it_does_not_promise() -> None:
+    plan = plan_frapp(30_162, ADULT, PROMISE)
+    assert plan.posterior() <= Fraction(1, 5)
+    assert "per record" in plan.warnings()[0]
+    with pytest.raises(PromiseNotMet, match="above gamma"):
+        dataclasses.replace(plan, gamma_f=plan.gamma_f * Fraction(101, 100)).check()
+    with pytest.raises(PolicyError, match="exclusive"):
+        plan_frapp(10, ADULT, DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(2), adversary="exclusive"))
+    by_d = plan_frapp(30_162, ADULT, DGammaPrivacy(gamma=Fraction(1, 5), d=Fraction(10 * 30_162, ADULT.size)))
+    assert by_d.gamma_f == plan.gamma_f
+    assert by_d.public_parameters() == plan.public_parameters()
+
+
+@given(number=st.fractions(min_value=Fraction(1, 10**15), max_value=1), digits=st.integers(1, 8))
+def test_rounding_goes_the_safe_way(number: Fraction, digits: int) -> None:
+    low, high = round_down(number, digits), round_up(number, digits)
+    assert low <= number <= high
+    assert high - low <= number * Fraction(11, 10) * Fraction(1, 10 ** (digits - 1))
