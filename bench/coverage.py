@@ -2,8 +2,8 @@
 
     python -m bench.coverage [--data ../shared/data] [--dataset adult kdd] [--releases 4] [--questions 250]
 
-Every release is published anew (other random assignment, same plan) and asked through `ask_many`; the truth is
-counted on the raw table. A question whose true count is below 0.1 % of the rows counts as small.
+Every release is published anew (other random assignment, same plan) and asked through `ask_many`; the truth
+is counted on the raw table. A question whose true count is below 0.1 % of the rows counts as small.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-
 from bench.anatomy_workload import CountQuestion, Microdata, load, publish
+
 from dalenius.ask import ask_many
 from dalenius.release.reader import StoredRelease
 
@@ -36,7 +36,9 @@ def main() -> None:
         print(f"\n### {name}: counts\n\n{_HEAD}")
         sums: list[str] = []
         for theta in options.theta:
-            found = [_one_release(microdata, theta, seed, options.questions) for seed in range(options.releases)]
+            found = [
+                _one_release(microdata, theta, seed, options.questions) for seed in range(options.releases)
+            ]
             for estimator in ESTIMATORS:
                 counts = np.concatenate([part["counts"][estimator] for part in found], axis=1)
                 print(_row(theta, estimator, counts, microdata.table.num_rows), flush=True)

@@ -26,7 +26,9 @@ def patients(n: int = N, seed: int = 3) -> pa.Table:
         {
             "age": age,
             "sex": sex,
-            "weight": pa.array(np.where(rng.random(n) < 0.15, np.nan, rng.normal(70, 9, n)), from_pandas=True),
+            "weight": pa.array(
+                np.where(rng.random(n) < 0.15, np.nan, rng.normal(70, 9, n)), from_pandas=True
+            ),
             "zip": rng.choice(["10115", "20095", "80331"], n),
             "disease": pa.array(disease, pa.string()),
             "severity": pa.array(
@@ -41,7 +43,10 @@ SENSITIVE = ["disease", "severity"]
 
 
 def coded(table: pa.Table, columns: list[str]) -> np.ndarray:
-    text = ["|".join(str(cell) for cell in row) for row in zip(*(table[c].to_pylist() for c in columns), strict=True)]
+    text = [
+        "|".join(str(cell) for cell in row)
+        for row in zip(*(table[c].to_pylist() for c in columns), strict=True)
+    ]
     return np.unique(text, return_inverse=True)[1]
 
 

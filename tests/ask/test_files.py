@@ -1,4 +1,4 @@
-"""Every question of must_answer.sql equals DuckDB's answer; every one of must_refuse.sql is refused as it says."""
+"""must_answer.sql is answered as DuckDB answers it, must_refuse.sql is refused as it says."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def test_equals_duckdb_where_nothing_is_hidden(
             expected, found = sorted(expected, key=key), sorted(found, key=key)
         assert len(found) == len(expected), meaning
         for mine, theirs in zip(found, expected, strict=True):
-            assert all(same(a, float(b) if isinstance(a, float) else b) for a, b in zip(mine, theirs, strict=True))
+            assert all(
+                same(a, float(b) if isinstance(a, float) else b) for a, b in zip(mine, theirs, strict=True)
+            )
         assert all(row.status == "exact" for row in answer.rows)
         assert answer.assumption is None
 

@@ -16,6 +16,7 @@ class AnswerRow:
     """The estimate of one aggregate in one group."""
 
     group: tuple[tuple[str, Any], ...]
+    """Names and values of the group's keys."""
     column: str
     estimate: float | None
     """None: SQL's NULL, as in a division by zero."""

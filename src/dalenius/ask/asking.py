@@ -2,62 +2,31 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dalenius.ask.answer import Answer, AnswerRow, finite
-from dalenius.ask.bucketized import BucketizedModel
 from dalenius.ask.consistent import make_consistent
-from dalenius.ask.database import Database, Deadline, Limits
+from dalenius.ask.database import Limits
 from dalenius.ask.estimation import Column, TotalEstimates, estimate_formula, estimate_totals, is_exact
 from dalenius.ask.finishing import order_groups
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Estimation, Model
+from dalenius.ask.opened import open_for_asking
 from dalenius.ask.query import AggregateRef, Query
 from dalenius.ask.request import Request
 from dalenius.ask.summands import ScoreList, summands
 from dalenius.ask.templates import parse_shared
 from dalenius.ask.view_answer import answer_from_views
 from dalenius.ask.viewed import ViewModel
-from dalenius.errors import InputError, QueryError, did_you_mean
+from dalenius.errors import InputError, did_you_mean
 from dalenius.release.reader import StoredRelease
 
-MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
-    "bucketize": BucketizedModel.load,
-    "alpha-beta": ViewModel.load,
-}
-"""How a release of each mechanism is opened for asking."""
-_KEPT_OPEN = 4
 _TOGETHER = 128
 """How many questions are estimated in one go."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Opened:
-    """A release's encoded form, and what was found out about its values so far."""
-
-    model: Model | ViewModel
-    database: Database
-    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
-
-    def lookup(self, model: Model, request: Request) -> Lookup:
-        """For questions with auxiliary tables nothing is shared with other questions."""
-        shared = not request.tables and request.limits.memory == Limits().memory
-        return Lookup(
-            rows=model.rows,
-            sensitive=model.sensitive,
-            database=self.database if shared else Database(request.tables, request.limits),
-            deadline=Deadline(request.limits),
-            remembered=self.remembered if shared else {},
-        )
-
-
-_open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()
 
 
 def ask(
@@ -101,12 +70,12 @@ def ask_many(
         estimator: One of the mechanism's estimators; None: its default.
         tables: Auxiliary tables that sub-selects may read, by name.
         consistent: Move the estimates to a table that is possible: no negative counts, totals that add up.
-        limits: Time and memory; the time is for all questions together, and grows with their number by default.
+        limits: Time and memory, for all questions together; by default the time grows with their number.
     """
     texts = list(sqls)
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence} is not between 0 and 1", hint="for example 0.95")
-    opened = _opened(release)
+    opened = open_for_asking(release)
     model = opened.model
     if estimator is not None and estimator not in model.estimators:
         hint = did_you_mean(estimator, model.estimators)
@@ -129,20 +98,6 @@ def ask_many(
     for start in range(0, len(queries), _TOGETHER):
         answers += _answer(model, lookup, queries[start : start + _TOGETHER], request)
     return answers
-
-
-def _opened(release: StoredRelease) -> Opened:
-    """The release's encoded form; the last few are kept."""
-    load = MODELS.get(release.mechanism)
-    if load is None:
-        raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
-    key = (str(release.path.resolve()), str(release.manifest["id"]), len(release.earlier))
-    if key not in _open:
-        _open[key] = Opened(model=load(release), database=Database({}, Limits()))
-        while len(_open) > _KEPT_OPEN:
-            _open.popitem(last=False)
-    _open.move_to_end(key)
-    return _open[key]
 
 
 def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Request) -> list[Answer]:
@@ -178,7 +133,8 @@ def _finish(
         return estimate_formula(estimation, query, formula, own, mine, request.confidence)
 
     columns = [column(item.formula) for item in query.items]
-    order = _order(lookup, query, totals, number, column)
+    aggregates = [column(AggregateRef(index=k)) for k in range(len(query.aggregates))] if query.finish else []
+    order = _order(lookup, query, totals, number, {"a": aggregates, "i": columns})
     rows = [
         _row(query, own.group(totals.keys[number][i]), item.name, found, i, request, model.rows.n_rows)
         for i in order
@@ -190,7 +146,10 @@ def _finish(
     if request.consistent and not exact:
         assumption = f"{assumption}; moved to the nearest table that is possible, which is no longer unbiased"
     return Answer(
-        rows=tuple(rows), confidence=request.confidence, assumption=assumption, explain=_explain(model, query, name)
+        rows=tuple(rows),
+        confidence=request.confidence,
+        assumption=assumption,
+        explain=_explain(model, query, name),
     )
 
 
@@ -200,7 +159,13 @@ def _row(
     exact = bool(is_exact(found, n_rows)[i])
     undetermined = bool(np.isinf(found.std_error[i]))
     status = (
-        "exact" if exact else "undetermined" if undetermined else "consistent" if request.consistent else "estimate"
+        "exact"
+        if exact
+        else "undetermined"
+        if undetermined
+        else "consistent"
+        if request.consistent
+        else "estimate"
     )
     estimate = float(found.estimate[i])
     return AnswerRow(
@@ -215,12 +180,13 @@ def _row(
 
 
 def _order(
-    lookup: Lookup, query: Query, totals: TotalEstimates, number: int, column: Callable[[Any], Column]
+    lookup: Lookup, query: Query, totals: TotalEstimates, number: int, estimated: dict[str, list[Column]]
 ) -> list[int]:
     """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys."""
-    aggregates = (column(AggregateRef(index=k)).estimate for k in range(len(query.aggregates)))
-    estimates = list(aggregates) if query.groups or query.finish else []
     values = totals.summands[number].key_values
+    estimates = {
+        f"{letter}{k}": c.estimate for letter, columns in estimated.items() for k, c in enumerate(columns)
+    }
     return order_groups(lookup.database, lookup.deadline, query, totals.keys[number], values, estimates)
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dalenius.ask.grouping import Key
 from dalenius.ask.model import Estimation
 from dalenius.ask.query import Formula, Query
-from dalenius.ask.summands import Key, Summands
+from dalenius.ask.summands import Summands
 from dalenius.ask.totals import Floats, Linear, linearize
 from dalenius.mechanisms.bucketize.estimate_targets import Targets, intervals
 
@@ -59,7 +60,9 @@ def estimate_totals(
     """Estimate every total of every group of every question, all at once."""
     keys = tuple(tuple(one.groups) for one in summands)
     terms = [part for one, own in zip(summands, keys, strict=True) for key in own for part in one.groups[key]]
-    kinds = [t.kind == "count" for one, own in zip(summands, keys, strict=True) for _ in own for t in one.totals]
+    kinds = [
+        t.kind == "count" for one, own in zip(summands, keys, strict=True) for _ in own for t in one.totals
+    ]
     sizes = [len(own) * len(one.totals) for one, own in zip(summands, keys, strict=True)]
     targets, is_count = Targets.of(terms), np.array(kinds, dtype=bool)
     columns, possible = _estimate(estimation, targets, confidence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ def order_groups(
     query: Query,
     keys: Sequence[tuple[int, ...]],
     key_values: Sequence[pa.Array],
-    aggregates: Sequence[Floats],
+    estimates: Mapping[str, Floats],
 ) -> list[int]:
     """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys.
 
@@ -28,15 +28,15 @@ def order_groups(
         query: the question.
         keys: the codes of each group's keys.
         key_values: the values of each key, by code.
-        aggregates: the estimates of each aggregate of the query, by group.
+        estimates: by the names that the query's last clauses use (`a0`, `i0`), one number a group.
     """
     if not query.groups and not query.finish:
         return list(range(len(keys)))
     table = {"__id": pa.array(np.arange(len(keys)))}
     for k, cells in enumerate(key_values):
         table[f"g{k}"] = cells.take(pa.array([key[k] for key in keys], pa.int64()))
-    for k, estimate in enumerate(aggregates):
-        table[f"a{k}"] = pa.array(estimate, from_pandas=True)
+    for name, estimate in estimates.items():
+        table[name] = pa.array(estimate, from_pandas=True)
     clauses = query.finish
     if query.groups and "ORDER BY" not in clauses:
         by_keys = "ORDER BY " + ", ".join(f"g{k}" for k in range(len(key_values)))

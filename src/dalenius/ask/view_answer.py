@@ -163,13 +163,13 @@ def _finish(estimates: _Estimates, database: Database, deadline: Deadline) -> An
     query, sums, request, model = estimates.query, estimates.sums, estimates.request, estimates.model
     totals = estimates.totals()
     columns = [estimates.column(item.formula, totals) for item in query.items]
-    aggregates = [
-        linearize(AggregateRef(index=k), query.aggregates, sums.question.totals, totals).value
-        for k in range(len(query.aggregates))
-    ]
+    by_name = {f"i{k}": column.estimate for k, column in enumerate(columns)}
+    for k in range(len(query.aggregates)):
+        ref = AggregateRef(index=k)
+        by_name[f"a{k}"] = linearize(ref, query.aggregates, sums.question.totals, totals).value
     keys = sums.groups.keys
     values = [key.values for key in sums.question.keys]
-    order = order_groups(database, deadline, query, keys, values, aggregates)
+    order = order_groups(database, deadline, query, keys, values, by_name)
     names = [key.name for key in query.groups]
     rows = []
     for i in order:

@@ -78,7 +78,7 @@ class Sums:
     def count_rows(self, summand: int, weights: Floats | None = None) -> Floats:
         """Per group, how many rows of the view the summand counts, weighed."""
         held = holds_on_rows(self.question.summands[summand].holds, self.codes, self.n_rows)
-        return self._rows_by_group(held * (1.0 if weights is None else weights))
+        return self._rows_by_group(held.astype(np.float64) if weights is None else held * weights)
 
     def _rows_by_group(self, numbers: Floats) -> Floats:
         group = self.groups.of_cell[self._cell_of_row()]

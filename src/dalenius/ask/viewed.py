@@ -101,8 +101,8 @@ class ViewModel:
         rows = ", ".join(f"{int(n):,}" for n in self.shown.sum(axis=1))
         counted = "rows" if self.view.counts_rows else "different rows"
         return (
-            f"view: {rows} rows, of a domain of {self.domain.size:,} tuples; answers count {counted}, without "
-            "clipping: an estimate may be negative"
+            f"view: {rows} rows, of a domain of {self.domain.size:,} tuples; answers count {counted}, not "
+            "clipped: an estimate may be negative"
         )
 
 

@@ -90,7 +90,13 @@ class AlphaBeta:
         """The only view of a table."""
         return self.draft_at(policy, plan, randomness, Place(id="", index=1, of=1))
 
-    def draft_at(self, policy: Policy, plan: ViewPlan, randomness: Randomness, place: Place) -> Draft:
+    def draft_at(
+        self,
+        policy: Policy,  # noqa: ARG002  (the plan has all that is needed of it)
+        plan: ViewPlan,
+        randomness: Randomness,
+        place: Place,
+    ) -> Draft:
         """One of the views of a table."""
         domain, law = plan.public.domain, plan.law
 
@@ -140,8 +146,8 @@ def _reads(config: AlphaBetaConfig, scan: Scan, n_rows: int) -> Reads:
         raise PolicyError(
             f"{repeated:,} of {n_rows:,} rows repeat another row, and a view is a set",
             hint='[mechanism] duplicates = "distinct": the full promise, and answers count different rows; '
-            'or duplicates = "copies": answers count rows, the promise is for one copy of a row, and the view '
-            "tells which rows occur often",
+            'or duplicates = "copies": answers count rows, the promise is for one copy of a row, and the '
+            "view tells which rows occur often",
         )
     return "distinct"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Floats, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, as_targets_by_components
 
 
@@ -16,8 +16,9 @@ class Anatomy:
 
     name = "anatomy"
     assumption = (
-        "within a bucket every matching of people with sensitive values is equally likely; where the sensitive "
-        "values depend on the columns asked about, the estimate leans towards independence by more than its interval"
+        "within a bucket every matching of people with sensitive values is equally likely; where the "
+        "sensitive values depend on the columns asked about, the estimate leans towards independence by more "
+        "than its interval"
     )
     formula = "Σ_g y_g·s_g/|g|, variance Σ_g Σ(y−ȳ)²·Σ(s−s̄)²/(|g|−1)"
 
@@ -35,14 +36,14 @@ class Anatomy:
             weight=np.ones((targets.n_targets, 1)),
         )
 
-    def _covariance(self, sums: ScoreSums, targets: Targets, first: Floats, second: Floats) -> Floats:
+    def _covariance(self, sums: ScoreSums, targets: Targets, first: Ints, second: Ints) -> Floats:
         """Of pairs of terms: doubly centred sums of products (SPEC: hypergeometric for counts)."""
         buckets = sums.buckets
-        matching = np.asarray(buckets.composition @ targets.weights.T)  # types × terms
         result = np.zeros(len(first))
         for k, (i, j) in enumerate(zip(first, second, strict=True)):
-            products = np.asarray(buckets.composition @ (targets.weights[i] * targets.weights[j]))
-            values = products - matching[:, i] * matching[:, j] / buckets.type_size
+            a, b = targets.weights[i], targets.weights[j]
+            held = buckets.composition @ np.stack([a * b, a, b], axis=1)  # types × 3
+            values = held[:, 0] - held[:, 1] * held[:, 2] / buckets.type_size
             where, squares = sums.bucket_products(targets.score[i], targets.score[j])
             rows = np.zeros(len(buckets.size))
             rows[where] = squares

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_CELLS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,9 +37,10 @@ class Buckets:
 
     @classmethod
     def of(cls, row_bucket: NDArray[np.integer], bucket: Ints, value: Ints, count: Ints) -> Buckets:
-        """From each row's bucket (0-based) and the entries (bucket, value code, count) of the sensitive table.
+        """From each row's bucket (0-based) and the sensitive table's entries (bucket, value code, count).
 
-        >>> b = Buckets.of(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.ones(4, int))
+        >>> two = np.array([0, 0, 1, 1])
+        >>> b = Buckets.of(two, two, np.array([0, 1, 0, 1]), np.ones(4, dtype=int))
         >>> len(b.copies), b.counts.tolist()
         (1, [2.0, 2.0])
         """
@@ -80,7 +82,8 @@ def _types(full: sp.csr_array) -> tuple[Ints, NDArray[np.int32]]:
     terms = mixed[full.indices] * full.data.astype(np.uint64)
     hashes = np.add.reduceat(terms, full.indptr[:-1])
     _, first, type_of = np.unique(hashes, return_index=True, return_inverse=True)
-    if (full != full[first][type_of]).nnz:  # two contents with one hash
+    differ: sp.csr_array = full != full[first][type_of]  # type: ignore[assignment]
+    if differ.nnz:  # two contents with one hash
         first = type_of = np.arange(full.shape[0])
     return first, type_of.ravel().astype(np.int32)
 
@@ -135,11 +138,19 @@ class ScoreSums:
 
     def by_value(self) -> Floats:
         """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
-        buckets = self.buckets
-        shape = (len(buckets.copies), len(self.scores))
-        column = np.repeat(np.arange(shape[1]), np.diff(self.sums.indptr))
-        place = buckets.type_of[self.sums.indices].astype(np.int64) * shape[1] + column
-        by_type = np.bincount(place, self.sums.data, shape[0] * shape[1]).reshape(shape)
+        n_scores, n_types = len(self.scores), len(self.buckets.copies)
+        step = max(1, _CELLS_AT_ONCE // n_types)
+        parts = [
+            self._by_value(first, min(first + step, n_scores), n_types) for first in range(0, n_scores, step)
+        ]
+        return np.concatenate([np.zeros((self.buckets.composition.shape[1], 0)), *parts], axis=1)
+
+    def _by_value(self, first: int, end: int, n_types: int) -> Floats:
+        buckets, n = self.buckets, end - first
+        part = slice(self.sums.indptr[first], self.sums.indptr[end])
+        column = np.repeat(np.arange(n), np.diff(self.sums.indptr[first : end + 1]))
+        place = buckets.type_of[self.sums.indices[part]].astype(np.int64) * n + column
+        by_type = np.bincount(place, self.sums.data[part], n_types * n).reshape(n_types, n)
         return np.asarray(buckets.composition.T @ (by_type / buckets.type_size[:, None]))
 
     def covariance(self, first: int, second: int) -> float:

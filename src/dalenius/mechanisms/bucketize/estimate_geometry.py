@@ -1,8 +1,8 @@
 """What bucket contents can tell about the sensitive values, decomposed once per release.
 
-Write o_z for the counts of the sensitive values, p_z for the mean score of value z's records, c(g,z) for the
-contents, t = O^(-1/2) Σ_g c(g,·) y_g/|g| for Anatomy's estimates in units of √o. The publisher's assignment of
-records to places is uniformly random within each value, and without replacement: exactly then
+Write o_z for the counts of the sensitive values, p_z for the mean score of value z's records, c(g,z) for
+the contents, t = O^(-1/2) Σ_g c(g,·) y_g/|g| for Anatomy's estimates in units of √o. The publisher's
+assignment of records to places is uniformly random within each value, and without replacement. Then
 
     E t = S β,  Cov t = v (S − S²),   S = O^(-1/2) Σ_g c(g,·) c(g,·)ᵀ/|g| O^(-1/2),  β = O^(1/2) p,
 

@@ -48,9 +48,7 @@ class Shrinkage:
         z = g.contrast @ surprise  # contrasts × scores
         base = targets.add_up((targets.weights @ g.counts) * share[targets.score])
         mean, variance = self._moments(sums, targets, z)
-        return Estimates(
-            mean=base[:, None] + mean, variance=variance, weight=self._weights(sums, targets, z)
-        )
+        return Estimates(mean=base[:, None] + mean, variance=variance, weight=self._weights(sums, targets, z))
 
     def _log_likelihood(self, z: Floats, scale: Floats) -> Floats:
         """Scores × grid: of contrasts (contrasts × scores) of scores with these variances, by ρ."""
@@ -76,7 +74,9 @@ class Shrinkage:
         covariance = np.array([[sums.covariance(int(i), int(j)) for j in scores] for i in scores])
         variance = max(float(factors @ covariance @ factors), 0.0)
         prior = self.prior.log_density(np.array([SCALE_OF_NUMBERS]), RHO)[0]
-        return np.asarray(self._log_likelihood((z[:, scores] @ factors)[:, None], np.array([variance]))[0] + prior)
+        return np.asarray(
+            self._log_likelihood((z[:, scores] @ factors)[:, None], np.array([variance]))[0] + prior
+        )
 
     def _moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
@@ -118,7 +118,7 @@ class Shrinkage:
 
 
 def _common_factors(weights: Floats) -> Floats | None:
-    """c with weights_i = c_i · weights_0, if there are such."""
+    """Factors c with weights_i = c_i · weights_0, if there are such."""
     size = weights[0] @ weights[0]
     if size == 0:
         return None
