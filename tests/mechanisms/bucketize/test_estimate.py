@@ -121,7 +121,7 @@ def test_moments_of_the_statistic() -> None:
     for _ in range(1500):
         bucket = np.concatenate([rng.permutation(places[:4]), rng.permutation(places[4:])])
         buckets = buckets_of(bucket, value)
-        seen.append(ScoreSums.of(buckets, [Score(rows=np.array([0, 4, 5, 6]))]).by_value()[:, 0] / 2.0)
+        seen.append(ScoreSums.of(buckets, [Score(rows=np.array([0, 4, 5, 6]))]).by_value[:, 0] / 2.0)
     dense = buckets.composition.toarray()
     S = (dense / buckets.type_size[:, None] * buckets.copies[:, None]).T @ dense / 4.0
     t = np.array(seen)
@@ -139,7 +139,7 @@ def test_noise_of_the_assignment_with_unequal_values() -> None:
     seen = []
     for bucket in assignments(1500, seed=9):
         sums = ScoreSums.of(buckets_of(bucket, VALUE), [Score(rows=POSITIVE)])
-        seen.append((loads @ sums.by_value())[0, 0])
+        seen.append((loads @ sums.by_value)[0, 0])
     share = np.array([45 / 60, 20 / 90, 30 / 150])
     counts = np.array([60, 90, 150])
     within = share * (1 - share) * counts / (counts - 1)

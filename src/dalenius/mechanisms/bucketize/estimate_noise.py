@@ -19,12 +19,12 @@ def value_variances(sums: ScoreSums) -> Floats:
     In a bucket Anatomy mixes values, so these lie between the truth and the variance over everybody.
     """
     counts = sums.buckets.counts[:, None]
-    mean = sums.by_value() / counts
+    mean = sums.by_value / counts
     square = mean.copy()
     numbers = np.flatnonzero(~sums.is_count)
     if len(numbers):
         squared = [_squared(sums.scores[k]) for k in numbers]
-        square[:, numbers] = ScoreSums.of(sums.buckets, squared).by_value() / counts
+        square[:, numbers] = ScoreSums.of(sums.buckets, squared).by_value / counts
     return np.asarray(np.maximum(square - mean**2, 0.0).T)
 
 

@@ -83,7 +83,7 @@ def _fit(sums: ScoreSums, geometry: Geometry) -> tuple[float, Geometry, ScatterP
 def _log_likelihood(sums: ScoreSums, geometry: Geometry) -> Floats:
     """Scores × grid, up to a factor per score."""
     share = sums.total / geometry.counts.sum()
-    z = geometry.contrast @ (sums.by_value() - np.outer(geometry.counts, share))
+    z = geometry.contrast @ (sums.by_value - np.outer(geometry.counts, share))
     squares = (z**2 / np.maximum(sums.variance, 1e-300)).T
     rho = np.minimum(np.exp(_GRID)[None, :] * relative_scale(sums)[:, None], 0.9)
     logs = np.empty_like(rho)

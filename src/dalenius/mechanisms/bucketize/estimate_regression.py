@@ -28,7 +28,7 @@ class Regression:
         """Estimate every target; one that the release tells nothing about has an infinite variance."""
         g = self.geometry
         loads = targets.weights @ g.directions  # terms × directions
-        t = g.directions.T @ (sums.by_value() / g.counts[:, None])  # directions × scores
+        t = g.directions.T @ (sums.by_value / g.counts[:, None])  # directions × scores
         terms = ((loads / g.eigenvalues) * t.T[targets.score]).sum(axis=1)
         noise = loads * np.sqrt((1 - g.eigenvalues) / g.eigenvalues)
         alike = targets.add_up(sums.variance[targets.score] * (noise**2).sum(axis=1))

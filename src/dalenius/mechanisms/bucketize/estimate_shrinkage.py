@@ -45,7 +45,7 @@ class Shrinkage:
         """Estimate every target."""
         g = self.geometry
         share = sums.total / g.counts.sum()
-        surprise = sums.by_value() - np.outer(g.counts, share)
+        surprise = sums.by_value - np.outer(g.counts, share)
         z = g.contrast @ surprise  # contrasts × scores
         base = targets.add_up((targets.weights @ g.counts) * share[targets.score])
         mean, variance = self._moments(sums, targets, z)
