@@ -52,7 +52,7 @@ class Answer:
     rows: tuple[AnswerRow, ...]
     confidence: float
     assumption: str | None
-    """What the intervals rest on; None where every row is exact."""
+    """What the intervals rest on; None where every row is exact, or the publisher's coins are all."""
     explanation: str
 
     def explain(self) -> str:

@@ -17,6 +17,7 @@ from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.estimation import Column, TotalEstimates, estimate_formula, estimate_totals, is_exact
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Estimation, Model
+from dalenius.ask.perturbed import PerturbedModel
 from dalenius.ask.query import AggregateRef, Query
 from dalenius.ask.summands import ScoreList, summands
 from dalenius.ask.templates import parse_shared
@@ -24,7 +25,10 @@ from dalenius.ask.totals import Floats
 from dalenius.errors import InputError, QueryError, did_you_mean
 from dalenius.release.reader import StoredRelease
 
-MODELS: dict[str, Callable[[StoredRelease], Model]] = {"bucketize": BucketizedModel.load}
+MODELS: dict[str, Callable[[StoredRelease], Model]] = {
+    "bucketize": BucketizedModel.load,
+    "perturb": PerturbedModel.load,
+}
 """How a release of each mechanism is opened for asking."""
 _KEPT_OPEN = 4
 _TOGETHER = 128
@@ -190,7 +194,8 @@ def _finish(
     name = request.estimator or ""
     assumption = None if exact else model.assumption(name)
     if request.consistent and not exact:
-        assumption = f"{assumption}; moved to the nearest table that is possible, which is no longer unbiased"
+        moved = "moved to the nearest table that is possible, which is no longer unbiased"
+        assumption = moved if assumption is None else f"{assumption}; {moved}"
     return Answer(
         rows=tuple(rows),
         confidence=request.confidence,
@@ -261,6 +266,6 @@ def _explain(model: Model, query: Query, estimator: str) -> str:
             f"question: {query.text}",
             f"estimator: {estimator}: {model.formula(estimator)}",
             f"read: {model.summary()}",
-            f"rests on: {model.assumption(estimator)}",
+            f"rests on: {model.assumption(estimator) or 'the coins of the publisher alone'}",
         ]
     )
