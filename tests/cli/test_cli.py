@@ -237,3 +237,16 @@ def test_every_command_takes_json_and_has_help() -> None:
         assert command.callback is not None
         assert "as_json" in command.callback.__annotations__
         assert command.callback.__doc__
+
+
+def test_a_bug_shows_its_place_and_no_cell(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("cell: HIV")
+
+    monkeypatch.setattr("dalenius.cli.plan.make_plan", broken)
+    code, printed = call(capsys, "plan", folder / "patients.toml")
+    assert (code, printed["error"]["kind"]) == (1, "InternalError")
+    assert "ValueError in test_cli.py, line" in printed["error"]["message"]
+    assert "HIV" not in json.dumps(printed)

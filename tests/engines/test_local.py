@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import dalenius
 from dalenius import Policy
 from dalenius.engines import local
 from dalenius.engines.base import silent
 from dalenius.engines.local import LocalEngine, engine_errors
-from dalenius.errors import EngineError, PolicyError, SourceError
+from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
+from dalenius.sql import connect
 
 TABLE = pa.table({"id": [1, 2, 3], "age": [17, 18, 90], "town": ["A", None, "B"], "disease": ["x", "y", "x"]})
 
@@ -30,7 +33,8 @@ def policy(table: Any = TABLE, **sections: Any) -> Policy:
 
 def rows_of(chosen: Policy) -> list[dict[str, Any]]:
     with LocalEngine().open(chosen, None, silent) as scan:
-        return pa.Table.from_batches(list(scan.batches())).to_pylist()
+        rows: list[dict[str, Any]] = pa.Table.from_batches(list(scan.batches())).to_pylist()
+    return rows
 
 
 def test_batches_hold_published_columns_in_source_order() -> None:
@@ -100,3 +104,24 @@ def test_machine_errors_are_said_in_plain_words() -> None:
         raise OSError(28, "No space left on device")
     with pytest.raises(EngineError, match="Permission denied"), engine_errors():
         raise PermissionError(13, "Permission denied")
+
+
+def test_a_table_that_changes_between_two_passes_is_an_internal_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = local.LocalScan.batches
+
+    def shrinking(scan: local.LocalScan) -> Iterator[pa.RecordBatch]:
+        for batch in honest(scan):
+            yield batch.slice(1)
+
+    monkeypatch.setattr(local.LocalScan, "batches", shrinking)
+    with pytest.raises(InternalError, match="a value has fewer records"):
+        dalenius.publish(policy(release=str(tmp_path / "r")))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_database_errors_never_quote_a_cell() -> None:
+    with pytest.raises(EngineError) as caught, engine_errors(), connect() as connection:
+        connection.execute("SELECT 'HIV'::INT").fetchall()
+    assert "HIV" not in str(caught.value)

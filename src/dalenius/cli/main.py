@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
+from pathlib import Path
 
 import typer
 
 from dalenius.cli import ask, demo, doctor, init, inspect, plan, publish, reproduce, verify
 from dalenius.cli.output import say_error
-from dalenius.errors import DaleniusError, InputError
+from dalenius.errors import DaleniusError, InputError, InternalError
 
 app = typer.Typer(
     name="dalenius",
@@ -45,7 +48,21 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         print("stopped; nothing was published", file=sys.stderr)
         return 1
+    except Exception as error:
+        # The last resort: a traceback or an unknown message could quote a record, so only its place is shown.
+        if "DALENIUS_TRACEBACK" in os.environ:
+            raise
+        say_error(_bug(error).to_dict(), as_json=as_json)
+        return InternalError.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _bug(error: Exception) -> InternalError:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return InternalError(
+        f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}; nothing was published",
+        hint="this is a bug in Dalenius: please report it; DALENIUS_TRACEBACK=1 shows all, cells included",
+    )
 
 
 def _usage_message(error: typer.TyperException) -> str:

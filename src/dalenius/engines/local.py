@@ -92,7 +92,8 @@ class LocalScan:
 
     def write(self, table: PublishedTable, path: Path) -> int:
         """Write one table as Parquet, in its order; the number of rows written."""
-        rows = table.rows(self.batches)
+        raised: list[Exception] = []
+        rows = _remember_errors(table.rows(self.batches), raised)
         first = next(rows, None)
         if first is None:
             raise InternalError(f"table {table.name!r} has no rows")
@@ -100,11 +101,16 @@ class LocalScan:
         # A database of its own: the scan that feeds it holds the other one's threads.
         with engine_errors(), connect(self.spill) as writer:
             writer.register("rows", reader)
-            writer.execute(
-                f"COPY (SELECT {identifiers(table.columns)} FROM rows ORDER BY {identifiers(table.order_by)})"
-                f" TO {literal(str(path))}"
-                f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
-            )
+            try:
+                columns, order = identifiers(table.columns), identifiers(table.order_by)
+                writer.execute(
+                    f"COPY (SELECT {columns} FROM rows ORDER BY {order}) TO {literal(str(path))}"
+                    f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
+                )
+            except duckdb.Error:
+                if raised:  # DuckDB reports an error of the rows it is fed in its own words
+                    raise raised[0] from None
+                raise
             return count(writer, f"SELECT count(*) FROM read_parquet({literal(str(path))})")
 
 
@@ -123,6 +129,20 @@ def engine_errors() -> Iterator[None]:
         raise EngineError(
             f"the machine could not do it: {text.splitlines()[0]}; nothing was published"
         ) from error
+    except duckdb.Error as error:
+        # Its text may quote a cell of the table.
+        raise EngineError(
+            f"the table could not be read ({type(error).__name__}); nothing was published",
+            hint="did it change while it was read? `dalenius inspect` reads it again",
+        ) from error
+
+
+def _remember_errors(rows: Iterator[pa.RecordBatch], raised: list[Exception]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from rows
+    except Exception as error:
+        raised.append(error)
+        raise
 
 
 def _rebatch(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
