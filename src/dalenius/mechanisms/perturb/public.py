@@ -48,7 +48,7 @@ def from_ranges(text: str, n_values: int) -> tuple[int, ...]:
 
 
 def to_parameters(cells: dict[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
-    """The manifest's `parameters`, from the values' cells by column and the laws of part 1, part 2, …"""
+    """The manifest's `parameters`, from the values' cells by column and the laws of the parts."""
     with connect() as connection:
         connection.register("cells", pa.table(cells))
         listed = ", ".join(f"CAST({identifier(name)} AS VARCHAR)" for name in cells)
