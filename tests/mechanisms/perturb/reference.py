@@ -1,4 +1,4 @@
-"""Unbiased sums over the original values from the published ones, with their variance.
+"""Estimates record by record and part by part, as the definitions say: what the fast ones must equal.
 
 A question asks for Σ_r a_r(X_r), X_r the true value of row r; for a count a is 0 or 1. A record published as
 y in part j contributes its score

@@ -7,6 +7,7 @@ thousands of values a list of texts per part would be larger than the data.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.errors import ReleaseCorrupt
+from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.sql import connect, identifier
 
@@ -40,10 +41,11 @@ def from_ranges(text: str, n_values: int) -> tuple[int, ...]:
     """
     codes: list[int] = []
     for run in text.split(","):
-        first, _, last = run.partition("-")
-        if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) >= n_values:
+        found = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", run)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if not first <= last < n_values:
             raise ReleaseCorrupt(f"the manifest lists values {run!r} of a part, of {n_values} values")
-        codes.extend(range(int(first), int(last or first) + 1))
+        codes.extend(range(first, last + 1))
     return tuple(codes)
 
 
@@ -81,10 +83,13 @@ class PublicParts:
             raise ReleaseCorrupt("the manifest does not list a cell per sensitive column for every value")
         if [part["part"] for part in parameters["parts"]] != list(range(1, len(parameters["parts"]) + 1)):
             raise ReleaseCorrupt("the manifest does not number its parts 1, 2, …")
-        channels = tuple(
-            Channel(codes=from_ranges(part["values"], len(values)), gamma=Fraction(part["gamma"]))
-            for part in parameters["parts"]
-        )
+        try:
+            channels = tuple(
+                Channel(codes=from_ranges(part["values"], len(values)), gamma=Fraction(part["gamma"]))
+                for part in parameters["parts"]
+            )
+        except (InputError, ValueError) as error:
+            raise ReleaseCorrupt(f"the manifest lists a part that cannot be: {error}") from error
         return cls(values=_typed(connection, columns, values), channels=channels)
 
 
