@@ -38,7 +38,7 @@ def test_arrow_has_a_row_per_group_and_aggregate(release: StoredRelease) -> None
 
 def test_empty_groups_of_sensitive_values_are_shown(release: StoredRelease) -> None:
     answer = ask(release, "SELECT disease, COUNT(*) FROM t WHERE age = 20 OR age = 21 GROUP BY disease")
-    assert [row.group["disease"] for row in answer.rows] == ["Cold", "Flu", "Gout", None]
+    assert [dict(row.group)["disease"] for row in answer.rows] == ["Cold", "Flu", "Gout", None]
 
 
 def test_wider_with_confidence_and_whole_for_counts(release: StoredRelease) -> None:
@@ -85,7 +85,7 @@ def test_a_share_of_what_is_known_has_the_error_of_its_part(release: StoredRelea
 
 
 def test_explain_names_formula_weights_and_what_was_read(release: StoredRelease) -> None:
-    text = ask(release, "SELECT COUNT(*) FROM t WHERE disease = 'Flu'").explain()
+    text = ask(release, "SELECT COUNT(*) FROM t WHERE disease = 'Flu'").explain
     for word in ("shrinkage", "240 rows", "50 buckets", "count/|bucket|", "SELECT COUNT(*)", "rests on"):
         assert word in text
 
@@ -127,7 +127,7 @@ def test_consistent_tables_add_up_and_are_not_negative(release: StoredRelease, e
         )
     for sex in ("F", "M"):
         whole = ask(release, f"SELECT COUNT(*) FROM t WHERE age < 30 AND sex = '{sex}'").rows[0].estimate
-        cells = [row.estimate for row in answer.rows if row.group["sex"] == sex]
+        cells = [row.estimate for row in answer.rows if dict(row.group)["sex"] == sex]
         assert None not in cells
         assert min(cell for cell in cells if cell is not None) >= 0
         assert sum(cell for cell in cells if cell is not None) == pytest.approx(whole, abs=1e-4)

@@ -140,7 +140,7 @@ def test_any_grouping(
     found: dict[tuple[object, ...], list[float]] = {}
     for row in answer.rows:
         assert row.estimate is not None
-        found.setdefault(tuple(value for _, value in row.keys), []).append(row.estimate)
+        found.setdefault(tuple(value for _, value in row.group), []).append(row.estimate)
     assert set(expected) <= set(found)
     for key, pair in found.items():
         assert tuple(pair) == pytest.approx(expected.get(key, (0.0, 0.0)), abs=1e-5)
@@ -224,8 +224,8 @@ def test_estimates_are_not_clipped_and_can_be_made_consistent(perturbed: StoredR
 def test_it_explains_itself_and_offers_hoeffdings_interval(perturbed: StoredRelease) -> None:
     sql = "SELECT COUNT(*) FROM t WHERE disease = 'Flu' AND age > 40"
     score, wide = ask(perturbed, sql), ask(perturbed, sql, estimator="hoeffding")
-    assert "gamma_j" in score.explain()
-    assert "the publisher" in score.explain()
+    assert "gamma_j" in score.explain
+    assert "the publisher" in score.explain
     assert score.rows[0].estimate == wide.rows[0].estimate
     assert score.rows[0].low is not None
     assert wide.rows[0].low is not None

@@ -143,7 +143,7 @@ def _finish(
         rows=tuple(rows),
         confidence=request.confidence,
         assumption=assumption,
-        explanation=_explain(model, query, name),
+        explain=_explain(model, query, name),
     )
 
 
@@ -163,7 +163,7 @@ def _row(
     )
     estimate = float(found.estimate[i])
     return AnswerRow(
-        keys=tuple(zip((key.name for key in query.groups), group, strict=True)),
+        group=tuple(zip((key.name for key in query.groups), group, strict=True)),
         column=name,
         estimate=finite(estimate),
         std_error=0.0 if exact else finite(found.std_error[i]),

@@ -48,17 +48,17 @@ def command(
     else:
         say_answer(answer)
         if explain:
-            say(answer.explain())
+            say(answer.explain)
     return 0
 
 
 def say_answer(answer: Answer) -> None:
     """The answer as a table, one line per group and aggregate."""
-    groups = [name for name, _ in answer.rows[0].keys] if answer.rows else []
+    groups = [name for name, _ in answer.rows[0].group] if answer.rows else []
     per_cent = f"{answer.confidence * 100:g} %"
     rows = [
         [
-            *(label_cell(cell) for _, cell in row.keys),
+            *(label_cell(cell) for _, cell in row.group),
             row.column,
             _number(row.estimate),
             _number(row.std_error),
