@@ -352,4 +352,4 @@ def test_terms_keep_their_meaning(terms: list[tuple[dict[int, float], list[float
     if merged:
         apart = without_overlap(merged)
         np.testing.assert_allclose(meaning(apart), meaning(given_))
-        assert sum(weights != 0 for _, weights in apart).max() <= 1  # type: ignore[union-attr]
+        assert sum(weights != 0 for _, weights in apart).max() <= 1

@@ -86,7 +86,7 @@ def _table2() -> Reproduction:
         rows=tuple(rows),
         stated="average retention of uniform perturbation and of its parts, rho2 = 1/L",
         differs="UP agrees to 0.1; PP (the paper's own procedure) to 3 %, since the histogram's middle is "
-        "made up; the last two columns are our partitions, chosen for their error and not for their retention",
+        "made up; the last two columns are our partitions, chosen for their error, not for their retention",
         data=_OCC,
     )
 
@@ -161,8 +161,8 @@ def _partition() -> Reproduction:
         ),
         rows=tuple(rows),
         stated="its procedure minimises eps(Part); no value of eps(Part) is printed for CENSUS",
-        differs="our searches find a smaller eps(Part). It adds up independent errors linearly, so its optimum "
-        "is not the most accurate: rmse is the root mean square error of a value's count, in rows",
+        differs="our searches find a smaller eps(Part). It adds up independent errors linearly, so its "
+        "optimum is not the most accurate: rmse is the root mean square error of a value's count, in rows",
         data=f"{_OCC}; {_KDD}",
     )
 

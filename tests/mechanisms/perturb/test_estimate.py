@@ -263,13 +263,14 @@ def test_the_plain_interval_fails_at_small_counts() -> None:
 GROUPS = [np.arange(420)[start::step] for start, step in ((0, 1), (1, 3), (2, 20), (3, 80))]
 COUNTED = np.stack([ASKED, np.eye(10)[0], np.eye(10)[9], np.arange(10) < 5])
 NUMBERS = np.arange(10.0)[np.newaxis]
-MONEY = np.arange(420) * 7919 % 50 + 1.0
+MONEY = (np.arange(420) * 7919 % 50 + 1).astype(np.float64)
 
 
 def hits_of(confidence: float, shrink: float) -> tuple[np.ndarray, np.ndarray]:
     """Over the releases, how often counts and weighted sums of small and large groups are covered."""
     law = Laws.of(PLAN.channels, 10)
-    counts, sums = [], []
+    counts: list[np.ndarray] = []
+    sums: list[np.ndarray] = []
     for parts, values in RELEASES[:500]:
         cells = law.cells(parts, values)
         for rows in GROUPS:
