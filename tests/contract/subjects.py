@@ -88,6 +88,16 @@ def _view(name: str, promise: dict[str, Any], mechanism: dict[str, Any], **more:
     )
 
 
+def _perturb(method: str) -> Subject:
+    return Subject(
+        name=f"perturb {method}",
+        promise={"kind": "rho-privacy", "rho1": "max", "rho2": "3/5"},
+        mechanism={"kind": "perturb", "method": method},
+        record_table="data",
+        allows_certainty=False,
+    )
+
+
 LINEAR = {"kind": "f-privacy", "default": {"times": 2, "plus": 0.05}}
 DIVERSE = {"kind": "l-diversity", "l": 2}
 SUBJECTS = [
@@ -100,6 +110,9 @@ SUBJECTS = [
     _view("distinct, active", {"k": 1}, {"duplicates": "distinct", "domains": "active"}, fewest_rows=2),
     _view("copies", {"d": 0.01}, {"duplicates": "copies", "domains": "active"}),
     _view("frapp", {"d": 0.01}, {"method": "frapp", "domains": "active"}, fewest_rows=2),
+    _perturb("small-domain"),
+    _perturb("least-variance"),
+    _perturb("uniform"),
 ]
 
 
