@@ -47,7 +47,7 @@ class Opened:
         )
 
 
-_open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()
+_open: OrderedDict[tuple[str, str], Opened] = OrderedDict()
 
 
 def open_for_asking(release: StoredRelease) -> Opened:
@@ -55,7 +55,8 @@ def open_for_asking(release: StoredRelease) -> Opened:
     load = MODELS.get(release.mechanism)
     if load is None:
         raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
-    key = (str(release.path.resolve()), str(release.manifest["id"]), len(release.earlier))
+    path = release.path.parent if release.earlier else release.path  # a series, or one of its releases
+    key = (str(path.resolve()), str(release.manifest["id"]))
     if key not in _open:
         _open[key] = Opened(model=load(release), database=Database({}, Limits()))
         while len(_open) > _KEPT_OPEN:

@@ -35,7 +35,7 @@ def policy(release: Path | str, table: Any = None, **changes: Any) -> Policy:
     }
     if changes.pop("active", False):
         changes["domains"] = "active"
-    data = {
+    data: dict[str, Any] = {
         "source": survey() if table is None else table,
         "release": str(release),
         "columns": {"quasi": ["age", "sex", "zip"], "sensitive": ["ill"]},
