@@ -33,7 +33,10 @@ def command(
         print_json(published.to_dict())
         return 0
     path, seconds = published.release.path, published.seconds
-    say(f"published {published.n_published:,} of {published.n_rows:,} records to {path} in {seconds:.1f} s")
+    done = f"{published.n_published:,} of {published.n_rows:,} records"
+    if published.n_suppressed is None:  # random insertions and deletions: rows are not records
+        done = f"a view of {published.n_published:,} rows, drawn from {published.n_rows:,} records,"
+    say(f"published {done} to {path} in {seconds:.1f} s")
     if seed is not None:
         say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
     say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dalenius.mechanisms.base import Mechanism
+from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
+from dalenius.mechanisms.base import Mechanism, SerialMechanism
 from dalenius.mechanisms.bucketize.mechanism import Bucketize
 from dalenius.mechanisms.perturb.mechanism import Perturb
 
-MECHANISMS: dict[str, Mechanism] = {mechanism.kind: mechanism for mechanism in (Bucketize(), Perturb())}
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.kind: mechanism for mechanism in (Bucketize(), Perturb(), AlphaBeta())
+}
+SERIAL_MECHANISMS: dict[str, SerialMechanism] = {AlphaBeta.kind: AlphaBeta()}
+"""Those that can publish several releases of one table."""
