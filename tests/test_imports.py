@@ -18,7 +18,7 @@ SOURCE = Path(dalenius.__file__).parent
 ORDER = [
     {"errors"},
     {"sql", "exact", "column_names"},
-    {"csv_source", "recode"},
+    {"csv_source", "recode", "domains"},
     {"table", "histogram", "randomness"},
     {"promises"},
     {"mechanism_configs"},
@@ -27,6 +27,7 @@ ORDER = [
     {"mechanisms"},
     {"engines"},
     {"release", "ledger"},
+    {"series"},
     {"publishing", "ask", "attacks", "inspection", "demo_data"},
     {"evaluate"},
     {"reproduce", "report"},

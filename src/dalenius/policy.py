@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from dalenius import policy_sections as sections
+from dalenius.domains import DeclaredDomain, parse_domains
 from dalenius.errors import PolicyError, refuse_unknown_keys
-from dalenius.mechanism_configs import MechanismConfig
+from dalenius.mechanism_configs import COPY, AlphaBetaConfig, MechanismConfig
 from dalenius.policy_sections import Columns, Promise
 from dalenius.recode import Recode
 from dalenius.table import Source, open_source
@@ -39,8 +40,14 @@ class Policy:
     """Where the release is written; None: only plans can be made."""
     columns: Columns
     recode: tuple[tuple[str, Recode], ...] = ()
+    domains: tuple[tuple[str, DeclaredDomain], ...] = ()
+    """Which values a column may take, where that is declared."""
     promise: Promise
     mechanism: MechanismConfig
+    ledger: Path | None = None
+    """The publisher's private memory of what was published; None: the usual place."""
+    folder: Path = Path()
+    """What the policy's paths are relative to."""
 
     @classmethod
     def from_file(cls, path: str | Path) -> Policy:
@@ -64,7 +71,7 @@ class Policy:
         refuse_unknown_keys(data, sections.TOP_LEVEL_KEYS, "the policy")
         base = Path(folder)
         source = _open(data, base)
-        columns = sections.parse_columns(data.get("columns"), source)
+        columns = sections.parse_columns(data.get("columns"), source, data.get("promise"))
         promise = sections.parse_promise(data.get("promise"), columns)
         mechanism = sections.parse_mechanism(data.get("mechanism", {}), promise)
         return cls(
@@ -72,8 +79,11 @@ class Policy:
             release=base / _text(data["release"], "release") if "release" in data else None,
             columns=columns,
             recode=sections.parse_recodes(data.get("recode", {}), columns, base),
+            domains=_parse_domains(data.get("domains", {}), columns, mechanism, base),
             promise=promise,
             mechanism=mechanism,
+            ledger=sections.parse_ledger(data.get("ledger", {}), base),
+            folder=base,
         )
 
 
@@ -82,6 +92,18 @@ def _open(data: Mapping[str, Any], base: Path) -> Source:
         raise PolicyError("the policy names no source", hint='source = "patients.csv"')
     spec = data["source"]
     return open_source(base / spec if isinstance(spec, str | Path) else spec)
+
+
+def _parse_domains(
+    section: Any, columns: Columns, mechanism: MechanismConfig, base: Path
+) -> tuple[tuple[str, DeclaredDomain], ...]:
+    """`[domains]`: the published columns, and the number of a copy where copies are numbered."""
+    if not isinstance(mechanism, AlphaBetaConfig):
+        if section:
+            raise PolicyError(f"[domains] is for alpha-beta; {mechanism.kind} does not use it")
+        return ()
+    copies = (COPY,) if mechanism.duplicates == "copies" else ()
+    return parse_domains(section, (*columns.published, *copies), base)
 
 
 def _text(value: Any, where: str) -> str:

@@ -17,8 +17,8 @@ from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.recode import Recode, parse_recode
 from dalenius.table import Source
 
-TOP_LEVEL_KEYS = ("source", "release", "columns", "recode", "promise", "mechanism")
-RESERVED_NAMES = ("bucket", "count", "part", "weight")
+TOP_LEVEL_KEYS = ("source", "release", "columns", "recode", "domains", "promise", "mechanism", "ledger")
+RESERVED_NAMES = ("bucket", "copy", "count", "part", "weight")
 """Columns that the published tables add; a source column cannot have these names."""
 
 BucketPromise = FPrivacy | LDiversity
@@ -51,8 +51,11 @@ class Columns:
         return self.quasi + self.sensitive
 
 
-def parse_columns(section: Any, source: Source) -> Columns:
-    """`[columns]`: every column of the source is named once."""
+def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
+    """`[columns]`: every column of the source is named once.
+
+    d-gamma-privacy protects whole rows and so needs no sensitive column.
+    """
     section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
     lists = ("identifiers", "quasi", "sensitive", "dropped")
     refuse_unknown_keys(section, ("unit", *lists), "[columns]")
@@ -60,10 +63,13 @@ def parse_columns(section: Any, source: Source) -> Columns:
     unit = section.get("unit")
     if unit is not None:
         roles["unit"] = _names([unit], "[columns] unit")
-    if not roles["sensitive"]:
+    whole_rows = isinstance(promise, Mapping) and promise.get("kind") == DGammaPrivacy.kind
+    if not roles["sensitive"] and not whole_rows:
         raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
     _refuse_wrong_names(roles, source)
     columns = Columns(unit=unit, **{role: roles[role] for role in lists})
+    if not columns.published:
+        raise PolicyError("[columns] publishes no column", hint='e.g. quasi = ["age", "sex"]')
     for name in columns.published:
         if name.casefold() in RESERVED_NAMES:
             raise PolicyError(
@@ -94,6 +100,16 @@ def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[s
         if name not in columns.published:
             raise PolicyError(f"[recode] {name!r} is not published; {did_you_mean(name, columns.published)}")
     return tuple((name, parse_recode(name, spec, folder)) for name, spec in section.items())
+
+
+def parse_ledger(section: Any, folder: Path) -> Path | None:
+    """`[ledger]`: where the publisher's private memory of what was published is kept."""
+    section = _table(section, "ledger", 'path = "private/ledger"')
+    refuse_unknown_keys(section, ("path",), "[ledger]")
+    path = section.get("path")
+    if path is not None and (not isinstance(path, str) or not path):
+        raise PolicyError(f"[ledger] path: {path!r} must be the name of a file")
+    return None if path is None else folder / Path(path).expanduser()
 
 
 def _table(section: Any, name: str, example: str) -> Mapping[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,16 @@ from typing import Any
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import InternalError, PolicyError
+from dalenius.ledger import Entry, Ledger
 from dalenius.mechanisms.base import Draft, Mechanism, Plan
-from dalenius.mechanisms.registry import MECHANISMS
+from dalenius.mechanisms.registry import MECHANISMS, SERIAL_MECHANISMS
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import build_manifest, describe_file
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import check_promise
 from dalenius.release.writer import SPILL, new_release, refuse_existing, write_manifest
+from dalenius.series import NextView, next_folder, next_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,7 @@ class Published:
     release: StoredRelease
     n_rows: int
     n_published: int
-    n_suppressed: int
+    n_suppressed: int | None
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,34 +61,92 @@ def write_release(
         raise PolicyError(
             "the policy does not say where the release goes", hint='release = "patients.release"'
         )
-    refuse_existing(policy.release)
+    target = next_folder(policy)
+    refuse_existing(target)
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
-    mechanism = _mechanism(policy)
-    with engine_errors(), new_release(policy.release) as folder:
+    with engine_errors(), _series_folder(policy, target), _memory() as remember, new_release(target) as folder:
         with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
-            plan = mechanism.plan(policy, scan)
-            draft = mechanism.draft(policy, plan, randomness)
-            _write_tables(policy, draft, scan, folder, is_seeded=randomness.is_seeded)
+            view = next_view(policy, scan)
+            plan = _mechanism(policy).plan(policy, scan)
+            draft = _draft(policy, plan, randomness, view)
+            series = None if view is None else view.to_manifest()
+            manifest = _write_tables(
+                policy, draft, scan, folder, is_seeded=randomness.is_seeded, series=series
+            )
         _recheck(folder)
+        if view is not None:
+            remember(view.ledger, view.entry(manifest, folder))
     return Published(
-        release=StoredRelease.open(policy.release),
+        release=StoredRelease.open(target),
         n_rows=plan.n_rows,
-        n_published=draft.n_published,
-        n_suppressed=draft.n_suppressed,
+        n_published=manifest["rows"]["published"],
+        n_suppressed=manifest["rows"]["suppressed"],
         seconds=time.monotonic() - started,
     )
+
+
+@contextmanager
+def _series_folder(policy: Policy, target: Path) -> Iterator[None]:
+    """The folder of a series, made for its first view and removed if that does not come to be."""
+    is_new = target != policy.release and not target.parent.exists() and target.parent.parent.is_dir()
+    if is_new:
+        target.parent.mkdir()
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            target.parent.rmdir()
+        raise
+
+
+@contextmanager
+def _memory() -> Iterator[Callable[[Ledger, Entry], None]]:
+    """Records in ledgers what is about to appear, and takes it back if it does not.
+
+    The ledger is first: a view that it does not know would be one too many in the end.
+    """
+    recorded: list[tuple[Ledger, Entry]] = []
+
+    def remember(ledger: Ledger, entry: Entry) -> None:
+        ledger.record(entry)
+        recorded.append((ledger, entry))
+
+    try:
+        yield remember
+    except BaseException:
+        for ledger, entry in recorded:
+            ledger.forget(entry)
+        raise
+
+
+def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextView | None) -> Draft:
+    if view is None:
+        return _mechanism(policy).draft(policy, plan, randomness)
+    draft = SERIAL_MECHANISMS[policy.mechanism.kind].draft_at(policy, plan, randomness, view.place)
+    view.refuse_other_parameters(draft.statement)
+    return draft
 
 
 def _mechanism(policy: Policy) -> Mechanism:
     return MECHANISMS[policy.mechanism.kind]
 
 
-def _write_tables(policy: Policy, draft: Draft, scan: OpenedTable, folder: Path, *, is_seeded: bool) -> None:
+def _write_tables(
+    policy: Policy,
+    draft: Draft,
+    scan: OpenedTable,
+    folder: Path,
+    *,
+    is_seeded: bool,
+    series: dict[str, Any] | None,
+) -> dict[str, Any]:
     tables = []
     for table in draft.tables:
         path = folder / f"{table.name}.parquet"
         tables.append(describe_file(path, table.name, scan.write(table, path)))
-    write_manifest(folder, build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded))
+    manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
+    write_manifest(folder, manifest)
+    return manifest
 
 
 def _recheck(folder: Path) -> None:

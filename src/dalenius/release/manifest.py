@@ -28,7 +28,13 @@ FILE_NAME = "manifest.json"
 
 
 def build_manifest(
-    policy: Policy, draft: Draft, schema: pa.Schema, tables: list[dict[str, Any]], *, is_seeded: bool
+    policy: Policy,
+    draft: Draft,
+    schema: pa.Schema,
+    tables: list[dict[str, Any]],
+    *,
+    is_seeded: bool,
+    series: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that is public about a release; no seed, no private count, no path, no time of day."""
     statement = draft.statement
@@ -50,9 +56,12 @@ def build_manifest(
         "columns": [
             {"name": name, "role": role, "type": str(schema.field(name).type)} for name, role in roles.items()
         ],
-        "rows": {"published": draft.n_published, "suppressed": draft.n_suppressed},
+        "rows": {
+            "published": tables[0]["rows"] if draft.n_published is None else draft.n_published,
+            "suppressed": draft.n_suppressed,
+        },
         "tables": tables,
-        "series": None,
+        "series": series,
     }
 
 
