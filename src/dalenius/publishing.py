@@ -13,8 +13,8 @@ from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import InternalError, PolicyError
 from dalenius.ledger import Entry, Ledger
-from dalenius.mechanisms.base import Draft, Mechanism, Plan
-from dalenius.mechanisms.registry import MECHANISMS, SERIAL_MECHANISMS
+from dalenius.mechanisms.base import Draft, Plan
+from dalenius.mechanisms.registry import SERIAL_MECHANISMS, mechanism_of
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import build_manifest, describe_file
@@ -32,6 +32,8 @@ class Published:
     n_rows: int
     n_published: int
     n_suppressed: int | None
+    posterior: float | None
+    """How sure an attacker can be of the commonest value of the source; None without suppression."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -41,7 +43,7 @@ class Published:
             "rows": self.n_rows,
             "published": self.n_published,
             "suppressed": self.n_suppressed,
-            "posterior": None,
+            "posterior": self.posterior,
             "seconds": round(self.seconds, 3),
         }
 
@@ -49,7 +51,7 @@ class Published:
 def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Plan:
     """What would be published; nothing is written."""
     with (engine or LocalEngine()).open(policy, None, progress) as scan:
-        return _mechanism(policy).plan(policy, scan)
+        return mechanism_of(policy).plan(policy, scan)
 
 
 def write_release(
@@ -67,7 +69,7 @@ def write_release(
     with engine_errors(), _series_folder(policy, target), _memory() as remember, new_release(target) as folder:
         with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
             view = next_view(policy, scan)
-            plan = _mechanism(policy).plan(policy, scan)
+            plan = mechanism_of(policy).plan(policy, scan)
             draft = _draft(policy, plan, randomness, view)
             series = None if view is None else view.to_manifest()
             manifest = _write_tables(
@@ -81,8 +83,14 @@ def write_release(
         n_rows=plan.n_rows,
         n_published=manifest["rows"]["published"],
         n_suppressed=manifest["rows"]["suppressed"],
+        posterior=_posterior(manifest),
         seconds=time.monotonic() - started,
     )
+
+
+def _posterior(manifest: dict[str, Any]) -> float | None:
+    found = (manifest["promise"].get("suppression") or {}).get("posterior")
+    return None if found is None else float(found["value"])
 
 
 @contextmanager
@@ -121,14 +129,10 @@ def _memory() -> Iterator[Callable[[Ledger, Entry], None]]:
 
 def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextView | None) -> Draft:
     if view is None:
-        return _mechanism(policy).draft(policy, plan, randomness)
+        return mechanism_of(policy).draft(policy, plan, randomness)
     draft = SERIAL_MECHANISMS[policy.mechanism.kind].draft_at(policy, plan, randomness, view.place)
     view.refuse_other_parameters(draft.statement)
     return draft
-
-
-def _mechanism(policy: Policy) -> Mechanism:
-    return MECHANISMS[policy.mechanism.kind]
 
 
 def _write_tables(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb, factorial, prod, sqrt
@@ -78,17 +78,25 @@ def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Gener
     step 1; the value is then only what was found, and the interval reaches up to 1.
     """
     views = _spread_views(table, n_views)
-    posteriors = [
-        posterior
-        for view in views
-        for posterior in r_posteriors(view, table.n_rows, table.ell, stream).values()
-    ]
-    saw_all = table.n_outcomes() <= n_views
+    worst = largest(
+        [
+            posterior
+            for view in views
+            for posterior in r_posteriors(view, table.n_rows, table.ell, stream).values()
+        ]
+    )
+    if table.n_outcomes() <= n_views:
+        return worst
+    return replace(worst, high=Fraction(1), how="simulated")
+
+
+def largest(posteriors: Collection[Posterior]) -> Posterior:
+    """The largest of some posteriors, no surer than the least sure of them."""
     return Posterior(
         value=max(posterior.value for posterior in posteriors),
         low=max(posterior.low for posterior in posteriors),
-        high=max(posterior.high for posterior in posteriors) if saw_all else Fraction(1),
-        how=_least_sure({posterior.how for posterior in posteriors} if saw_all else {"simulated"}),
+        high=max(posterior.high for posterior in posteriors),
+        how=_least_sure({posterior.how for posterior in posteriors}),
     )
 
 
