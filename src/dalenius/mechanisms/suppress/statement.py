@@ -13,7 +13,7 @@ from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.suppress.posterior import Posterior
 
 _MOST_DIGITS = 60
-_PAPER = "l-dichotomy for skewed microdata"
+_PAPER = "Publishing Skewed Sensitive Microdata"
 _ATTACKER = (
     "knows the method, l, the number of records of the source and which sensitive values it has; sees what is "
     "published; does not know beforehand which value is the commonest of the source"
