@@ -1,9 +1,9 @@
 """The publisher's private memory of what was published.
 
-A small database that only its owner can read. It holds, for each release, its id, the hash of its manifest, where
-it went, its place in a series, and a keyed fingerprint of the table it was made from: enough to refuse one view too
-many, or a view of a table that has changed. The key never leaves the ledger, so a fingerprint says nothing without
-it. No record, no seed or key of a run and no assignment is ever kept.
+A small database that only its owner can read. It holds, for each release, its id, the hash of its
+manifest, where it went, its place in a series, and a keyed fingerprint of the table it was made from: enough
+to refuse one view too many, or a view of a table that has changed. The key never leaves the ledger, so a
+fingerprint says nothing without it. No record, no seed or key of a run and no assignment is ever kept.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Ledger:
     def record(self, entry: Entry) -> None:
         """Remember a release. Two at one place of a series are refused, whoever is second."""
         marks = ", ".join("?" for _ in _COLUMNS)
-        sql = f"INSERT INTO releases ({', '.join(_COLUMNS)}) VALUES ({marks})"  # noqa: S608  (own names)
+        sql = f"INSERT INTO releases ({', '.join(_COLUMNS)}) VALUES ({marks})"
         with self._database() as database:
             try:
                 database.execute(sql, astuple(entry))
@@ -89,7 +89,7 @@ class Ledger:
         return self._select("source_fingerprint = ? ORDER BY rowid", fingerprint)
 
     def _select(self, where: str, value: str) -> tuple[Entry, ...]:
-        sql = f"SELECT {', '.join(_COLUMNS)} FROM releases WHERE {where}"  # noqa: S608  (own texts)
+        sql = f"SELECT {', '.join(_COLUMNS)} FROM releases WHERE {where}"
         with self._database() as database:
             rows = database.execute(sql, (value,)).fetchall()
         return tuple(_entry(row) for row in rows)

@@ -115,7 +115,7 @@ def _parse_active(value: Any) -> tuple[str, ...] | None:
     if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
         return tuple(value)
     raise PolicyError(
-        f"[mechanism] domains: {value!r} must be \"active\", or a list of the columns to read off the data",
+        f'[mechanism] domains: {value!r} must be "active", or a list of the columns to read off the data',
         hint='declare the other columns under [domains], e.g. age = "17..90"',
     )
 

@@ -66,7 +66,12 @@ def write_release(
     target = next_folder(policy)
     refuse_existing(target)
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
-    with engine_errors(), _series_folder(policy, target), _memory() as remember, new_release(target) as folder:
+    with (
+        engine_errors(),
+        _series_folder(policy, target),
+        _memory() as remember,
+        new_release(target) as folder,
+    ):
         with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
             view = next_view(policy, scan)
             plan = mechanism_of(policy).plan(policy, scan)

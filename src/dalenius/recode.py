@@ -61,8 +61,7 @@ class Bins:
         """Every label that a bin can give."""
         last = len(self.edges) - 2
         return tuple(
-            _interval_label(low, high, closed=i == last)
-            for i, (low, high) in enumerate(pairwise(self.edges))
+            _interval_label(low, high, closed=i == last) for i, (low, high) in enumerate(pairwise(self.edges))
         )
 
     def outside(self, column: str) -> str:

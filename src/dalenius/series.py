@@ -1,7 +1,7 @@
 """A series of views: which one comes next, and whether it may.
 
-The promise is planned for v views of one unchanged table, and the later ones are drawn in view of the earlier ones.
-With `views = v` above 1 the policy's `release` is a folder that holds them as `view-1`, `view-2`, …
+The promise is planned for v views of one unchanged table, and the later ones are drawn in view of the earlier
+ones. With `views = v` above 1 the policy's `release` is a folder that holds them as `view-1`, `view-2`, …
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NextView:
             if changed:
                 raise InputError(
                     f"the policy has changed since the first view: {', '.join(changed)} would be different",
-                    hint="all views of a series have one promise and one domain; a new series is a new promise",
+                    hint="all views of a series have one promise and one domain",
                 )
 
     def entry(self, manifest: dict[str, Any], folder: Path) -> Entry:
@@ -145,9 +145,9 @@ def _refuse_one_too_many(earlier: tuple[StoredRelease, ...], planned: int) -> No
     # Appearing once more: the likelihood ratio grows by 1/e, the smallest rate at which noise comes again.
     odds = law.largest_ratio() / law.decay * d / (1 - d)
     raise PromiseNotMet(
-        f"all {law.views} views that the promise was planned for are published: a tuple that appears in one more "
-        f"would have a posterior of {float(odds / (1 + odds)):.3f}, and {float(Fraction(promise['gamma'])):g} was "
-        "promised",
+        f"all {law.views} views that the promise was planned for are published: a tuple that appears in one "
+        f"more would have a posterior of {float(odds / (1 + odds)):.3f}, and "
+        f"{float(Fraction(promise['gamma'])):g} was promised",
         hint="ask the views that there are; a policy for more views needs more noise from the first one on",
     )
 
@@ -164,8 +164,8 @@ def _refuse_changed_table(earlier: tuple[StoredRelease, ...], ledger: Ledger, fi
     # A tuple that joins the table now and appears: s against b_i, which has decayed since the first view.
     odds = law.retention / law.fresh_rate(index) * d / (1 - d)
     raise PromiseNotMet(
-        f"the table has changed since the first view: a tuple that is new in it and appears in view {index} would "
-        f"have a posterior of {float(odds / (1 + odds)):.3f}, and "
+        f"the table has changed since the first view: a tuple that is new in it and appears in view {index} "
+        f"would have a posterior of {float(odds / (1 + odds)):.3f}, and "
         f"{float(Fraction(first['promise']['gamma'])):g} was promised",
         hint="a series is bound to one unchanged table; publish the changed table as a release of its own",
     )

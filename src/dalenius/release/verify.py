@@ -58,7 +58,9 @@ def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
     same = all(part.manifest["parameters"] == release.manifest["parameters"] for part in parts)
     yield Check(
         name="series",
-        ok=same and indices == list(range(1, len(parts) + 1)) and len(parts) <= release.manifest["series"]["of"],
+        ok=same
+        and indices == list(range(1, len(parts) + 1))
+        and len(parts) <= release.manifest["series"]["of"],
         detail=f"releases {', '.join(map(str, indices))} of {release.manifest['series']['of']}"
         + ("" if same else ", made with different parameters"),
     )

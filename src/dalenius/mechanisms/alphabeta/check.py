@@ -39,7 +39,8 @@ def _check_domain(connection: duckdb.DuckDBPyConnection, view: PublishedView) ->
         connection.register("allowed", pa.table({"v": column.values}))
         n_rows = count(
             connection,
-            f"SELECT count(*) FROM \"view\" ANTI JOIN allowed ON {identifier(column.name)} IS NOT DISTINCT FROM v",
+            f'SELECT count(*) FROM "view" ANTI JOIN allowed ON {identifier(column.name)} '
+            "IS NOT DISTINCT FROM v",
         )
         connection.unregister("allowed")
         if n_rows:
@@ -55,7 +56,7 @@ def _check_distinct(connection: duckdb.DuckDBPyConnection, view: PublishedView) 
     listed = identifiers(view.domain.names)
     repeated = count(
         connection,
-        f"SELECT (SELECT count(*) FROM \"view\") - (SELECT count(*) FROM (SELECT DISTINCT {listed} FROM \"view\"))",
+        f'SELECT (SELECT count(*) FROM "view") - count(*) FROM (SELECT DISTINCT {listed} FROM "view")',
     )
     detail = f"{repeated} rows repeat another" if repeated else "no row is there twice"
     return Check(name="distinct rows", ok=repeated == 0, detail=detail)
@@ -78,8 +79,8 @@ def _check_law(manifest: dict[str, Any], view: PublishedView) -> Check:
     ok = size_ok and view.law.keeps(d, gamma, promise["adversary"]) and view.law.views == promise["views"]
     worst = float(view.law.worst_posterior(d))
     detail = (
-        f"a prior of at most {float(d):.4g} becomes at most {worst:.6g} over {view.law.views} view(s); promised: "
-        f"{float(gamma):.4g}" + ("" if ok else "; the promise does not hold")
+        f"a prior of at most {float(d):.4g} becomes at most {worst:.6g} over {view.law.views} view(s); "
+        f"promised: {float(gamma):.4g}" + ("" if ok else "; the promise does not hold")
     )
     return Check(name="promise", ok=ok, detail=detail)
 
@@ -92,12 +93,14 @@ def _check_noise(connection: duckdb.DuckDBPyConnection, view: PublishedView) -> 
     else:
         expected = float(marginal_law(view.law, view.index).beta * view.domain.size)
     least = expected - _DEVIATIONS * math.sqrt(expected)
-    n_rows = count(connection, "SELECT count(*) FROM \"view\"")
+    n_rows = count(connection, 'SELECT count(*) FROM "view"')
     detail = f"{n_rows:,} rows, of which about {expected:,.0f} are insertions"
     return Check(name="noise", ok=n_rows >= least, detail=detail)
 
 
-def _check_frapp(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any], view: PublishedView) -> Check:
+def _check_frapp(
+    connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any], view: PublishedView
+) -> Check:
     assert view.gamma_f is not None  # noqa: S101  (FRAPP views only)
     promise = manifest["promise"]
     plan = FrappPlan(
@@ -105,12 +108,13 @@ def _check_frapp(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]
         k=Fraction(promise["k"]),
         gamma_f=view.gamma_f,
         domain_size=view.domain.size,
-        n_rows=count(connection, "SELECT count(*) FROM \"view\""),
+        n_rows=count(connection, 'SELECT count(*) FROM "view"'),
     )
-    worst = plan.posterior()
-    ok = worst <= plan.promise.gamma and int(manifest["parameters"]["domain_size"]) == view.domain.size
+    worst, gamma, prior = plan.posterior(), plan.promise.gamma, plan.k / plan.domain_size
+    size_ok = int(manifest["parameters"]["domain_size"]) == view.domain.size
+    ok = size_ok and worst <= gamma and gamma * (1 - gamma) >= prior * (1 - prior)
     detail = (
-        f"a record's prior of at most {float(plan.k / plan.domain_size):.4g} becomes at most {float(worst):.6g}; "
-        f"promised: {float(plan.promise.gamma):.4g}"
+        f"a record's prior of at most {float(prior):.4g} becomes at most {float(worst):.6g}; "
+        f"promised: {float(gamma):.4g}"
     )
     return Check(name="promise", ok=ok, detail=detail)

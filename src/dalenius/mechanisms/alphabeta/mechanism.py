@@ -90,7 +90,13 @@ class AlphaBeta:
         """The only view of a table."""
         return self.draft_at(policy, plan, randomness, Place(id="", index=1, of=1))
 
-    def draft_at(self, policy: Policy, plan: ViewPlan, randomness: Randomness, place: Place) -> Draft:
+    def draft_at(
+        self,
+        policy: Policy,  # noqa: ARG002  (the plan has all that is needed of it)
+        plan: ViewPlan,
+        randomness: Randomness,
+        place: Place,
+    ) -> Draft:
         """One of the views of a table."""
         domain, law = plan.public.domain, plan.law
 
@@ -112,7 +118,7 @@ class AlphaBeta:
         return Draft(
             method=law.method,
             tables=(view,),
-            statement=_statement(policy, plan),
+            statement=_statement(plan),
             n_published=None,
             n_suppressed=None,
         )
@@ -139,14 +145,14 @@ def _reads(config: AlphaBetaConfig, scan: Scan, n_rows: int) -> Reads:
     if repeated:
         raise PolicyError(
             f"{repeated:,} of {n_rows:,} rows repeat another row, and a view is a set",
-            hint='[mechanism] duplicates = "distinct": the full promise, and answers count different rows; or '
-            'duplicates = "copies": answers count rows, the promise is for one copy of a row, and the view tells '
-            "which rows occur often",
+            hint='[mechanism] duplicates = "distinct": the full promise, and answers count different rows; '
+            'or duplicates = "copies": answers count rows, the promise is for one copy of a row, and the '
+            "view tells which rows occur often",
         )
     return "distinct"
 
 
-def _statement(policy: Policy, plan: ViewPlan) -> Statement:
+def _statement(plan: ViewPlan) -> Statement:
     law, active = plan.law, plan.public.active
     parameters = {
         **law.public_parameters(),
@@ -157,7 +163,13 @@ def _statement(policy: Policy, plan: ViewPlan) -> Statement:
     promise = {**law.promise.to_dict(), "unit": _UNITS[plan.reads]}
     if isinstance(law, FrappPlan):
         return Statement(
-            promise={**promise, "k": str(law.k), "d": str(law.k / law.domain_size), "unit": "record", "views": 1},
+            promise={
+                **promise,
+                "k": str(law.k),
+                "d": str(law.k / law.domain_size),
+                "unit": "record",
+                "views": 1,
+            },
             assumes=says.frapp_assumes(),
             not_covered=says.frapp_not_covered(),
             disclosed=says.frapp_disclosed(active, plan.reads),

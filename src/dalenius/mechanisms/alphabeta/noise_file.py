@@ -1,7 +1,8 @@
 """The file that declares noise: for some columns, the share of each value.
 
-TOML or JSON: a table per column, `[disease] Flu = 0.9`. CSV: three columns under a header, `column,value,share`.
-Shares may be counts of a public table: they are divided by their sum. A column that is not in the file is uniform.
+TOML or JSON: a table per column, `[disease] Flu = 0.9`. CSV: three columns under a header,
+`column,value,share`. Shares may be counts of a public table: they are divided by their sum. A column that is
+not in the file is uniform.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ def _from_csv(path: Path, text: str) -> Shares:
     shares: dict[str, dict[str, Any]] = {}
     for line, row in enumerate(list(csv.reader(text.splitlines()))[1:], start=2):
         if len(row) != 3:
-            raise PolicyError(f"{path}, line {line}: expected 3 fields (column, value, share), found {len(row)}")
+            raise PolicyError(
+                f"{path}, line {line}: expected 3 fields (column, value, share), found {len(row)}"
+            )
         column, value, share = row
         if value in shares.setdefault(column, {}):
             raise PolicyError(f"{path}, line {line}: {value!r} of {column!r} is listed twice")

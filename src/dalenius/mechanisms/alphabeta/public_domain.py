@@ -93,7 +93,7 @@ def _refuse_outside(name: str, values: pa.Array, scan: Scan) -> None:
     if len(outside):
         n_rows, first = scan.find_values(name, outside)
         raise SourceError(
-            f"column {name!r}: {n_rows} rows hold a value outside its declared domain, the first in row {first}",
+            f"column {name!r}: {n_rows} rows hold a value outside its declared domain, first in row {first}",
             hint="widen the domain under [domains], or recode the column (NULL must be listed too)",
         )
 

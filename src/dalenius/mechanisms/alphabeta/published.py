@@ -56,7 +56,7 @@ class PublishedView:
 
 
 def marginal_law(law: ViewLaw, index: int) -> ViewLaw:
-    """The law of view i by itself: a tuple outside the table is in it with one probability, shown before or not.
+    """The law of view i by itself, whatever the views before it have shown.
 
     >>> law = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 10), views=2, decay=Fraction(3, 5))
     >>> marginal_law(law, 2).beta == Fraction(1, 10) * Fraction(3, 10) + Fraction(9, 10) * Fraction(1, 20)

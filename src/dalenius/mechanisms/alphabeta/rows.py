@@ -1,7 +1,7 @@
 """The rows of a view in batches, so that memory holds a batch and not the table.
 
-What comes several times (a kept row that is inserted too, a tuple inserted twice) is written once by the engine,
-which also sorts: the file depends on the set of tuples alone.
+What comes several times (a kept row that is inserted too, a tuple inserted twice) is written once by the
+engine, which also sorts: the file depends on the set of tuples alone.
 """
 
 from __future__ import annotations

@@ -17,16 +17,18 @@ _PARTS = "what a part of a tuple tells: a value, or a combination of some column
 
 def assumes(plan: AlphaBetaPlan, reads: Reads) -> tuple[str, ...]:
     """The attacker's prior, and what a row is."""
-    prior = "at most d" if plan.noise is None else "at most d·P(t)/max P, P the declared distribution of the noise"
+    prior = "at most d"
+    if plan.noise is not None:
+        prior = "at most d·P(t)/max P, P the declared distribution of the noise"
     what = "copy of a tuple" if reads == "copies" else "tuple"
     exclusive = (
-        "the attacker may also know sets of tuples of which exactly one is in the table (join and link attacks); "
-        "for these only the upper bound on the posterior is promised"
+        "the attacker may also know sets of tuples of which exactly one is in the table (join and link "
+        "attacks); for these only the upper bound on the posterior is promised"
     )
     return (
         _ROW,
-        f"before the release the attacker takes tuples as independent, and each {what} as certain, or as present "
-        f"with a probability of {prior}",
+        f"before the release the attacker takes tuples as independent, and each {what} as certain, or as "
+        f"present with a probability of {prior}",
         *([exclusive] if plan.promise.adversary == "exclusive" else []),
     )
 
@@ -34,16 +36,16 @@ def assumes(plan: AlphaBetaPlan, reads: Reads) -> tuple[str, ...]:
 def not_covered(plan: AlphaBetaPlan, reads: Reads) -> tuple[str, ...]:
     """What the promise does not say."""
     exclusions = (
-        "an attacker who knows sets of tuples of which exactly one is in the table may find that a tuple is not "
-        "in it (negative leakage)"
+        "an attacker who knows sets of tuples of which exactly one is in the table may find that a tuple is "
+        "not in it (negative leakage)"
     )
     copies = (
-        "how often a tuple occurs: the copies of one tuple are not independent, and many copies of a frequent "
-        "tuple in the view tell that it is frequent"
+        "how often a tuple occurs: the copies of one tuple are not independent, and many copies of a "
+        "frequent tuple in the view tell that it is frequent"
     )
     steps = (
-        "an attacker who knows every other tuple for certain and the step to which their number is rounded: d tells "
-        "whether the number has passed the step (a policy that gives d instead of k tells nothing of it)"
+        "an attacker who knows every other tuple for certain, where their number is at a step of the "
+        "rounding: d then tells whether there is one more (with d instead of k in the policy it does not)"
     )
     shaped = "tuples that the attacker thinks likelier than the declared distribution of the noise does"
     return (
@@ -84,8 +86,8 @@ def frapp_assumes() -> tuple[str, ...]:
 def frapp_not_covered() -> tuple[str, ...]:
     """FRAPP's promise is per record, and weaker than for a tuple."""
     return (
-        "whether a tuple is in the table: the promise is per record, and a tuple that the release shows j times has "
-        "odds of about j·gamma/(1−gamma)",
+        "whether a tuple is in the table: the promise is per record, and a tuple that the release shows j "
+        "times has odds of about j·gamma/(1−gamma)",
         _CORRELATED,
         _PARTS,
         "another release of this table",
@@ -115,4 +117,3 @@ def published_shares(noise: NoiseLaw | None, names: tuple[str, ...]) -> dict[str
         for name, shares in zip(names, noise.shares, strict=True)
         if len(set(shares)) > 1
     }
-
