@@ -18,8 +18,16 @@ from dalenius.recode import Recode, parse_recode
 from dalenius.table import Source
 
 TOP_LEVEL_KEYS = (
-    "source", "release", "columns", "recode", "domains", "promise", "mechanism", "suppress",
-    "series", "ledger",
+    "source",
+    "release",
+    "columns",
+    "recode",
+    "domains",
+    "promise",
+    "mechanism",
+    "suppress",
+    "series",
+    "ledger",
 )
 RESERVED_NAMES = ("bucket", "copy", "count", "part", "weight")
 """Columns that the published tables add; a source column cannot have these names."""
@@ -103,16 +111,16 @@ def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -
     config = SuppressConfig.from_policy(_table(section, "suppress", 'method = "safe"'))
     if not isinstance(promise, LDiversity) or not isinstance(mechanism, BucketizeConfig):
         raise PolicyError(
-            f"[suppress] does not go with {promise.kind}: its methods thin a table until no value is above 1/l, "
-            "and what they promise is stated for that case only",
+            f"[suppress] does not go with {promise.kind}: its methods thin a table until no value is above "
+            "1/l, and what they promise is stated for that case only",
             hint='leave it out, or use [promise] kind = "l-diversity"',
         )
     # Whatever is drawn must then be published: a table that is l-diverse as a whole always has buckets of
     # l to 2l-1 people, in two sizes that differ by one.
     if mechanism.max_bucket < 2 * promise.l - 1:
         raise PolicyError(
-            f"[mechanism] max_bucket {mechanism.max_bucket} is too small for [suppress] with l = {promise.l}: what "
-            "is left after suppression may need larger buckets, and it must not be drawn a second time",
+            f"[mechanism] max_bucket {mechanism.max_bucket} is too small for [suppress] with l = {promise.l}: "
+            "what is left may need larger buckets, and it must not be drawn a second time",
             hint=f"max_bucket = {2 * promise.l - 1} is always enough",
         )
     return config

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dalenius.batches import as_batch, batch_folder, next_batch
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import InternalError, PolicyError
@@ -21,7 +22,7 @@ from dalenius.release.manifest import build_manifest, describe_file
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import check_promise
 from dalenius.release.writer import SPILL, new_release, refuse_existing, write_manifest
-from dalenius.series import NextView, next_folder, next_view
+from dalenius.series import NextInSeries, next_folder, next_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def write_release(
         raise PolicyError(
             "the policy does not say where the release goes", hint='release = "patients.release"'
         )
-    target = next_folder(policy)
+    target = batch_folder(policy.release) if policy.series == "batches" else next_folder(policy)
     refuse_existing(target)
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
     with (
@@ -73,7 +74,7 @@ def write_release(
         new_release(target) as folder,
     ):
         with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
-            view = next_view(policy, scan)
+            view = next_batch(policy, scan) if policy.series == "batches" else next_view(policy, scan)
             plan = mechanism_of(policy).plan(policy, scan)
             draft = _draft(policy, plan, randomness, view)
             series = None if view is None else view.to_manifest()
@@ -100,7 +101,7 @@ def _posterior(manifest: dict[str, Any]) -> float | None:
 
 @contextmanager
 def _series_folder(policy: Policy, target: Path) -> Iterator[None]:
-    """The folder of a series, made for its first view and removed if that does not come to be."""
+    """The folder of a series, made for its first release and removed if that does not come to be."""
     is_new = target != policy.release and not target.parent.exists() and target.parent.parent.is_dir()
     if is_new:
         target.parent.mkdir()
@@ -132,9 +133,10 @@ def _memory() -> Iterator[Callable[[Ledger, Entry], None]]:
         raise
 
 
-def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextView | None) -> Draft:
-    if view is None:
-        return mechanism_of(policy).draft(policy, plan, randomness)
+def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextInSeries | None) -> Draft:
+    if view is None or view.kind == "batches":
+        draft = mechanism_of(policy).draft(policy, plan, randomness)
+        return draft if view is None else as_batch(draft)
     draft = SERIAL_MECHANISMS[policy.mechanism.kind].draft_at(policy, plan, randomness, view.place)
     view.refuse_other_parameters(draft.statement)
     return draft

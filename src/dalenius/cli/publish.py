@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, progress_bar, say
+from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
 from dalenius.errors import InputError, did_you_mean
 from dalenius.policy import Policy
-from dalenius.publishing import write_release
+from dalenius.publishing import Published, write_release
 
 NAME = "publish"
 ENGINES = ("local",)
@@ -19,6 +19,7 @@ ENGINES = ("local",)
 def command(
     policy: Annotated[Path, typer.Argument(help="The policy file.")],
     as_json: JsonOption = False,
+    source: SourceOption = None,
     seed: Annotated[
         int | None, typer.Option(help="Repeatable, and therefore marked as not for publication.")
     ] = None,
@@ -28,13 +29,24 @@ def command(
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r} is unknown; {did_you_mean(engine, ENGINES)}")
     with progress_bar() as progress:
-        published = write_release(Policy.from_file(policy), seed=seed, progress=progress)
+        published = write_release(Policy.from_file(policy, source=source), seed=seed, progress=progress)
     if as_json:
         print_json(published.to_dict())
         return 0
     path, seconds = published.release.path, published.seconds
     say(f"published {published.n_published:,} of {published.n_rows:,} records to {path} in {seconds:.1f} s")
+    if published.n_suppressed:
+        say(f"withheld {published.n_suppressed:,}; {_about_posterior(published)}")
     if seed is not None:
         say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
     say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')
     return 0
+
+
+def _about_posterior(published: Published) -> str:
+    if published.posterior is None:
+        return "how sure an attacker can be of the commonest value was not computed"
+    return (
+        f"an attacker as the manifest describes is at most {published.posterior:.1%} sure which value is the "
+        "commonest"
+    )

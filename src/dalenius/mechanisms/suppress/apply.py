@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dalenius.errors import InternalError
 from dalenius.histogram import Encoder
@@ -33,11 +34,11 @@ class Withholder:
         if self._remaining.any():
             raise InternalError("the table changed between two passes over it: a value has fewer records")
 
-    def _is_kept(self, batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _is_kept(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         codes = self._encoder.encode(batch)
         counts = np.bincount(codes, minlength=len(self._remaining))
         if (counts > self._remaining.sum(axis=1)).any():
             raise InternalError("the table changed between two passes over it: a value has more records")
         quota = draw_quota(self._remaining, counts, self._stream)
         self._remaining = self._remaining - quota
-        return deal(codes, quota, self._stream) == _KEPT
+        return np.asarray(deal(codes, quota, self._stream) == _KEPT)

@@ -18,7 +18,7 @@ def check_suppression(
     """Whether what was withheld fits the method that the manifest names."""
     problem = _problem(manifest, _published_counts(connection, sensitive))
     withheld = manifest["rows"]["suppressed"]
-    fine = f"{withheld} records were withheld, and the counts fit the method" if withheld else "none was withheld"
+    fine = f"{withheld} records were withheld, and the counts fit the method" if withheld else "none withheld"
     return Check(name="suppression", ok=problem is None, detail=problem or fine)
 
 

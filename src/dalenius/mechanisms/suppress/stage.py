@@ -34,7 +34,7 @@ _NO_BUCKETS = ("buckets", "loss", "mse", "lower_bound", "gap")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StagedPlan:
-    """What a method of suppression will do, before any coin is tossed, and the buckets where that decides them."""
+    """What a method of suppression will do, before any coin is tossed, and buckets that no coin changes."""
 
     histogram: Histogram
     schema: pa.Schema
@@ -51,14 +51,18 @@ class StagedPlan:
         return self.histogram.n_rows
 
     def __str__(self) -> str:
-        lines = [str(self.suppression), "  withheld on average by each method, and by three that are not for use:"]
+        lines = [
+            str(self.suppression),
+            "  withheld on average (minimal, lower bound, all: to compare with only)",
+        ]
         lines += [f"    {name:<12} {float(cost):>14,.1f}" for name, cost in self.costs.items()]
         lines += _law_lines(self.suppression)
-        return "\n".join([*lines, str(self.buckets) if self.buckets else "  buckets are planned after the draw"])
+        buckets = "  buckets are planned after the draw" if self.buckets is None else str(self.buckets)
+        return "\n".join([*lines, buckets])
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as `dalenius plan --json` prints it."""
-        buckets = {name: None for name in _NO_BUCKETS} if self.buckets is None else self.buckets.to_dict()
+        buckets = dict.fromkeys(_NO_BUCKETS) if self.buckets is None else self.buckets.to_dict()
         return {
             **buckets,
             "method": self.bucket_method,
@@ -151,8 +155,8 @@ def _no_release(plan: SuppressPlan) -> PromiseNotMet:
     chance = float(plan.probability_of_no_release)
     return PromiseNotMet(
         f"the draw left no record to publish: there is no release (this had a chance of {chance:.3g})",
-        hint="that is one of the method's outcomes, and a second draw would make it another method with another "
-        'promise; method = "safe" always leaves something, if it is chosen beforehand',
+        hint="that is one of the method's outcomes, and a second draw would make it another method with "
+        'another promise; method = "safe" always leaves something, if it is chosen beforehand',
     )
 
 

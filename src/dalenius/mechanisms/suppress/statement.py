@@ -15,11 +15,12 @@ from dalenius.mechanisms.suppress.posterior import Posterior
 _MOST_DIGITS = 60
 _PAPER = "Publishing Skewed Sensitive Microdata"
 _ATTACKER = (
-    "knows the method, l, the number of records of the source and which sensitive values it has; sees what is "
-    "published; does not know beforehand which value is the commonest of the source"
+    "knows the method, l, the number of records of the source and which sensitive values it has; sees what "
+    "is published; does not know beforehand which value is the commonest of the source"
 )
 _UNIFORM = (
-    "uniform over the histograms of the source's size that have every one of its values and break l-eligibility"
+    "uniform over the histograms of the source's size that have every one of its values and break "
+    "l-eligibility"
 )
 _ALIKE = "any that treats the names of the values alike, also that of one who knows the sorted counts"
 
@@ -36,8 +37,8 @@ class _Method:
 
 
 _WITHHELD_PEOPLE = (
-    "the sensitive value of a person who is known to be in the source and is not among the published: withheld "
-    "records are mostly of the commonest values"
+    "the sensitive value of a person who is known to be in the source and is not among the published: "
+    "withheld records are mostly of the commonest values"
 )
 METHODS = {
     "safe": _Method(name="Safe D-suppression", prior=_ALIKE, is_bounded=True, not_covered=()),
@@ -46,8 +47,8 @@ METHODS = {
         prior=_UNIFORM,
         is_bounded=False,
         not_covered=(
-            "a bound on how sure an attacker can be of the commonest value: the one that the paper states for "
-            "R-suppression does not hold; promise.suppression.posterior says how sure she can be",
+            "a bound on how sure an attacker can be of the commonest value: the one that the paper states "
+            "for R-suppression does not hold; promise.suppression.posterior says how sure she can be",
             "an attacker with another prior",
             _WITHHELD_PEOPLE,
         ),
@@ -63,9 +64,11 @@ METHODS = {
         ),
     ),
 }
-_NOT_COVERED = ("an attacker who knows beforehand which value is the commonest: no method protects against her",)
+_NOT_COVERED = (
+    "an attacker who knows beforehand which value is the commonest: no method protects against her",
+)
 _ASSUMES = (
-    "the method of suppression was chosen without looking at the counts or at a draw, and this is its only draw",
+    "the method of suppression was chosen without looking at the counts or at a draw, and drawn once",
 )
 
 
@@ -119,8 +122,8 @@ def _about_published(disclosed: tuple[str, ...]) -> tuple[str, ...]:
 def _disclosed(ell: int, withheld: int) -> tuple[str, ...]:
     if not withheld:
         return (
-            f"that no sensitive value makes up more than 1/{ell} of the source: nothing was withheld, and so the "
-            "counts and the commonest value of the source are public",
+            f"that no sensitive value makes up more than 1/{ell} of the source: nothing was withheld, and so "
+            "the counts and the commonest value of the source are public",
         )
     return (
         "how many records were withheld, and so the number of records of the source",
