@@ -119,8 +119,8 @@ def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -
     # l to 2l-1 people, in two sizes that differ by one.
     if mechanism.max_bucket < 2 * promise.l - 1:
         raise PolicyError(
-            f"[mechanism] max_bucket {mechanism.max_bucket} is too small for [suppress] with l = {promise.l}: "
-            "what is left may need larger buckets, and it must not be drawn a second time",
+            f"[mechanism] max_bucket {mechanism.max_bucket} is too small for [suppress] with l = "
+            f"{promise.l}: what is left may need larger buckets, and it must not be drawn a second time",
             hint=f"max_bucket = {2 * promise.l - 1} is always enough",
         )
     return config

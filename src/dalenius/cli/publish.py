@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
 from dalenius.errors import InputError, did_you_mean
 from dalenius.policy import Policy
-from dalenius.publishing import Published, write_release
+from dalenius.publishing import write_release
 
 NAME = "publish"
 ENGINES = ("local",)
@@ -36,17 +36,20 @@ def command(
     path, seconds = published.release.path, published.seconds
     say(f"published {published.n_published:,} of {published.n_rows:,} records to {path} in {seconds:.1f} s")
     if published.n_suppressed:
-        say(f"withheld {published.n_suppressed:,}; {_about_posterior(published)}")
+        say(f"withheld {published.n_suppressed:,}; {_about_posterior(published.release.manifest)}")
     if seed is not None:
         say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
     say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')
     return 0
 
 
-def _about_posterior(published: Published) -> str:
-    if published.posterior is None:
-        return "how sure an attacker can be of the commonest value was not computed"
+def _about_posterior(manifest: dict[str, Any]) -> str:
+    suppression = manifest["promise"]["suppression"]
+    posterior, bound = suppression["posterior"], suppression["bound"]
+    if posterior is None:
+        return "how sure an attacker can be of the commonest value was not computed: the table is too large"
     return (
-        f"an attacker as the manifest describes is at most {published.posterior:.1%} sure which value is the "
-        "commonest"
+        f"the likeliest candidate for the commonest value has a posterior of {posterior['value']:.4f} "
+        f"({posterior['how']}), "
+        + ("with no proven bound" if bound is None else f"proven to be at most {bound}")
     )

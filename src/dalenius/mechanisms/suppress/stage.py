@@ -186,7 +186,7 @@ def _suppress_dict(plan: SuppressPlan, all_costs: dict[str, Fraction]) -> dict[s
     return {
         "method": plan.method,
         "l": plan.l,
-        "needed": worst is not None,
+        "needed": plan.is_needed,
         "expected": {name: _number(cost) for name, cost in all_costs.items()},
         "law": law,
         "worst_posterior": None if worst is None else posterior_dict(worst),

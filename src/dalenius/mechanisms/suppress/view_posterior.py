@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dalenius.errors import InternalError
 from dalenius.mechanisms.suppress.exact import exact_view_posterior
 from dalenius.mechanisms.suppress.posterior import Posterior, safe_posterior
-from dalenius.mechanisms.suppress.r_posterior import largest, r_posteriors
+from dalenius.mechanisms.suppress.r_posterior import MOST_WORK, largest, r_posteriors, work_of
 from dalenius.randomness import Randomness
 
 
 def view_posterior(method: str, view: Sequence[int], n_rows: int, ell: int) -> Posterior | None:
-    """The largest posterior that a view of a table of n rows gives to any value; None if it is whole.
+    """The largest posterior that a view of a table of n rows gives to any value.
+
+    None if nothing was withheld, or if there is too much to compute.
 
     >>> str(view_posterior("safe", (2, 2, 2, 1, 1), 18, 3).value)
     '1/3'
@@ -32,5 +34,7 @@ def view_posterior(method: str, view: Sequence[int], n_rows: int, ell: int) -> P
     if method == "randomized":
         # The simulation is no secret and its stream is fixed, so that everybody finds the same number.
         stream = Randomness.seeded(0).stream("posterior")
+        if work_of(ranked, n_rows, ell) > MOST_WORK:
+            return None
         return largest(r_posteriors(ranked, n_rows, ell, stream).values())
     raise InternalError(f"no posterior is known for method {method!r}")
