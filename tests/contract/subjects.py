@@ -18,6 +18,7 @@ class Subject:
     name: str
     promise: dict[str, Any]
     mechanism: dict[str, Any] = field(default_factory=dict)
+    suppress: dict[str, Any] | None = None
     record_table: str
     """The table that holds one row per published record."""
     keeps_every_row: bool = True
@@ -35,6 +36,7 @@ class Subject:
                 "columns": roles,
                 "promise": self.promise,
                 "mechanism": self.mechanism,
+                **({} if self.suppress is None else {"suppress": self.suppress}),
             }
         )
 
@@ -49,6 +51,29 @@ def _bucketize(method: str, promise: dict[str, Any]) -> Subject:
     )
 
 
+def _perturb(method: str) -> Subject:
+    return Subject(
+        name=f"perturb {method}",
+        promise={"kind": "rho-privacy", "rho1": "max", "rho2": "3/5"},
+        mechanism={"kind": "perturb", "method": method},
+        record_table="data",
+        allows_certainty=False,
+    )
+
+
+def _suppressed(method: str) -> Subject:
+    """30 % of the people have one value: too many for l = 4."""
+    return Subject(
+        name=f"suppress {method}, bucketize",
+        promise={"kind": "l-diversity", "l": 4},
+        mechanism={"kind": "bucketize"},
+        suppress={"method": method},
+        record_table="qit",
+        keeps_every_row=False,
+        allows_certainty=False,
+    )
+
+
 LINEAR = {"kind": "f-privacy", "default": {"times": 2, "plus": 0.05}}
 DIVERSE = {"kind": "l-diversity", "l": 2}
 SUBJECTS = [
@@ -57,6 +82,12 @@ SUBJECTS = [
     _bucketize("two-size", LINEAR),
     _bucketize("multi-size", LINEAR),
     _bucketize("anatomy", DIVERSE),
+    _suppressed("safe"),
+    _suppressed("randomized"),
+    _suppressed("exact"),
+    _perturb("small-domain"),
+    _perturb("least-variance"),
+    _perturb("uniform"),
 ]
 
 

@@ -12,6 +12,7 @@ from dalenius.ask.batches import load_buckets
 from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Model
+from dalenius.ask.perturbed import PerturbedModel
 from dalenius.ask.request import Request
 from dalenius.ask.viewed import ViewModel
 from dalenius.errors import QueryError
@@ -19,6 +20,7 @@ from dalenius.release.reader import StoredRelease
 
 MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
     "bucketize": load_buckets,
+    "perturb": PerturbedModel.load,
     "alpha-beta": ViewModel.load,
 }
 """How a release of each mechanism is opened for asking."""

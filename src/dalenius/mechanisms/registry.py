@@ -5,10 +5,13 @@ from __future__ import annotations
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
 from dalenius.mechanisms.base import Mechanism, SerialMechanism
 from dalenius.mechanisms.bucketize.mechanism import Bucketize
+from dalenius.mechanisms.perturb.mechanism import Perturb
 from dalenius.mechanisms.suppress.stage import SuppressedBucketize
 from dalenius.policy import Policy
 
-MECHANISMS: dict[str, Mechanism] = {mechanism.kind: mechanism for mechanism in (Bucketize(), AlphaBeta())}
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.kind: mechanism for mechanism in (Bucketize(), Perturb(), AlphaBeta())
+}
 SERIAL_MECHANISMS: dict[str, SerialMechanism] = {AlphaBeta.kind: AlphaBeta()}
 """Those that can publish several releases of one table."""
 
