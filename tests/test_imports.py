@@ -28,6 +28,7 @@ ORDER = [
     {"engines"},
     {"release", "ledger"},
     {"series"},
+    {"batches"},
     {"publishing", "ask", "attacks", "inspection", "demo_data"},
     {"evaluate"},
     {"reproduce", "report"},

@@ -140,6 +140,21 @@ MECHANISM_CONFIGS: dict[str, type[BucketizeConfig] | type[PerturbConfig] | type[
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressConfig:
+    """How records are withheld before bucketize where a value is too common for l-diversity."""
+
+    method: str = "safe"
+
+    methods = ("safe", "randomized", "exact")
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any]) -> SuppressConfig:
+        """Read the section."""
+        refuse_unknown_keys(section, ("method",), "[suppress]")
+        return cls(method=parse_method(section, cls.methods, "[suppress]"))
+
+
 def parse_mechanism(section: Mapping[str, Any], promise_kind: str) -> MechanismConfig:
     """The mechanism's section; without a `kind`, the mechanism that keeps this kind of promise."""
     default = next(kind for kind, config in MECHANISM_CONFIGS.items() if promise_kind in config.promises)
@@ -157,9 +172,9 @@ def parse_mechanism(section: Mapping[str, Any], promise_kind: str) -> MechanismC
     return config.from_policy(section)
 
 
-def parse_method(section: Mapping[str, Any], methods: tuple[str, ...]) -> str:
+def parse_method(section: Mapping[str, Any], methods: tuple[str, ...], where: str = "[mechanism]") -> str:
     """The `method` key; the first method is the default."""
     method = section.get("method", methods[0])
     if method not in methods:
-        raise PolicyError(f"[mechanism] method {method!r} is unknown; {did_you_mean(str(method), methods)}")
+        raise PolicyError(f"{where} method {method!r} is unknown; {did_you_mean(str(method), methods)}")
     return str(method)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from dalenius.ask.bucketized import BucketizedModel
+from dalenius.ask.batches import load_buckets
 from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Model
@@ -19,7 +19,7 @@ from dalenius.errors import QueryError
 from dalenius.release.reader import StoredRelease
 
 MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
-    "bucketize": BucketizedModel.load,
+    "bucketize": load_buckets,
     "perturb": PerturbedModel.load,
     "alpha-beta": ViewModel.load,
 }
