@@ -27,7 +27,7 @@ ORDER = [
     {"mechanisms"},
     {"engines"},
     {"release", "ledger"},
-    {"publishing", "ask", "attacks", "inspection", "demo_data"},
+    {"publishing", "ask", "export", "attacks", "inspection", "demo_data"},
     {"evaluate"},
     {"reproduce", "report"},
     {"api"},
