@@ -29,7 +29,7 @@ ORDER = [
     {"release", "ledger"},
     {"series"},
     {"batches"},
-    {"publishing", "ask", "attacks", "inspection", "demo_data"},
+    {"publishing", "ask", "export", "attacks", "inspection", "demo_data"},
     {"evaluate"},
     {"reproduce", "report"},
     {"api"},

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
+from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan, write_release
@@ -54,6 +55,10 @@ class Release:
     ) -> list[Answer]:
         """Answer many questions faster than one by one."""
         return ask_many(self.stored, list(sqls), confidence=confidence, estimator=estimator)
+
+    def export(self, target: str | Path, *, name: str | None = None) -> Exported:
+        """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
+        return export_release(self.stored, target, name=name)
 
     def verify(self, *, strict: bool = False) -> Verdict:
         """Check files, tables and promise."""
