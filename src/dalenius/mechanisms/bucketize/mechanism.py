@@ -155,9 +155,10 @@ def infeasible(
         f"the commonest makes up {show(frequency)} of the records, its threshold is {show(thresholds[worst])}"
     )
     largest_l = frequency.denominator // frequency.numerator
-    return PromiseNotMet(
-        message, hint=f"no threshold can be below {show(frequency)}, nor l above {largest_l}"
-    )
+    hint = f"no threshold can be below {show(frequency)}, nor l above {largest_l}"
+    if isinstance(promise, LDiversity) and len(histogram) >= promise.l:
+        hint += "; or publish part of the table: a section [suppress] in the policy withholds records"
+    return PromiseNotMet(message, hint=hint)
 
 
 def _own_parts(policy: Policy) -> tuple[BucketizeConfig, BucketPromise]:
