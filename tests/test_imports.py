@@ -18,7 +18,7 @@ SOURCE = Path(dalenius.__file__).parent
 ORDER = [
     {"errors"},
     {"sql", "exact", "column_names", "charts"},
-    {"csv_source", "recode"},
+    {"csv_source", "recode", "domains"},
     {"table", "histogram", "randomness"},
     {"promises"},
     {"mechanism_configs"},
@@ -27,6 +27,8 @@ ORDER = [
     {"mechanisms"},
     {"engines"},
     {"release", "ledger"},
+    {"series"},
+    {"batches"},
     {"publishing", "ask", "export", "attacks", "inspection", "demo_data"},
     {"evaluate"},
     {"reproduce", "report"},

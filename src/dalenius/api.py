@@ -15,6 +15,7 @@ from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan, write_release
+from dalenius.release import series
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import Verdict, verify_release
 
@@ -75,8 +76,8 @@ def publish(policy: Policy | str | Path, *, seed: int | None = None) -> Release:
 
 
 def open_release(path: str | Path) -> Release:
-    """Open a release folder."""
-    return Release(stored=StoredRelease.open(path))
+    """Open a release folder, or a folder of the releases of one series."""
+    return Release(stored=series.open_release(path))
 
 
 def verify(path: str | Path, *, strict: bool = False) -> Verdict:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dalenius.reproduce import perturbation
+from dalenius.reproduce.alphabeta_adult import FIGURE_2, FIGURE_3
+from dalenius.reproduce.alphabeta_views import VIEWS
 from dalenius.reproduce.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (*perturbation.EXPERIMENTS,)
+    experiment.name: experiment for experiment in (*perturbation.EXPERIMENTS, FIGURE_2, FIGURE_3, VIEWS)
 }

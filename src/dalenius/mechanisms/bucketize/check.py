@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.sql import count, identifier
 
 _BUCKET_SIZES = """
@@ -43,7 +44,18 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
         if malformed
         else "every value is counted once a bucket",
     )
+    yield _check_numbers(connection, manifest["rows"])
+    yield check_suppression(connection, manifest, tuple(sensitive))
     yield _check_thresholds(connection, manifest["promise"], sensitive)
+
+
+def _check_numbers(connection: duckdb.DuckDBPyConnection, rows: dict[str, Any]) -> Check:
+    n_people = count(connection, "SELECT count(*) FROM qit")
+    return Check(
+        name="records",
+        ok=n_people == rows["published"],
+        detail=f"{n_people} records are published, and the manifest says {rows['published']}",
+    )
 
 
 def _check_thresholds(

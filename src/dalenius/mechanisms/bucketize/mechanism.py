@@ -86,15 +86,7 @@ class Bucketize:
 
     def plan(self, policy: Policy, scan: Scan) -> BucketizePlan:
         """The bucket sizes, how many of each, and how many records of each value go to each size."""
-        config, promise = _own_parts(policy)
-        histogram = scan.histogram(policy.columns.sensitive)
-        thresholds = promise.thresholds(histogram)
-        problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=config.max_bucket)
-        broken = violations(problem)
-        if broken:
-            raise infeasible(promise, histogram, thresholds, broken)
-        buckets = plan_buckets(problem, config.method)
-        return BucketizePlan(histogram=histogram, schema=scan.schema, thresholds=thresholds, buckets=buckets)
+        return plan_counts(policy, scan.histogram(policy.columns.sensitive), scan.schema)
 
     def draft(self, policy: Policy, plan: BucketizePlan, randomness: Randomness) -> Draft:
         """Number the buckets and say how records find theirs."""
@@ -128,6 +120,18 @@ class Bucketize:
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
+
+
+def plan_counts(policy: Policy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
+    """The plan for a table with these counts."""
+    config, promise = _own_parts(policy)
+    thresholds = promise.thresholds(histogram)
+    problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=config.max_bucket)
+    broken = violations(problem)
+    if broken:
+        raise infeasible(promise, histogram, thresholds, broken)
+    buckets = plan_buckets(problem, config.method)
+    return BucketizePlan(histogram=histogram, schema=schema, thresholds=thresholds, buckets=buckets)
 
 
 def infeasible(
