@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dalenius.errors import InputError
 
@@ -33,16 +33,14 @@ def checked(uri: str) -> str:
 
 
 def without_password(uri: str) -> str:
-    """The connection string for people to see.
+    """The connection string for people to see: without password, and without options, which may hold others.
 
     >>> without_password("postgresql://ann:secret@db.example:5432/clinic?sslmode=require")
-    'postgresql://ann@db.example:5432/clinic?sslmode=require'
+    'postgresql://ann@db.example:5432/clinic'
     """
     parts = urlsplit(checked(uri))
     user, mark, host = parts.netloc.rpartition("@")
-    kept = [(key, value) for key, value in _options(parts.query) if key.lower() not in _SECRET_OPTIONS]
-    netloc = f"{user.split(':')[0]}{mark}{host}"
-    return urlunsplit((parts.scheme, netloc, parts.path, urlencode(kept), ""))
+    return f"{parts.scheme}://{user.partition(':')[0]}{mark}{host}{parts.path}"
 
 
 def without_secrets(text: str, uri: str) -> str:
@@ -52,7 +50,8 @@ def without_secrets(text: str, uri: str) -> str:
     'bad "***" for ann'
     """
     parts = urlsplit(uri)
-    given = [parts.password, *(value for key, value in _options(parts.query) if key in _SECRET_OPTIONS)]
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    given = [parts.password, *(value for key, value in options if key.lower() in _SECRET_OPTIONS)]
     secrets = {uri} | {form for secret in given if secret for form in (secret, unquote(secret))}
     line = (text.strip().splitlines() or [""])[0]
     for secret in sorted(secrets, key=len, reverse=True):
@@ -67,10 +66,6 @@ def hide_passwords(text: str) -> str:
     'unexpected argument (postgresql://***@db/clinic)'
     """
     return re.sub(r"://\S*@", "://***@", text)
-
-
-def _options(query: str) -> list[tuple[str, str]]:
-    return parse_qsl(query, keep_blank_values=True)
 
 
 def _malformed() -> InputError:

@@ -28,8 +28,8 @@ class Weighting:
 
     helpers: tuple[tuple[str, str], ...]
     """Name and meaning of the tables that were added to the release's own."""
-    columns: tuple[tuple[str, str], ...]
-    """Name and meaning of the columns of the added tables."""
+    columns: tuple[tuple[str, str, str], ...]
+    """Table, name and meaning of their columns, but for the published ones."""
     view: str
     """The view's SELECT."""
     weight: str
@@ -50,8 +50,8 @@ def bucketize_weights(
     return Weighting(
         helpers=(("buckets", "the buckets, and how many people each has"),),
         columns=(
-            ("bucket", "the number of a bucket; numbers are random"),
-            ("size", "how many people the bucket has"),
+            ("buckets", "bucket", "the number of a bucket; numbers are random"),
+            ("buckets", "size", "how many people the bucket has"),
         ),
         view=f'SELECT {", ".join(columns)}, CAST(s."count" AS DOUBLE PRECISION) / b.size AS weight\n'
         f"FROM {place('qit')} AS q\n"
@@ -79,10 +79,15 @@ def perturb_weights(release: StoredRelease, connection: duckdb.DuckDBPyConnectio
             ("part_values", "the sensitive values that each part has"),
         ),
         columns=(
-            ("part", "the number of a part; numbers are random"),
-            ("gamma", "how much likelier a value is published from itself than from another one of the part"),
-            ("weight_same", "what a record counts towards the value that it is published with"),
-            ("weight_other", "what a record counts towards each other value of its part"),
+            ("parts", "part", "the number of a part; numbers are random"),
+            (
+                "parts",
+                "gamma",
+                "how much likelier a value is published from itself than from another one of the part",
+            ),
+            ("parts", "weight_same", "what a record counts towards the value that it is published with"),
+            ("parts", "weight_other", "what a record counts towards each other value of its part"),
+            ("part_values", "part", "the number of a part that has the value"),
         ),
         view=f"SELECT {', '.join(columns)}, CASE WHEN {same} THEN p.weight_same ELSE p.weight_other END "
         f"AS weight\nFROM {place('data')} AS d\n"
