@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as csv
+from pyarrow import csv
 
-from dalenius.publishing import write_release
 from dalenius.policy import Policy
+from dalenius.publishing import write_release
 from dalenius.release.reader import StoredRelease
 from dalenius.sql import identifier, literal
 

@@ -1,4 +1,4 @@
-"""Bucketized releases for tests, dealt here and not by the mechanism: round-robin over buckets of one size."""
+"""Bucketized releases for tests, dealt here and not by the mechanism: round-robin over buckets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dalenius.release.reader import StoredRelease
 
 
 def deal(codes: np.ndarray, sizes: dict[int, int], rng: np.random.Generator) -> np.ndarray:
-    """A bucket for each record: `sizes` says how many buckets of each size; a random order within each value."""
+    """A bucket for each record: `sizes` is how many buckets of each size; random within each value."""
     shuffled = rng.permutation(len(codes))
     by_value = shuffled[np.argsort(codes[shuffled], kind="stable")]
     bucket = np.empty(len(codes), dtype=np.int64)

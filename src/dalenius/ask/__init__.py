@@ -1,6 +1,6 @@
 """Asking a release: SQL in, estimates with error bars out.
 
-    >>> from dalenius.ask import ask, ask_many, Answer
+>>> from dalenius.ask import ask, ask_many, Answer
 """
 
 from dalenius.ask.answer import Answer, AnswerRow

@@ -15,7 +15,8 @@ Status = Literal["exact", "estimate", "undetermined", "consistent"]
 class AnswerRow:
     """The estimate of one aggregate in one group."""
 
-    group: tuple[tuple[str, Any], ...]
+    keys: tuple[tuple[str, Any], ...]
+    """Names and values of the group's keys."""
     column: str
     estimate: float | None
     """None: SQL's NULL, as in a division by zero."""
@@ -27,10 +28,15 @@ class AnswerRow:
     """exact: known without error; undetermined: the estimator finds nothing about it in the release;
     consistent: moved to what is possible."""
 
+    @property
+    def group(self) -> dict[str, Any]:
+        """The group's keys by name; empty where nothing was grouped."""
+        return dict(self.keys)
+
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
         return {
-            "group": {name: _plain(value) for name, value in self.group},
+            "group": {name: _plain(value) for name, value in self.keys},
             "column": self.column,
             "estimate": self.estimate,
             "std_error": self.std_error,
@@ -47,8 +53,11 @@ class Answer:
     confidence: float
     assumption: str | None
     """What the intervals rest on; None where every row is exact."""
-    explain: str
-    """The formula, the weights and what was read, in words."""
+    explanation: str
+
+    def explain(self) -> str:
+        """The formula, the weights and what was read, in words."""
+        return self.explanation
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
@@ -60,9 +69,9 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """One row per group and aggregate: the group's columns, then the estimate's."""
-        names = [name for name, _ in self.rows[0].group] if self.rows else []
+        names = [name for name, _ in self.rows[0].keys] if self.rows else []
         columns: dict[str, list[Any]] = {
-            f"group_{name}" if name in _FIELDS else name: [row.group[i][1] for row in self.rows]
+            f"group_{name}" if name in _FIELDS else name: [row.keys[i][1] for row in self.rows]
             for i, name in enumerate(names)
         }
         columns.update({field: [getattr(row, field) for row in self.rows] for field in _FIELDS})

@@ -106,7 +106,7 @@ def ask_many(
         estimator: One of the mechanism's estimators; None: its default.
         tables: Auxiliary tables that sub-selects may read, by name.
         consistent: Move the estimates to a table that is possible: no negative counts, totals that add up.
-        limits: Time and memory; the time is for all questions together, and grows with their number by default.
+        limits: Time and memory, for all questions together; by default the time grows with their number.
     """
     texts = list(sqls)
     if not 0 < confidence < 1:
@@ -155,7 +155,7 @@ def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Req
         parts.append(summands(lookup, query, scores))
     assert request.estimator is not None  # noqa: S101  (ask_many put the default there)
     estimation = model.estimation(scores.scores, request.estimator)
-    totals = estimate_totals(estimation, tuple(parts), request.confidence)
+    totals = estimate_totals(estimation, tuple(parts), request.confidence, model.rows.n_rows)
     if request.consistent:
         totals = make_consistent(totals)
     lookup.deadline.check()
@@ -192,7 +192,10 @@ def _finish(
     if request.consistent and not exact:
         assumption = f"{assumption}; moved to the nearest table that is possible, which is no longer unbiased"
     return Answer(
-        rows=tuple(rows), confidence=request.confidence, assumption=assumption, explain=_explain(model, query, name)
+        rows=tuple(rows),
+        confidence=request.confidence,
+        assumption=assumption,
+        explanation=_explain(model, query, name),
     )
 
 
@@ -202,11 +205,17 @@ def _row(
     exact = bool(is_exact(found, n_rows)[i])
     undetermined = bool(np.isinf(found.std_error[i]))
     status = (
-        "exact" if exact else "undetermined" if undetermined else "consistent" if request.consistent else "estimate"
+        "exact"
+        if exact
+        else "undetermined"
+        if undetermined
+        else "consistent"
+        if request.consistent
+        else "estimate"
     )
     estimate = float(found.estimate[i])
     return AnswerRow(
-        group=tuple(zip((key.name for key in query.groups), group, strict=True)),
+        keys=tuple(zip((key.name for key in query.groups), group, strict=True)),
         column=name,
         estimate=finite(estimate),
         std_error=0.0 if exact else finite(found.std_error[i]),

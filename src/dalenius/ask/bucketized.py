@@ -38,7 +38,10 @@ class BucketizedModel:
         entries = Table.of(st.select(list(secret))).combined(secret)
         names, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
         row_bucket = np.searchsorted(names, qit.column("bucket").to_numpy())
-        if qit.num_rows == 0 or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any():
+        if (
+            qit.num_rows == 0
+            or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any()
+        ):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
         return cls(
             rows=Table.of(qit.select(list(quasi))),
@@ -63,9 +66,7 @@ class BucketizedModel:
 
     def estimation(self, scores: Sequence[Score], estimator: str) -> _Estimation:
         """Sum the scores in the buckets."""
-        return _Estimation(
-            sums=ScoreSums.of(self.buckets, scores), estimator=self._estimator(estimator)
-        )
+        return _Estimation(sums=ScoreSums.of(self.buckets, scores), estimator=self._estimator(estimator))
 
     def assumption(self, estimator: str) -> str:
         """What the intervals rest on."""

@@ -55,9 +55,8 @@ class Coded:
         if not few or self.bitmaps is None:
             return np.packbits(chosen[self.codes])
         if 2 * len(wanted) <= len(chosen):
-            return np.bitwise_or.reduce(self.bitmaps[wanted], axis=0, initial=np.uint8(0), dtype=np.uint8)
-        left_out = np.bitwise_or.reduce(self.bitmaps[~chosen], axis=0, initial=np.uint8(0), dtype=np.uint8)
-        return ~left_out  # the bits beyond the last row are cut off when bits become rows
+            return _any(self.bitmaps[wanted])
+        return ~_any(self.bitmaps[~chosen])  # the bits beyond the last row are cut off when bits become rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,7 +97,8 @@ class Table:
                 codes * column.n_values + column.codes, return_index=True, return_inverse=True
             )
         values = {
-            name: self.columns[name].values[name].take(pa.array(self.columns[name].codes[first])) for name in key
+            name: self.columns[name].values[name].take(pa.array(self.columns[name].codes[first]))
+            for name in key
         }
         return Coded(codes=codes.astype(_narrow(len(first))), values=values)
 
@@ -113,6 +113,10 @@ class Table:
     def no_rows(self) -> Bits:
         """No bit set."""
         return np.zeros((self.n_rows + 7) // 8, dtype=np.uint8)
+
+
+def _any(bitmaps: NDArray[np.uint8]) -> Bits:
+    return np.asarray(np.bitwise_or.reduce(bitmaps, axis=0, initial=np.uint8(0)), dtype=np.uint8)
 
 
 def _encode(name: str, column: pa.ChunkedArray) -> Coded:

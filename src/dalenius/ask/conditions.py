@@ -10,7 +10,7 @@ from dalenius.ask.query import Condition, Either, Every, Membership, Negation
 _INT64 = 2**63
 
 
-def condition(scope: Scope, node: exp.Expression) -> Condition:
+def condition(scope: Scope, node: exp.Expr) -> Condition:
     """A boolean expression, taken apart down to what DuckDB evaluates on the columns' values."""
     match node:
         case exp.Paren():
@@ -28,8 +28,8 @@ def condition(scope: Scope, node: exp.Expression) -> Condition:
             return scope.expression(node)
 
 
-def _literals(node: exp.Expression) -> tuple[str, ...] | tuple[int, ...] | None:
-    """The literals of `column IN (literals)` or `column = literal`, if they are all strings or all integers."""
+def _literals(node: exp.Expr) -> tuple[str, ...] | tuple[int, ...] | None:
+    """The literals of `column IN (…)` or `column = …`, if they are all strings or all integers."""
     if not isinstance(node.this, exp.Column):
         return None
     listed = [node.expression] if isinstance(node, exp.EQ) else node.expressions

@@ -1,8 +1,8 @@
 """A table that is possible: every count within its range, and counts that add up to what is known exactly.
 
-The estimates are moved as little as possible, in units of their own errors: the nearest point, by weighted least
-squares, of the box of possible counts and of the planes on which the groups of all sensitive values add up to the
-number of rows.
+The estimates are moved as little as possible, in units of their own errors: to the nearest point, by weighted
+least squares, of the box of possible counts and of the planes on which the groups of all sensitive values add
+up to the number of rows.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,15 +54,19 @@ class TotalEstimates:
 
 
 def estimate_totals(
-    estimation: Estimation, summands: tuple[Summands, ...], confidence: float
+    estimation: Estimation, summands: tuple[Summands, ...], confidence: float, n_rows: int
 ) -> TotalEstimates:
     """Estimate every total of every group of every question, all at once."""
     keys = tuple(tuple(one.groups) for one in summands)
     terms = [part for one, own in zip(summands, keys, strict=True) for key in own for part in one.groups[key]]
-    kinds = [t.kind == "count" for one, own in zip(summands, keys, strict=True) for _ in own for t in one.totals]
+    kinds = [
+        t.kind == "count" for one, own in zip(summands, keys, strict=True) for _ in own for t in one.totals
+    ]
     sizes = [len(own) * len(one.totals) for one, own in zip(summands, keys, strict=True)]
     targets, is_count = Targets.of(terms), np.array(kinds, dtype=bool)
     columns, possible = _estimate(estimation, targets, confidence)
+    known = is_count & is_exact(columns, n_rows)
+    columns = replace(columns, estimate=np.where(known, np.rint(columns.estimate), columns.estimate))
     low, high = _whole(np.maximum(columns.low, possible[0]), np.minimum(columns.high, possible[1]), is_count)
     # where the estimate is impossible, the nearest possible number is all the interval that is left
     low, high = np.minimum(low, possible[1]), np.maximum(high, possible[0])
@@ -124,9 +128,12 @@ def estimate_formula(
         for i, key in enumerate(summands.groups)
     ]
     found, _ = _estimate(estimation, Targets.of(terms), confidence)
-    gap = linear.value - found.estimate
+    # one Newton step: an estimator need not be linear, and may know a combination better than its parts
+    planned = np.nansum(linear.gradient * totals.estimate, axis=1)
+    estimate = linear.value + found.estimate - planned
+    gap = estimate - found.estimate
     return Column(
-        estimate=linear.value,
+        estimate=estimate,
         std_error=np.where(np.isnan(linear.value), np.nan, found.std_error),
         low=found.low + gap,
         high=found.high + gap,

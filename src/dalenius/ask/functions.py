@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-OPERATORS: frozenset[type[exp.Expression]] = frozenset(
+OPERATORS: frozenset[type[exp.Expr]] = frozenset(
     {
         exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple,
         exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ,
@@ -17,7 +17,7 @@ OPERATORS: frozenset[type[exp.Expression]] = frozenset(
     }
 )  # fmt: skip
 
-FUNCTIONS: frozenset[type[exp.Expression]] = frozenset(
+FUNCTIONS: frozenset[type[exp.Expr]] = frozenset(
     {
         exp.Abs, exp.Ceil, exp.Coalesce, exp.Concat, exp.Contains, exp.DateTrunc, exp.Day, exp.DayOfWeek,
         exp.DayOfYear, exp.EndsWith, exp.Exp, exp.Extract, exp.Floor, exp.Greatest, exp.Hour, exp.Least,
@@ -28,29 +28,27 @@ FUNCTIONS: frozenset[type[exp.Expression]] = frozenset(
     }
 )  # fmt: skip
 
-NAMED = frozenset(
-    {"ends_with", "len", "prefix", "starts_with", "strlen", "suffix"}
-)
+NAMED = frozenset({"ends_with", "len", "prefix", "starts_with", "strlen", "suffix"})
 """Functions that the parser knows only by name."""
 
-SUBSELECT: frozenset[type[exp.Expression]] = frozenset(
+SUBSELECT: frozenset[type[exp.Expr]] = frozenset(
     {
         exp.Subquery, exp.Select, exp.From, exp.Where, exp.Table, exp.TableAlias, exp.Exists, exp.Distinct,
-        exp.Alias, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max,
-        exp.Star,
+        exp.Alias, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Count, exp.Sum, exp.Avg,
+        exp.Min, exp.Max, exp.Star,
     }
 )  # fmt: skip
 """What a sub-select on an auxiliary table may hold besides."""
 
 
-def is_allowed(node: exp.Expression) -> bool:
+def is_allowed(node: exp.Expr) -> bool:
     """Whether a node may stand in an expression over published columns."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() in NAMED
     return type(node) in OPERATORS or type(node) in FUNCTIONS
 
 
-def describe(node: exp.Expression) -> str:
+def describe(node: exp.Expr) -> str:
     """How a message names a node that is refused."""
     if isinstance(node, exp.Anonymous):
         return f"the function {str(node.this).lower()}()"

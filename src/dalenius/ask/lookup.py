@@ -1,7 +1,7 @@
 """What expressions are worth on the values of the columns they read.
 
-An expression over quasi-identifiers only is evaluated once per different combination of their values; one over
-sensitive columns only once per sensitive value; a mixed one on the cross product of both.
+An expression over quasi-identifiers only is evaluated once per different combination of their values; one
+over sensitive columns only once per sensitive value; a mixed one on the cross product of both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT_ONCE = 200
 _REMEMBERED = 50_000
 
 Truths = NDArray[np.int8]
-"""Sensitive values × different row values: 1 true, 0 false, -1 NULL. One row if no sensitive column is read."""
+"""Sensitive values × different row values: 1 true, 0 false, -1 NULL. One row if nothing sensitive is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,17 +116,19 @@ class Lookup:
         n_cells = n_outer * inner.n_values
         if n_cells > _MOST_CELLS:
             raise QueryError(
-                f"an expression joins {inner.n_values} combinations of quasi-identifiers with {n_outer} sensitive "
-                f"values; at most {_MOST_CELLS} pairs are evaluated",
+                f"an expression joins {inner.n_values} combinations of quasi-identifiers with {n_outer} "
+                f"sensitive values; at most {_MOST_CELLS} pairs are evaluated",
                 hint="use fewer columns in one expression; AND and OR of conditions are not limited",
             )
         inner_index = pa.array(np.tile(np.arange(inner.n_values), n_outer))
         outer_index = np.repeat(np.arange(n_outer), inner.n_values)
-        cells: Mapping[str, pa.Array] = {name: cells.take(inner_index) for name, cells in inner.values.items()}
+        cells: Mapping[str, pa.Array] = {
+            name: cells.take(inner_index) for name, cells in inner.values.items()
+        }
         secret = {
-            name: self.sensitive.columns[name].values[name].take(
-                pa.array(self.sensitive.columns[name].codes[outer_index])
-            )
+            name: self.sensitive.columns[name]
+            .values[name]
+            .take(pa.array(self.sensitive.columns[name].codes[outer_index]))
             for name in outer
         }
         return pa.table({"__id": np.arange(n_cells), **cells, **secret})

@@ -24,12 +24,21 @@ class Estimation(Protocol):
 class Model(Protocol):
     """An opened release: its rows, its sensitive values, and how totals are estimated from them."""
 
-    rows: Table
-    """The quasi columns, a row per published row."""
-    sensitive: Table
-    """The sensitive columns, a row per sensitive value."""
-    default_estimator: str
-    estimators: tuple[str, ...]
+    @property
+    def rows(self) -> Table:
+        """The quasi columns, a row per published row."""
+
+    @property
+    def sensitive(self) -> Table:
+        """The sensitive columns, a row per sensitive value."""
+
+    @property
+    def default_estimator(self) -> str:
+        """The estimator that is used when none is asked for."""
+
+    @property
+    def estimators(self) -> tuple[str, ...]:
+        """The names of all."""
 
     def estimation(self, scores: Sequence[Score], estimator: str) -> Estimation:
         """Prepare estimates from scores of the published rows."""

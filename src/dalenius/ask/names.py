@@ -28,14 +28,14 @@ class Scope:
     tables: Mapping[str, pa.Table]
     """Auxiliary tables by lower-case name."""
 
-    def expression(self, node: exp.Expression) -> Expression:
+    def expression(self, node: exp.Expr) -> Expression:
         """Check an expression and rewrite its columns; refuse what is not allowed in one."""
         used: set[str] = set()
         copy = node.copy()
         rewritten = self._rewrite(copy, used, inner=())
         return Expression(sql=rewritten.sql(dialect="duckdb", comments=False), columns=tuple(sorted(used)))
 
-    def _rewrite(self, node: exp.Expression, used: set[str], inner: tuple[pa.Table, ...]) -> exp.Expression:
+    def _rewrite(self, node: exp.Expr, used: set[str], inner: tuple[pa.Table, ...]) -> exp.Expr:
         """Check `node` and all below; resolve columns. `inner`: the tables of the sub-selects around it."""
         if isinstance(node, exp.Column):
             return self._column(node, used, inner)
@@ -43,7 +43,7 @@ class Scope:
             inner = (*inner, self._auxiliary(node))
         elif isinstance(node, exp.Table):
             return node  # looked at with its select
-        elif not (is_allowed(node) or type(node) in SUBSELECT and (inner or _holds_select(node))):
+        elif not (is_allowed(node) or (type(node) in SUBSELECT and (inner or _holds_select(node)))):
             raise self.forbidden(node)
         for child in list(node.iter_expressions()):
             changed = self._rewrite(child, used, inner)
@@ -51,7 +51,7 @@ class Scope:
                 child.replace(changed)
         return node
 
-    def _column(self, node: exp.Column, used: set[str], inner: tuple[pa.Table, ...]) -> exp.Expression:
+    def _column(self, node: exp.Column, used: set[str], inner: tuple[pa.Table, ...]) -> exp.Expr:
         name, table = node.name.lower(), node.table.lower()
         if node.args.get("db") or node.args.get("catalog"):
             raise refuse(self.text, node, f"column {node.sql()!r} has more than one qualifier")
@@ -71,7 +71,7 @@ class Scope:
         hint = did_you_mean(node.name, self.columns.values())
         return refuse(self.text, node, f"column {node.name!r} is not in the release", hint)
 
-    def forbidden(self, node: exp.Expression) -> QueryError:
+    def forbidden(self, node: exp.Expr) -> QueryError:
         """The error for a node that may not stand where it stands."""
         hint = (
             "only pure scalar functions are possible, e.g. abs, round, lower, substring, coalesce, CASE; "
@@ -101,5 +101,5 @@ class Scope:
         return f"sub-selects can only read auxiliary tables given with the question ({known})"
 
 
-def _holds_select(node: exp.Expression) -> bool:
+def _holds_select(node: exp.Expr) -> bool:
     return isinstance(node, exp.Subquery | exp.Exists)

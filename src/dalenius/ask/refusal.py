@@ -14,7 +14,7 @@ POSSIBLE = (
 )
 
 
-def refuse(text: str, node: exp.Expression | None, what: str, hint: str = POSSIBLE) -> QueryError:
+def refuse(text: str, node: exp.Expr | None, what: str, hint: str = POSSIBLE) -> QueryError:
     """The error for a part of the text.
 
     >>> print(refuse("SELECT 1", None, "no table is asked"))
@@ -35,7 +35,7 @@ def place(text: str, start: int) -> str:
     return f"line {before.count(chr(10)) + 1}, column {start - (before.rfind(chr(10)) + 1) + 1}"
 
 
-def _start(node: exp.Expression | None) -> int | None:
+def _start(node: exp.Expr | None) -> int | None:
     """The offset of the first token under a node that has one."""
     if node is None:
         return None

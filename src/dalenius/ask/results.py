@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sqlglot import exp
 
@@ -13,8 +14,17 @@ from dalenius.ask.names import Scope
 from dalenius.ask.query import Aggregate, AggregateRef, Arithmetic, Expression, Formula, Number
 from dalenius.ask.refusal import refuse
 
-_KINDS = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg"}
-_OPERATORS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_KINDS: dict[type[exp.Expr], Literal["count", "sum", "avg"]] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+}
+_OPERATORS: dict[type[exp.Expr], Literal["+", "-", "*", "/"]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,7 +32,7 @@ class ResultColumns:
     """Collects what a question selects, while it is parsed."""
 
     scope: Scope
-    groups: list[tuple[str, exp.Expression]] = field(default_factory=list)
+    groups: list[tuple[str, exp.Expr]] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
 
     def add_groups(self, select: exp.Select) -> None:
@@ -41,18 +51,18 @@ class ResultColumns:
         for node in (item.this if isinstance(item, exp.Alias) else item for item in keys):
             self.groups.append((_name_of(node, select), node))
 
-    def _key(self, node: exp.Expression, select: exp.Select, named: dict[str, exp.Expression]) -> exp.Expression:
+    def _key(self, node: exp.Expr, select: exp.Select, named: dict[str, exp.Expr]) -> exp.Expr:
         if isinstance(node, exp.Literal) and not node.is_string:
             return self._selected(select, node)
         if isinstance(node, exp.Column) and not node.table and node.name.lower() not in self.scope.columns:
             return named.get(node.name.lower(), node)
         return node
 
-    def _selected(self, select: exp.Select, position: exp.Literal) -> exp.Expression:
+    def _selected(self, select: exp.Select, position: exp.Literal) -> exp.Expr:
         number = int(position.this) if str(position.this).isdigit() else 0
         if not 1 <= number <= len(select.expressions):
             raise refuse(self.scope.text, position, f"there is no selected column number {position.this}")
-        item: exp.Expression = select.expressions[number - 1]
+        item: exp.Expr = select.expressions[number - 1]
         return item.this if isinstance(item, exp.Alias) else item
 
     def items(self, select: exp.Select) -> Iterator[tuple[str, Formula]]:
@@ -68,7 +78,7 @@ class ResultColumns:
         if not n_items:
             raise refuse(self.scope.text, select, "the question selects no COUNT, SUM or AVG")
 
-    def _refuse_bare(self, node: exp.Expression) -> None:
+    def _refuse_bare(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Star):
             raise refuse(self.scope.text, node, "rows cannot be listed, only counted and summed")
         for part in node.walk():
@@ -78,18 +88,18 @@ class ResultColumns:
         what = f"{_spelled(node)} must be in GROUP BY, or inside COUNT, SUM or AVG"
         raise refuse(self.scope.text, node, what)
 
-    def _no_aggregate(self, node: exp.Expression) -> Exception:
+    def _no_aggregate(self, node: exp.Expr) -> Exception:
         hint = "possible aggregates: COUNT(*), COUNT(x), SUM(x), AVG(x), each also with FILTER (WHERE …)"
         return refuse(self.scope.text, node, f"{describe(node)} cannot be estimated from a release", hint)
 
-    def _has_aggregate(self, node: exp.Expression) -> bool:
+    def _has_aggregate(self, node: exp.Expr) -> bool:
         return any(type(part) in _KINDS for part in node.walk())
 
-    def _group_index(self, node: exp.Expression) -> int | None:
+    def _group_index(self, node: exp.Expr) -> int | None:
         matches = (i for i, (_, key) in enumerate(self.groups) if key == node)
         return next(matches, None)
 
-    def _formula(self, node: exp.Expression) -> Formula:
+    def _formula(self, node: exp.Expr) -> Formula:
         match node:
             case exp.Paren():
                 return self._formula(node.this)
@@ -101,11 +111,11 @@ class ResultColumns:
                 return Number(value=float(node.this))
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 left, right = self._formula(node.this), self._formula(node.expression)
-                return Arithmetic(operator=_OPERATORS[type(node)], left=left, right=right)  # type: ignore[arg-type]
+                return Arithmetic(operator=_OPERATORS[type(node)], left=left, right=right)
             case _:
                 return AggregateRef(index=self._aggregate(node))
 
-    def _aggregate(self, node: exp.Expression) -> int:
+    def _aggregate(self, node: exp.Expr) -> int:
         condition_node = None
         call = node
         if isinstance(node, exp.Filter):
@@ -118,7 +128,7 @@ class ResultColumns:
                 "aggregates can be combined with + - * / and numbers",
             )  # fmt: skip
         found = Aggregate(
-            kind=_KINDS[type(call)],  # type: ignore[arg-type]
+            kind=_KINDS[type(call)],
             argument=self._argument(call),
             condition=condition(self.scope, condition_node) if condition_node is not None else None,
         )
@@ -126,7 +136,7 @@ class ResultColumns:
             self.aggregates.append(found)
         return self.aggregates.index(found)
 
-    def _argument(self, call: exp.Expression) -> Expression | None:
+    def _argument(self, call: exp.Expr) -> Expression | None:
         inner = call.this
         if isinstance(inner, exp.Distinct):
             raise refuse(self.scope.text, call, "DISTINCT counts cannot be estimated from a release")
@@ -143,9 +153,11 @@ class ResultColumns:
     def finish(self, select: exp.Select) -> str:
         """HAVING, ORDER BY and LIMIT, over the result's columns."""
         parts = []
-        aliases = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+        aliases = {
+            item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)
+        }
         if having := select.args.get("having"):
-            parts.append("WHERE " + self._over_results(having.this, select, aliases))
+            parts.append("WHERE " + self._over_results(having.this, aliases))
         if order := select.args.get("order"):
             keys = [self._ordered(key, select, aliases) for key in order.expressions]
             parts.append("ORDER BY " + ", ".join(keys))
@@ -157,18 +169,18 @@ class ResultColumns:
                 parts.append(f"{key.upper()} {number.this}")
         return " ".join(parts)
 
-    def _ordered(self, key: exp.Expression, select: exp.Select, aliases: dict[str, exp.Expression]) -> str:
+    def _ordered(self, key: exp.Expr, select: exp.Select, aliases: dict[str, exp.Expr]) -> str:
         node = key.this
         if isinstance(node, exp.Literal) and not node.is_string:
             node = self._selected(select, node)
         copy = key.copy()
         copy.set("this", exp.Placeholder(this="key"))
-        return copy.sql(dialect="duckdb").replace("$key", self._over_results(node, select, aliases))
+        return copy.sql(dialect="duckdb").replace("$key", self._over_results(node, aliases))
 
-    def _over_results(self, node: exp.Expression, select: exp.Select, aliases: dict[str, exp.Expression]) -> str:
+    def _over_results(self, node: exp.Expr, aliases: dict[str, exp.Expr]) -> str:
         return self._replace(node.copy(), aliases).sql(dialect="duckdb", comments=False)
 
-    def _replace(self, node: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression:
+    def _replace(self, node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
         """Aggregates become `a0`, …, group keys `g0`, …; nothing else may name a column."""
         if (index := self._group_index(node)) is not None:
             return exp.column(f"g{index}")
@@ -193,12 +205,12 @@ def _is_number_type(kind: exp.DataType) -> bool:
     return kind.this in exp.DataType.NUMERIC_TYPES
 
 
-def _name_of(node: exp.Expression, select: exp.Select) -> str:
+def _name_of(node: exp.Expr, select: exp.Select) -> str:
     for item in select.expressions:
         if isinstance(item, exp.Alias) and item.this == node:
             return item.alias
     return node.name if isinstance(node, exp.Column) else _spelled(node)
 
 
-def _spelled(node: exp.Expression) -> str:
+def _spelled(node: exp.Expr) -> str:
     return node.sql(dialect="duckdb", comments=False)

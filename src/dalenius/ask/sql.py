@@ -1,7 +1,8 @@
 """SQL text to a `Query`, or a refusal that says where and why.
 
-The text is parsed with sqlglot (DuckDB's dialect) and checked node by node against what is allowed. What cannot
-be a weighted sum over a release is refused: joins, DISTINCT, windows, set operations, other statements.
+The text is parsed with sqlglot (DuckDB's dialect) and checked node by node against what is allowed. What
+cannot be a weighted sum over a release is refused: joins, DISTINCT, windows, set operations, other
+statements.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _only_select(text: str) -> exp.Select:
     try:
         statements = [node for node in sqlglot.parse(text, dialect="duckdb") if node is not None]
     except sqlglot.errors.SqlglotError as error:
-        raise _syntax_error(text, error) from error
+        raise _syntax_error(error) from error
     except RecursionError as error:
         raise QueryError("the question is nested too deeply") from error
     if not statements:
@@ -80,7 +81,7 @@ def _only_select(text: str) -> exp.Select:
     return statements[0]
 
 
-def _syntax_error(text: str, error: sqlglot.errors.SqlglotError) -> QueryError:
+def _syntax_error(error: sqlglot.errors.SqlglotError) -> QueryError:
     details = getattr(error, "errors", None)
     if not details:
         return QueryError(f"the question is not SQL: {str(error).splitlines()[0]}", hint=POSSIBLE)
@@ -95,7 +96,8 @@ def _qualifiers(text: str, select: exp.Select) -> frozenset[str]:
         if value and key not in _CLAUSES:
             node = value[0] if isinstance(value, list) else value
             what = _NAMES.get(key, key.rstrip("_").upper())
-            place = node if isinstance(node, exp.Expression) else select
+            has_place = isinstance(node, exp.Expr) and any("start" in n.meta for n in node.walk())
+            place = node if has_place else select
             raise refuse(text, place, f"{what} cannot be answered from a release")
     source = select.args.get("from_")
     if source is None:
@@ -104,7 +106,9 @@ def _qualifiers(text: str, select: exp.Select) -> frozenset[str]:
     plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
     extra = plain and [k for k, v in table.args.items() if v and k not in {"this", "alias"}]
     if not plain or extra:
-        what = _NAMES.get(extra[0], "a qualified table name") if extra else "anything but one plain table name"
+        what = (
+            _NAMES.get(extra[0], "a qualified table name") if extra else "anything but one plain table name"
+        )
         raise refuse(text, table, f"{what} cannot be asked; the release is one table, under any name")
     alias = table.args.get("alias")
     if alias is not None and alias.args.get("columns"):

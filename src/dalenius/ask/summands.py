@@ -130,7 +130,8 @@ def _numbers(column: pa.Array, argument: Expression) -> Floats:
         column = column.cast(pa.int8())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise QueryError(
-            f"SUM and AVG need numbers; {argument.sql.replace(ROW + '.', '')} is {kind}", hint="use COUNT, or CAST"
+            f"SUM and AVG need numbers; {argument.sql.replace(ROW + '.', '')} is {kind}",
+            hint="use COUNT, or CAST",
         )
     return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
@@ -153,7 +154,9 @@ def _classes(
     tables += [key.codes for key in keys if _is_mixed(key.codes)]
     tables += [np.nan_to_num(table, nan=np.inf) for table in arguments.values() if _is_mixed(table)]
     n_values = lookup.sensitive.n_rows
-    labels = [table[:, 0] if table.shape[1] == 1 else _row_labels(table) for table in tables if len(table) > 1]
+    labels = [
+        table[:, 0] if table.shape[1] == 1 else _row_labels(table) for table in tables if len(table) > 1
+    ]
     if not labels:
         yield np.arange(n_values)
         return
@@ -164,7 +167,7 @@ def _classes(
 
 
 def _is_mixed(table: NDArray[Any]) -> bool:
-    return table.shape[0] > 1 and table.shape[1] > 1
+    return table.shape[0] > 1 and bool(table.shape[1] > 1)
 
 
 def _row_labels(table: NDArray[Any]) -> NDArray[np.int64]:

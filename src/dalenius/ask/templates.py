@@ -1,7 +1,7 @@
 """Questions that differ only in their lists of literals are parsed once.
 
-A workload asks thousands of questions of a few shapes. `IN ('a', 'b')` and `IN (1, 2)` are lifted out of the text,
-what is left is parsed and remembered, and the lists are put back into the parsed question.
+A workload asks thousands of questions of a few shapes. `IN ('a', 'b')` and `IN (1, 2)` are lifted out of the
+text, what is left is parsed and remembered, and the lists are put back into the parsed question.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from functools import lru_cache
 import pyarrow as pa
 
 from dalenius.ask.query import (
-    Aggregate, Condition, Either, Every, Expression, GroupKey, Item, Membership, Negation, Query,
+    Aggregate,
+    Condition,
+    Either,
+    Every,
+    Expression,
+    GroupKey,
+    Item,
+    Membership,
+    Negation,
+    Query,
 )  # fmt: skip
 from dalenius.ask.sql import parse
 from dalenius.errors import QueryError
@@ -83,7 +92,7 @@ def _lift(text: str) -> tuple[str, list[_Lifted]]:
 
 
 def _put_back(query: Query, text: str, lists: list[_Lifted]) -> Query:
-    by_value = {(lifted.marker[1:-1],): lifted for lifted in lists}
+    by_value: dict[tuple[object, ...], _Lifted] = {(lifted.marker[1:-1],): lifted for lifted in lists}
 
     def words(sql: str) -> str:
         for lifted in lists if "\x01" in sql else ():
@@ -102,7 +111,7 @@ def _put_back(query: Query, text: str, lists: list[_Lifted]) -> Query:
             case Negation(part=inner):
                 return Negation(part=condition(inner))
             case Membership(column=column, values=values):
-                lifted = by_value.get(values)  # type: ignore[call-overload]
+                lifted = by_value.get(values)
                 own = lifted.values if lifted else values
                 return Membership(column=column, values=own, expression=expression(part.expression))
             case _:
@@ -118,7 +127,9 @@ def _put_back(query: Query, text: str, lists: list[_Lifted]) -> Query:
     return Query(
         text=text,
         where=None if query.where is None else condition(query.where),
-        groups=tuple(GroupKey(name=words(key.name), expression=expression(key.expression)) for key in query.groups),
+        groups=tuple(
+            GroupKey(name=words(key.name), expression=expression(key.expression)) for key in query.groups
+        ),
         aggregates=tuple(aggregate(part) for part in query.aggregates),
         items=tuple(Item(name=words(item.name), formula=item.formula) for item in query.items),
         finish=words(query.finish),

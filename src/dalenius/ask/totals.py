@@ -1,7 +1,7 @@
 """Every aggregate as arithmetic of totals over people, with its first-order error.
 
 COUNT and SUM are totals; AVG is a ratio of two. A formula of totals T has, to first order, the error of the
-linear combination Σ ∂h/∂T_k · T_k, whose terms are estimated together, so that a share and its whole are paired.
+linear combination Σ ∂h/∂T_k · T_k, whose terms are estimated together: a share and its whole are paired.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def _parts(aggregate: Aggregate) -> tuple[Total, ...]:
     if aggregate.kind != "avg":
         return (Total(kind=aggregate.kind, argument=aggregate.argument, condition=aggregate.condition),)
     return tuple(
-        Total(kind=kind, argument=aggregate.argument, condition=aggregate.condition) for kind in ("sum", "count")
+        Total(kind=kind, argument=aggregate.argument, condition=aggregate.condition)
+        for kind in ("sum", "count")
     )
 
 

@@ -25,7 +25,7 @@ def _rows(lookup: Lookup, condition: Condition, value: int, wanted: int) -> Bits
         case Every(parts=parts) | Either(parts=parts):
             if isinstance(condition, Every) == (wanted == 1):
                 return _rows_of_all(lookup, parts, value, wanted)
-            return np.bitwise_or.reduce([_rows(lookup, part, value, wanted) for part in parts])
+            return np.asarray(np.bitwise_or.reduce([_rows(lookup, part, value, wanted) for part in parts]))
         case _:
             truths = lookup.truths(condition)
             row = truths[value if len(truths) > 1 else 0] == wanted

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Floats, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, as_targets_by_components
 
 
@@ -16,8 +16,9 @@ class Anatomy:
 
     name = "anatomy"
     assumption = (
-        "within a bucket every matching of people with sensitive values is equally likely; where the sensitive "
-        "values depend on the columns asked about, the estimate leans towards independence by more than its interval"
+        "within a bucket every matching of people with sensitive values is equally likely; where the "
+        "sensitive values depend on the columns asked about, the estimate leans towards independence by more "
+        "than its interval"
     )
     formula = "Σ_g y_g·s_g/|g|, variance Σ_g Σ(y−ȳ)²·Σ(s−s̄)²/(|g|−1)"
 
@@ -35,7 +36,7 @@ class Anatomy:
             weight=np.ones((targets.n_targets, 1)),
         )
 
-    def _covariance(self, sums: ScoreSums, targets: Targets, first: Floats, second: Floats) -> Floats:
+    def _covariance(self, sums: ScoreSums, targets: Targets, first: Ints, second: Ints) -> Floats:
         """Of pairs of terms: doubly centred sums of products (SPEC: hypergeometric for counts)."""
         buckets = sums.buckets
         matching = np.asarray(buckets.composition @ targets.weights.T)  # types × terms

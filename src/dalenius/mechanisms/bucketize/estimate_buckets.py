@@ -36,9 +36,10 @@ class Buckets:
 
     @classmethod
     def of(cls, row_bucket: NDArray[np.integer], bucket: Ints, value: Ints, count: Ints) -> Buckets:
-        """From each row's bucket (0-based) and the entries (bucket, value code, count) of the sensitive table.
+        """From each row's bucket (0-based) and the sensitive table's entries (bucket, value code, count).
 
-        >>> b = Buckets.of(np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.ones(4, int))
+        >>> two = np.array([0, 0, 1, 1])
+        >>> b = Buckets.of(two, two, np.array([0, 1, 0, 1]), np.ones(4, dtype=int))
         >>> len(b.copies), b.counts.tolist()
         (1, [2.0, 2.0])
         """
@@ -80,7 +81,8 @@ def _types(full: sp.csr_array) -> tuple[Ints, NDArray[np.int32]]:
     terms = mixed[full.indices] * full.data.astype(np.uint64)
     hashes = np.add.reduceat(terms, full.indptr[:-1])
     _, first, type_of = np.unique(hashes, return_index=True, return_inverse=True)
-    if (full != full[first][type_of]).nnz:  # two contents with one hash
+    differ: sp.csr_array = full != full[first][type_of]  # type: ignore[assignment]
+    if differ.nnz:  # two contents with one hash
         first = type_of = np.arange(full.shape[0])
     return first, type_of.ravel().astype(np.int32)
 

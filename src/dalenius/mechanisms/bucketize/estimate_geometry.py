@@ -1,8 +1,8 @@
 """What bucket contents can tell about the sensitive values, decomposed once per release.
 
-Write o_z for the counts of the sensitive values, p_z for the mean score of value z's records, c(g,z) for the
-contents, t = O^(-1/2) Σ_g c(g,·) y_g/|g| for Anatomy's estimates in units of √o. The publisher's assignment of
-records to places is uniformly random within each value, and without replacement: exactly then
+Write o_z for the counts of the sensitive values, p_z for the mean score of value z's records, c(g,z) for
+the contents, t = O^(-1/2) Σ_g c(g,·) y_g/|g| for Anatomy's estimates in units of √o. The publisher's
+assignment of records to places is uniformly random within each value, and without replacement. Then
 
     E t = S β,  Cov t = v (S − S²),   S = O^(-1/2) Σ_g c(g,·) c(g,·)ᵀ/|g| O^(-1/2),  β = O^(1/2) p,
 
@@ -22,6 +22,8 @@ from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats
 
 _NOTHING = 1e-9
 """Eigenvalues below this tell nothing; a bucket of a million people can still give one above it."""
+
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,7 +55,7 @@ class Geometry:
         weighted = sp.csr_array(scaled.multiply((buckets.copies / buckets.type_size)[:, None]))
         eigenvalues, U = np.linalg.eigh((scaled.T @ weighted).toarray())
         told = eigenvalues > _NOTHING
-        lam, U1 = np.clip(eigenvalues[told], 0.0, 1.0), U[:, told]
+        lam, U1 = np.where(eigenvalues > 1 - _ROUNDING, 1.0, eigenvalues)[told], U[:, told]
         half = np.sqrt(lam)
         # w = Λ^(-1/2) Uᵀ t has covariance v·I + τ²·G: its eigenvectors serve every v and τ² at once.
         G = half[:, None] * (U1.T @ (o[:, None] * U1)) * half[None, :]

@@ -1,9 +1,9 @@
 """How much the shares of sensitive values scatter, learned from the release itself.
 
-The random effects' prior needs a scale. On the scale of log-odds the scatter σ² of the values' shares is much the
-same for common and for rare conditions, so that one log-normal prior serves all questions: ρ = σ²·κ with
-κ = p̄(1−p̄) for a condition of frequency p̄. Its centre and width are fitted to simple conditions on the published
-columns (each common value, and pairs of them) by expectation–maximization on a grid.
+The random effects' prior needs a scale. On the scale of log-odds the scatter σ² of the values' shares is much
+the same for common and for rare conditions, so that one log-normal prior serves all questions: ρ = σ²·κ with
+κ = p̄(1−p̄) for a condition of frequency p̄. Its centre and width are fitted to simple conditions on the
+published columns (each common value, and pairs of them) by expectation–maximization on a grid.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _ROUNDS = 30
 _VALUES_PER_COLUMN = 12
 _LEAST_SHARE = 0.002
 _MOST_PAIRS = 150
+SCALE_OF_NUMBERS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,25 +33,23 @@ class ScatterPrior:
     centre: float
     width: float
 
-    def log_density(self, sums: ScoreSums, rho: Floats) -> Floats:
-        """Scores × grid: the prior of ρ on a grid that is even in log ρ."""
-        log_scatter = np.log(rho)[None, :] - np.log(relative_scale(sums))[:, None]
+    def log_density(self, scale: Floats, rho: Floats) -> Floats:
+        """Scores × grid: the prior of ρ on a grid even in log ρ, for scores of these relative scales κ."""
+        log_scatter = np.log(rho)[None, :] - np.log(scale)[:, None]
         return np.asarray(-0.5 * ((log_scatter - self.centre) / self.width) ** 2)
 
 
 def relative_scale(sums: ScoreSums) -> Floats:
     """κ of each score: μ²s²/(μ²+s²)², which is p̄(1−p̄) for a condition and at most 1/4.
 
-    Scores with signs or a far-off zero have no natural relative scale: at least 0.1 for them.
+    Scores with signs or a far-off zero have no natural relative scale: at least that of a share of 0.11.
     """
     mean_square, variance = (sums.total / sums.buckets.n_rows) ** 2, sums.variance
     scale = mean_square * variance / np.maximum(mean_square + variance, 1e-150) ** 2
-    return np.maximum(np.where(sums.is_count, scale, np.maximum(scale, 0.1)), 1e-9)
+    return np.asarray(np.maximum(np.where(sums.is_count, scale, np.maximum(scale, SCALE_OF_NUMBERS)), 1e-9))
 
 
-def learn_prior(
-    buckets: Buckets, geometry: Geometry, columns: Sequence[NDArray[np.integer]]
-) -> ScatterPrior:
+def learn_prior(buckets: Buckets, geometry: Geometry, columns: Sequence[NDArray[np.integer]]) -> ScatterPrior:
     """Fit the prior to simple conditions on the published columns (their codes)."""
     sums = ScoreSums.of(buckets, _simple_conditions(columns))
     if not sums.scores or not len(geometry.spread):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Floats, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, as_targets_by_components
 
@@ -43,7 +43,7 @@ class Regression:
         )
 
 
-def score_covariances(sums: ScoreSums, targets: Targets, first: Floats, second: Floats) -> Floats:
+def score_covariances(sums: ScoreSums, targets: Targets, first: Ints, second: Ints) -> Floats:
     """The covariance over rows of the scores of pairs of terms."""
     pairs = zip(targets.score[first], targets.score[second], strict=True)
     return np.array([sums.covariance(int(i), int(j)) for i, j in pairs])

@@ -12,14 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Floats, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
-from dalenius.mechanisms.bucketize.estimate_prior import ScatterPrior
+from dalenius.mechanisms.bucketize.estimate_prior import (
+    SCALE_OF_NUMBERS,
+    ScatterPrior,
+    relative_scale,
+)
 from dalenius.mechanisms.bucketize.estimate_regression import score_covariances
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 
 RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
 _TERMS_AT_ONCE = 2000
+_ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,20 +46,37 @@ class Shrinkage:
         share = sums.total / g.counts.sum()
         surprise = sums.by_value() - np.outer(g.counts, share)
         z = g.contrast @ surprise  # contrasts × scores
-        weight = self._weights(sums, z)
         base = targets.add_up((targets.weights @ g.counts) * share[targets.score])
         mean, variance = self._moments(sums, targets, z)
-        return Estimates(
-            mean=base[:, None] + mean, variance=variance, weight=_mean_by_target(targets, weight[targets.score])
-        )
+        return Estimates(mean=base[:, None] + mean, variance=variance, weight=self._weights(sums, targets, z))
 
-    def _weights(self, sums: ScoreSums, z: Floats) -> Floats:
-        """Scores × grid: log of prior times marginal likelihood of each ρ."""
-        scale = np.maximum(sums.variance, 1e-300)
-        relative = (z**2 / scale).T  # scores × contrasts
+    def _log_likelihood(self, z: Floats, scale: Floats) -> Floats:
+        """Scores × grid: of contrasts (contrasts × scores) of scores with these variances, by ρ."""
+        relative = (z**2 / np.maximum(scale, 1e-300)).T
         spread = (1 - RHO)[:, None] + RHO[:, None] * self.geometry.spread[None, :]  # grid × contrasts
-        likelihood = -0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T)
-        return np.asarray(likelihood + self.prior.log_density(sums, RHO))
+        return np.asarray(-0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T))
+
+    def _weights(self, sums: ScoreSums, targets: Targets, z: Floats) -> Floats:
+        """Targets × grid: the posterior weight of each ρ."""
+        by_score = self._log_likelihood(z, sums.variance) + self.prior.log_density(relative_scale(sums), RHO)
+        n_terms = np.bincount(targets.target, minlength=targets.n_targets)
+        log_weight = targets.add_up(by_score[targets.score]) / np.maximum(n_terms, 1)[:, None]
+        for target in np.flatnonzero(n_terms > 1):
+            terms = np.flatnonzero(targets.target == target)
+            factors = _common_factors(targets.weights[terms])
+            if factors is not None:
+                log_weight[target] = self._joint(sums, targets.score[terms], factors, z)
+        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+    def _joint(self, sums: ScoreSums, scores: Ints, factors: Floats, z: Floats) -> Floats:
+        """The log weight of each ρ for a linear combination of scores, which is a score itself."""
+        covariance = np.array([[sums.covariance(int(i), int(j)) for j in scores] for i in scores])
+        variance = max(float(factors @ covariance @ factors), 0.0)
+        prior = self.prior.log_density(np.array([SCALE_OF_NUMBERS]), RHO)[0]
+        return np.asarray(
+            self._log_likelihood((z[:, scores] @ factors)[:, None], np.array([variance]))[0] + prior
+        )
 
     def _moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
@@ -89,13 +111,17 @@ class Shrinkage:
         columns = []
         for r in RHO:
             told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)
-            columns.append((1 - r) * prior0 + r * prior1 - told)
+            prior = (1 - r) * prior0 + r * prior1
+            # what is known exactly leaves nothing but the rounding of a difference
+            columns.append(np.where(np.abs(prior - told) < _ROUNDING * np.abs(prior), 0.0, prior - told))
         return np.stack(columns, axis=1)
 
 
-def _mean_by_target(targets: Targets, log_weight: Floats) -> Floats:
-    """Targets × grid: normalized weights; a target of several scores takes the mean of their logarithms."""
-    n_terms = np.bincount(targets.target, minlength=targets.n_targets)
-    mean = targets.add_up(log_weight) / np.maximum(n_terms, 1)[:, None]
-    weight = np.exp(mean - mean.max(axis=1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+def _common_factors(weights: Floats) -> Floats | None:
+    """Factors c with weights_i = c_i · weights_0, if there are such."""
+    size = weights[0] @ weights[0]
+    if size == 0:
+        return None
+    factors = weights @ weights[0] / size
+    same = np.allclose(weights, factors[:, None] * weights[0], rtol=1e-9, atol=1e-12 * np.abs(weights).max())
+    return factors if same else None

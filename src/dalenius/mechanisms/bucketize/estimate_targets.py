@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSu
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Targets:
-    """Linear combinations of value totals: target i is Σ over its terms of weights · (value totals of score)."""
+    """Linear combinations: target i is Σ over its terms of weights · (totals of the score by value)."""
 
     n_targets: int
     target: Ints
@@ -49,7 +50,7 @@ class Targets:
         """All pairs of different terms of one target, each once."""
         first, second = [], []
         starts = np.searchsorted(self.target, np.arange(self.n_targets + 1))
-        for begin, end in zip(starts[:-1], starts[1:], strict=True):
+        for begin, end in pairwise(starts):
             if end - begin > 1:
                 left, right = np.triu_indices(end - begin, k=1)
                 first.append(left + begin)
@@ -79,7 +80,7 @@ class Estimates:
     def std_error(self) -> Floats:
         """The standard deviation of each mixture."""
         spread = self.variance + (self.mean - self.estimate[:, None]) ** 2
-        return np.sqrt(np.maximum((self.weight * spread).sum(axis=1), 0.0))
+        return np.asarray(np.sqrt(np.maximum((self.weight * spread).sum(axis=1), 0.0)))
 
 
 class Estimator(Protocol):
@@ -96,13 +97,13 @@ class Estimator(Protocol):
 def possible_range(sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
     """The least and the most that each target can be, whatever the matching inside the buckets.
 
-    For a condition that q rows and s sensitive values of a bucket of size |g| satisfy, the number of people who
-    satisfy both is between max(0, q + s − |g|) and min(q, s). Targets that are no such counts: −∞ to ∞.
+    For a condition that q rows and s sensitive values of a bucket of size |g| satisfy, the number of people
+    who satisfy both is between max(0, q + s − |g|) and min(q, s). Targets that are no such counts: −∞ to ∞.
     """
     buckets = sums.buckets
     low, high = np.zeros(len(targets.score)), np.zeros(len(targets.score))
     is_set = ((targets.weights == 0) | (targets.weights == 1)).all(axis=1) & sums.is_count[targets.score]
-    matching = np.asarray((buckets.composition @ targets.weights.T))  # types × terms
+    matching = np.asarray(buckets.composition @ targets.weights.T)  # types × terms
     for term in np.flatnonzero(is_set):
         begin, end = sums.sums.indptr[targets.score[term] : targets.score[term] + 2]
         where, q = sums.sums.indices[begin:end], sums.sums.data[begin:end]

@@ -1,0 +1,61 @@
+-- Questions that must be answered. On a release whose buckets hold one person each the answer
+-- equals DuckDB's on the table itself. Each question is preceded by its meaning.
+
+-- everybody
+SELECT COUNT(*) FROM t;
+-- any table name, an alias, a qualified column, names in any case
+SELECT COUNT(*) FROM "my patients" AS p WHERE p.AGE >= 40 AND "Sex" = 'F';
+-- quasi-identifiers and sensitive columns mixed freely
+SELECT COUNT(*) FROM t WHERE (age > 50 AND disease = 'Flu') OR (sex = 'M' AND NOT disease IN ('Flu', 'Cold'));
+-- a condition that compares a quasi-identifier with a sensitive number
+SELECT COUNT(*) FROM t WHERE age / 20 > severity;
+-- NULL is neither equal nor unequal to anything
+SELECT COUNT(*) FROM t WHERE disease <> 'Flu';
+-- NULL, asked for by name
+SELECT COUNT(*) FROM t WHERE disease IS NULL OR weight IS NULL;
+-- NOT IN with a NULL among the values is never true
+SELECT COUNT(*) FROM t WHERE disease NOT IN ('Flu', NULL);
+-- IS DISTINCT FROM treats NULL as a value
+SELECT COUNT(*) FROM t WHERE disease IS DISTINCT FROM 'Flu';
+-- NULL counts as false in WHERE, also under NOT
+SELECT COUNT(*) FROM t WHERE NOT (weight > 70 AND disease = 'Cold');
+-- a literal of another type than the column
+SELECT COUNT(*) FROM t WHERE age IN ('30', '31', '32') OR weight = 70;
+-- several aggregates, among them of columns with NULLs
+SELECT COUNT(*) AS n, COUNT(weight) AS weighed, SUM(age) AS years, AVG(weight) AS mean_weight FROM t WHERE sex = 'F';
+-- an average of a sensitive number
+SELECT AVG(severity) FROM t WHERE age > 30;
+-- a sum over both kinds of columns
+SELECT SUM(age * severity) FROM t WHERE disease = 'Gout';
+-- CASE inside an aggregate, and a boolean that is summed
+SELECT SUM(CASE WHEN disease = 'Flu' THEN age ELSE 0 END) AS a, SUM(age > 40) AS b FROM t;
+-- a share: FILTER and arithmetic of aggregates
+SELECT 100.0 * COUNT(*) FILTER (WHERE disease = 'Flu') / COUNT(*) AS percent FROM t WHERE age < 50;
+-- a mean as a ratio, minus another
+SELECT SUM(age) / COUNT(*) - AVG(age) FILTER (WHERE disease = 'Cold') AS gap FROM t;
+-- groups by a quasi-identifier
+SELECT sex, COUNT(*) AS n FROM t GROUP BY sex;
+-- groups by a sensitive column, NULL being a group
+SELECT disease, COUNT(*) AS n, AVG(age) AS mean_age FROM t GROUP BY disease;
+-- groups by both, with HAVING, ORDER BY and LIMIT
+SELECT sex, disease, COUNT(*) AS n FROM t GROUP BY sex, disease HAVING COUNT(*) > 10 ORDER BY n DESC, 1, 2 LIMIT 4;
+-- groups by an expression, by its alias
+SELECT age // 10 * 10 AS decade, COUNT(*) AS n FROM t WHERE disease = 'Flu' GROUP BY decade ORDER BY decade;
+-- groups by an expression of both kinds of columns
+SELECT age > 40 AND disease = 'Flu' AS old_flu, COUNT(*) AS n FROM t GROUP BY 1 ORDER BY 2;
+-- GROUP BY ALL, ORDER BY an aggregate that is not selected
+SELECT zip, COUNT(*) AS n FROM t GROUP BY ALL ORDER BY AVG(age) DESC LIMIT 2 OFFSET 1;
+-- text functions and patterns
+SELECT COUNT(*) FROM t WHERE lower(disease) LIKE 'g%' OR substring(zip, 1, 1) = '1' OR regexp_matches(zip, '^8');
+-- BETWEEN, COALESCE, CAST, arithmetic
+SELECT COUNT(*) FROM t WHERE COALESCE(weight, 0) BETWEEN 60 AND 75 AND CAST(zip AS INTEGER) % 2 = 1;
+-- a sub-select on an auxiliary table
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT zip FROM regions WHERE region = 'east');
+-- a correlated sub-select on an auxiliary table
+SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM regions AS r WHERE r.zip = t.zip AND r.rank < t.severity);
+-- groups from an auxiliary table
+SELECT (SELECT region FROM regions WHERE regions.zip = t.zip) AS region, COUNT(*) AS n FROM t GROUP BY 1;
+-- nobody
+SELECT COUNT(*), SUM(age) + 0 FROM t WHERE age > 500;
+-- a condition without a column
+SELECT COUNT(*) FROM t WHERE TRUE AND 1 < 2;

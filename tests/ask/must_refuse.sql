@@ -1,0 +1,108 @@
+-- Questions that must be refused. Each is preceded by a part of the message that says why.
+
+-- rows cannot be listed
+SELECT * FROM t;
+-- must be in GROUP BY
+SELECT age FROM t;
+-- selects no COUNT
+SELECT sex FROM t GROUP BY sex;
+-- a join cannot be answered
+SELECT COUNT(*) FROM t JOIN regions USING (zip);
+-- a join cannot be answered
+SELECT COUNT(*) FROM t, regions;
+-- WITH
+WITH x AS (SELECT 1) SELECT COUNT(*) FROM x;
+-- UNION cannot be asked
+SELECT COUNT(*) FROM t UNION SELECT 1;
+-- DISTINCT
+SELECT DISTINCT COUNT(*) FROM t;
+-- DISTINCT counts
+SELECT COUNT(DISTINCT age) FROM t;
+-- window
+SELECT COUNT(*) OVER () FROM t;
+-- the aggregate median()
+SELECT MEDIAN(age) FROM t;
+-- the aggregate max()
+SELECT SUM(age) / MAX(age) FROM t;
+-- around or beside an aggregate
+SELECT ROUND(AVG(age)) FROM t;
+-- the aggregate sum()
+SELECT COUNT(*) FROM t WHERE SUM(age) > 3;
+-- column 'agee' is not in the release
+SELECT COUNT(*) FROM t WHERE agee > 3;
+-- column 'bucket' is not in the release
+SELECT COUNT(*) FROM t WHERE bucket = 3;
+-- column 'rowid' is not in the release
+SELECT COUNT(*) FROM t WHERE rowid = 3;
+-- there is no table 'u'
+SELECT COUNT(*) FROM t WHERE u.age = 3;
+-- only one statement
+SELECT COUNT(*) FROM t; DROP TABLE t;
+-- only one statement
+SELECT COUNT(*) FROM t; SET lock_configuration = false;
+-- PRAGMA cannot be asked
+PRAGMA database_list;
+-- SET cannot be asked
+SET memory_limit = '1TB';
+-- ATTACH cannot be asked
+ATTACH '/tmp/x.db';
+-- COPY cannot be asked
+COPY t TO '/tmp/x.csv';
+-- INSERT cannot be asked
+INSERT INTO t VALUES (1);
+-- one plain table name
+SELECT COUNT(*) FROM read_csv('/etc/passwd');
+-- one plain table name
+SELECT COUNT(*) FROM (SELECT * FROM read_text('/etc/passwd'));
+-- one plain table name
+SELECT COUNT(*) FROM range(10);
+-- a qualified table name
+SELECT COUNT(*) FROM information_schema.tables;
+-- a sub-select cannot read the table 't'
+SELECT COUNT(*) FROM t WHERE age > (SELECT AVG(age) FROM t);
+-- a sub-select cannot read the table 'duckdb_settings'
+SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM duckdb_settings);
+-- a sub-select without one plain table
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT content FROM read_text('/etc/passwd'));
+-- JOINS is not possible in a sub-select
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT r.zip FROM regions r, read_text('/etc/passwd') f);
+-- a sub-select cannot read the table '/etc/passwd'
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT column0 FROM '/etc/passwd');
+-- UNION is not possible here
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT zip FROM regions UNION SELECT content FROM read_text('/etc/passwd'));
+-- the function rand() is not possible
+SELECT COUNT(*) FROM t WHERE random() < 0.5;
+-- the function now() is not possible
+SELECT COUNT(*) FROM t WHERE now() > DATE '2020-01-01';
+-- the function getenv() is not possible
+SELECT COUNT(*) FROM t WHERE getenv('HOME') = zip;
+-- the function current_setting() is not possible
+SELECT COUNT(*) FROM t WHERE current_setting('memory_limit') = zip;
+-- the function nextval() is not possible
+SELECT COUNT(*) FROM t WHERE nextval('s') = 1;
+-- the function query() is not possible
+SELECT COUNT(*) FROM t WHERE query('SELECT 1') = 1;
+-- the function columns() is not possible
+SELECT COUNT(*) FROM t WHERE COLUMNS('a.*') > 1;
+-- ROLLUP
+SELECT sex, COUNT(*) FROM t GROUP BY ROLLUP (sex);
+-- QUALIFY
+SELECT sex, COUNT(*) FROM t GROUP BY sex QUALIFY 1 = 1;
+-- a sample
+SELECT COUNT(*) FROM t TABLESAMPLE 10 PERCENT;
+-- LIMIT must be a whole number
+SELECT sex, COUNT(*) FROM t GROUP BY sex LIMIT (SELECT 1);
+-- must be in GROUP BY to be used here
+SELECT sex, COUNT(*) FROM t GROUP BY sex HAVING age > 3;
+-- there is no selected column number 7
+SELECT sex, COUNT(*) FROM t GROUP BY 7;
+-- SUM and AVG need numbers
+SELECT SUM(disease) FROM t;
+-- names no table
+SELECT COUNT(*);
+-- near
+SELECT COUNT(* FROM t WHERE;
+-- DuckDB cannot evaluate
+SELECT COUNT(*) FROM t WHERE age + sex = 3;
+-- DuckDB cannot evaluate
+SELECT COUNT(*) FROM t WHERE CAST(disease AS INTEGER) = 3;

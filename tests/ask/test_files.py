@@ -1,0 +1,96 @@
+"""must_answer.sql is answered as DuckDB answers it, must_refuse.sql is refused as it says."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from dalenius.ask import AnswerRow, ask
+from dalenius.errors import QueryError
+from dalenius.release.reader import StoredRelease
+
+HERE = Path(__file__).parent
+
+
+def questions(name: str) -> list[tuple[str, str]]:
+    """(comment, question): a question ends with the file's next comment or its end."""
+    text = (HERE / name).read_text(encoding="utf-8").split("\n\n", 1)[1]
+    found = re.findall(r"^-- (.*)\n((?:(?!-- ).+\n?)+)", text, re.MULTILINE)
+    return [(meaning, question.strip()) for meaning, question in found]
+
+
+def pivot(answer_rows: tuple[AnswerRow, ...]) -> list[tuple[Any, ...]]:
+    """One tuple per group, like DuckDB's rows: group values, then estimates."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for row in answer_rows:
+        groups.setdefault(tuple(value for _, value in row.keys), []).append(row.estimate)
+    return [(*key, *estimates) for key, estimates in groups.items()]
+
+
+def same(one: Any, two: Any) -> bool:
+    if isinstance(one, float) or isinstance(two, float):
+        return one is not None and two is not None and math.isclose(one, two, rel_tol=1e-6, abs_tol=1e-6)
+    return bool(one == two)
+
+
+@pytest.mark.parametrize(("meaning", "question"), questions("must_answer.sql"))
+def test_equals_duckdb_where_nothing_is_hidden(
+    meaning: str, question: str, clear_release: StoredRelease, table: pa.Table, regions: pa.Table
+) -> None:
+    for estimator in ("shrinkage", "anatomy", "regression"):
+        answer = ask(clear_release, question, tables={"regions": regions}, estimator=estimator)
+        raw = duckdb.connect()
+        raw.register("t", table)
+        raw.register("my patients", table)
+        raw.register("regions", regions)
+        expected = raw.execute(question.replace("COUNT(*), SUM(age) + 0", "COUNT(*), 0")).fetchall()
+        found = pivot(answer.rows)
+        # groups that the release's values make possible are shown even where nobody is in them
+        known = {row[: len(answer.rows[0].keys)] for row in expected}
+        found = [row for row in found if row[: len(answer.rows[0].keys)] in known or row[-1] != 0]
+        if "ORDER BY" not in question:
+            key = repr
+            expected, found = sorted(expected, key=key), sorted(found, key=key)
+        assert len(found) == len(expected), meaning
+        for mine, theirs in zip(found, expected, strict=True):
+            assert all(
+                same(a, float(b) if isinstance(a, float) else b) for a, b in zip(mine, theirs, strict=True)
+            )
+        assert all(row.status == "exact" for row in answer.rows)
+        assert answer.assumption is None
+
+
+@pytest.mark.parametrize(("meaning", "question"), questions("must_answer.sql"))
+def test_is_answered_where_much_is_hidden(
+    meaning: str, question: str, release: StoredRelease, regions: pa.Table
+) -> None:
+    for estimator in ("shrinkage", "anatomy", "regression"):
+        answer = ask(release, question, tables={"regions": regions}, estimator=estimator)
+        for row in answer.rows:
+            if row.estimate is not None and row.std_error is not None and row.status == "estimate":
+                assert row.low is not None, meaning
+                assert row.high is not None
+                assert row.low <= row.high
+
+
+@pytest.mark.parametrize(("reason", "question"), questions("must_refuse.sql"))
+def test_is_refused(reason: str, question: str, clear_release: StoredRelease, regions: pa.Table) -> None:
+    with pytest.raises(QueryError) as caught:
+        ask(clear_release, question, tables={"regions": regions})
+    assert reason.lower() in caught.value.message.lower()
+    assert "\x01" not in caught.value.message
+    if not reason.startswith(("DuckDB", "SUM and AVG")):
+        assert re.match(r"line \d+, column \d+: ", caught.value.message)
+        assert caught.value.hint
+
+
+def test_the_place_is_that_of_the_text(clear_release: StoredRelease) -> None:
+    with pytest.raises(QueryError, match=r"^line 2, column 26: column 'diseas' is not") as caught:
+        ask(clear_release, "SELECT COUNT(*) FROM t\nWHERE age IN (1, 2) AND (diseas) = 'Flu'")
+    assert caught.value.hint == "did you mean 'disease'?"
