@@ -39,15 +39,13 @@ def skewed(n_values: int, n_rows: int, times: int) -> BucketProblem:
     return BucketProblem(counts=tuple(counts), thresholds=thresholds, max_bucket=50)
 
 
-def seconds(work: Callable[[], object], repeats: int = 9) -> float:
-    """The median time of several runs, after one that is not counted."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = perf_counter()
-        work()
-        times.append(perf_counter() - start)
-    return median(times)
+def seconds(*works: Callable[[], object], repeats: int = 15) -> list[float]:
+    """The median time of each work, run in turns so that other load on the machine hits all alike."""
+    times: list[list[float]] = [[] for _ in works]
+    for _ in range(repeats + 1):
+        for work, mine in zip(works, times, strict=True):
+            mine.append(once(work))
+    return [median(mine[1:]) for mine in times]  # the first run fills caches
 
 
 def once(work: Callable[[], object]) -> float:
@@ -102,10 +100,11 @@ def solve_whole(problem: BucketProblem, limit: float) -> dict[str, float]:
 
 def pruning() -> dict[str, object]:
     problem = skewed(50, 10**7, 2)
-    full = seconds(lambda: plan_two_size(problem, "full"))
-    loss = once(lambda: plan_two_size(problem, "loss"))
-    none = once(lambda: plan_two_size(problem, "none"))
-    same = len({plan_two_size(problem, search).loss for search in ("full", "loss")}) == 1
+    [full] = seconds(lambda: plan_two_size(problem, "full"))
+    plans = [plan_two_size(problem, "full")]
+    loss = once(lambda: plans.append(plan_two_size(problem, "loss")))
+    none = once(lambda: plans.append(plan_two_size(problem, "none")))
+    same = all(plan == plans[0] for plan in plans)
     return {"full": full, "loss": loss, "none": none, "same_answer": same, "ratio": none / full}
 
 
@@ -115,7 +114,7 @@ def cuts(limit: float) -> dict[str, object]:
     for times in (2, 8):
         problem = skewed(400, 500_000, times)
         plan = plan_buckets(problem)
-        taken = seconds(lambda p=problem: plan_buckets(p))  # type: ignore[misc]
+        [taken] = seconds(lambda p=problem: plan_buckets(p))  # type: ignore[misc]
         whole = solve_whole(problem, limit)
         found[f"times_{times}"] = {
             "cuts": {"seconds": taken, "loss": plan.loss, "gap": plan.gap},
@@ -127,23 +126,25 @@ def cuts(limit: float) -> dict[str, object]:
 
 
 def many_values() -> dict[str, object]:
-    problems = {m: skewed(m, 500_000, 8) for m in (400, 3_200)}
-    taken = {m: seconds(lambda p=p: plan_buckets(p)) for m, p in problems.items()}  # type: ignore[misc]
-    gaps = {str(m): plan_buckets(p).gap for m, p in problems.items()}
-    return {"m_400": taken[400], "m_3200": taken[3_200], "gaps": gaps, "ratio": taken[400] / taken[3_200]}
+    few, many = skewed(400, 500_000, 8), skewed(3_200, 500_000, 8)
+    few_seconds, many_seconds = seconds(lambda: plan_buckets(few), lambda: plan_buckets(many))
+    gaps = {"m_400": plan_buckets(few).gap, "m_3200": plan_buckets(many).gap}
+    return {"m_400": few_seconds, "m_3200": many_seconds, "gaps": gaps, "ratio": few_seconds / many_seconds}
 
 
 def many_rows() -> dict[str, object]:
-    found: dict[str, object] = {}
-    ratios = []
-    for method in ("two-size", "optimal"):
-        small, large = (
-            seconds(lambda p=skewed(50, n, 8), how=method: plan_buckets(p, how))  # type: ignore[misc]
-            for n in (10**6, 10**9)
-        )
-        found[method] = {"million": small, "billion": large}
-        ratios.append(small / large)
-    return {**found, "ratio": min(ratios)}
+    million, billion = skewed(50, 10**6, 8), skewed(50, 10**9, 8)
+    two_small, two_large, best_small, best_large = seconds(
+        lambda: plan_buckets(million, "two-size"),
+        lambda: plan_buckets(billion, "two-size"),
+        lambda: plan_buckets(million, "optimal"),
+        lambda: plan_buckets(billion, "optimal"),
+    )
+    return {
+        "two-size": {"million": two_small, "billion": two_large, "ratio": two_small / two_large},
+        "optimal": {"million": best_small, "billion": best_large, "ratio": best_small / best_large},
+        "ratio": min(two_small / two_large, best_small / best_large),
+    }
 
 
 def main() -> None:

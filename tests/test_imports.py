@@ -17,7 +17,7 @@ SOURCE = Path(dalenius.__file__).parent
 # Imports go from right to left only.
 ORDER = [
     {"errors"},
-    {"sql", "exact", "column_names"},
+    {"sql", "exact", "column_names", "charts"},
     {"csv_source", "recode"},
     {"table", "histogram", "randomness"},
     {"promises"},

@@ -102,10 +102,9 @@ def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> Inspect
 
 def guess_sensitive(columns: tuple[ColumnFacts, ...], n_rows: int) -> tuple[str, ...]:
     """The column that a person would most likely call sensitive: by name, else the last with few values."""
-    usable = [c for c in columns if 1 < c.n_distinct <= min(_MOST_VALUES, max(2, n_rows // 2))]
-    named = [c for c in usable if any(word in c.name.lower() for word in _SENSITIVE_WORDS)]
-    chosen = named[0] if named else (usable[-1] if usable else None)
-    return () if chosen is None else (chosen.name,)
+    named = [c for c in columns if any(word in c.name.lower() for word in _SENSITIVE_WORDS)]
+    few_values = [c for c in columns if 1 < c.n_distinct <= min(_MOST_VALUES, max(2, n_rows // 2))]
+    return tuple(column.name for column in (named[:1] or few_values[-1:]))
 
 
 def _known(names: tuple[str, ...], columns: tuple[ColumnFacts, ...], source: Source) -> tuple[str, ...]:

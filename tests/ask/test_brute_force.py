@@ -90,7 +90,7 @@ def test_any_grouping(
     found: dict[tuple[object, ...], list[float]] = {}
     for row in answer.rows:
         assert row.estimate is not None
-        found.setdefault(tuple(value for _, value in row.keys), []).append(row.estimate)
+        found.setdefault(tuple(value for _, value in row.group), []).append(row.estimate)
     assert set(expected) <= set(found)
     for key, (count, total) in found.items():
         assert (count, total) == pytest.approx(expected.get(key, (0.0, 0.0)), abs=1e-6)
@@ -105,7 +105,7 @@ def test_many_at_once_equal_one_by_one(release: StoredRelease) -> None:
     ]
     for together, text in zip(ask_many(release, texts), texts, strict=True):
         alone = ask(release, text)
-        assert together.explain() == alone.explain()
+        assert together.explain == alone.explain
         for one, two in zip(together.rows, alone.rows, strict=True):
             assert one.group == two.group
             assert [one.estimate, one.std_error, one.low, one.high] == pytest.approx(

@@ -29,7 +29,7 @@ def pivot(answer_rows: tuple[AnswerRow, ...]) -> list[tuple[Any, ...]]:
     """One tuple per group, like DuckDB's rows: group values, then estimates."""
     groups: dict[tuple[Any, ...], list[Any]] = {}
     for row in answer_rows:
-        groups.setdefault(tuple(value for _, value in row.keys), []).append(row.estimate)
+        groups.setdefault(tuple(value for _, value in row.group), []).append(row.estimate)
     return [(*key, *estimates) for key, estimates in groups.items()]
 
 
@@ -52,8 +52,8 @@ def test_equals_duckdb_where_nothing_is_hidden(
         expected = raw.execute(question.replace("COUNT(*), SUM(age) + 0", "COUNT(*), 0")).fetchall()
         found = pivot(answer.rows)
         # groups that the release's values make possible are shown even where nobody is in them
-        known = {row[: len(answer.rows[0].keys)] for row in expected}
-        found = [row for row in found if row[: len(answer.rows[0].keys)] in known or row[-1] != 0]
+        known = {row[: len(answer.rows[0].group)] for row in expected}
+        found = [row for row in found if row[: len(answer.rows[0].group)] in known or row[-1] != 0]
         if "ORDER BY" not in question:
             key = repr
             expected, found = sorted(expected, key=key), sorted(found, key=key)

@@ -15,7 +15,7 @@ Status = Literal["exact", "estimate", "undetermined", "consistent"]
 class AnswerRow:
     """The estimate of one aggregate in one group."""
 
-    keys: tuple[tuple[str, Any], ...]
+    group: tuple[tuple[str, Any], ...]
     """Names and values of the group's keys."""
     column: str
     estimate: float | None
@@ -28,15 +28,10 @@ class AnswerRow:
     """exact: known without error; undetermined: the estimator finds nothing about it in the release;
     consistent: moved to what is possible."""
 
-    @property
-    def group(self) -> dict[str, Any]:
-        """The group's keys by name; empty where nothing was grouped."""
-        return dict(self.keys)
-
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
         return {
-            "group": {name: _plain(value) for name, value in self.keys},
+            "group": {name: _plain(value) for name, value in self.group},
             "column": self.column,
             "estimate": self.estimate,
             "std_error": self.std_error,
@@ -53,11 +48,8 @@ class Answer:
     confidence: float
     assumption: str | None
     """What the intervals rest on; None where every row is exact."""
-    explanation: str
-
-    def explain(self) -> str:
-        """The formula, the weights and what was read, in words."""
-        return self.explanation
+    explain: str
+    """The formula, the weights and what was read, in words."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
@@ -69,9 +61,9 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """One row per group and aggregate: the group's columns, then the estimate's."""
-        names = [name for name, _ in self.rows[0].keys] if self.rows else []
+        names = [name for name, _ in self.rows[0].group] if self.rows else []
         columns: dict[str, list[Any]] = {
-            f"group_{name}" if name in _FIELDS else name: [row.keys[i][1] for row in self.rows]
+            f"group_{name}" if name in _FIELDS else name: [row.group[i][1] for row in self.rows]
             for i, name in enumerate(names)
         }
         columns.update({field: [getattr(row, field) for row in self.rows] for field in _FIELDS})

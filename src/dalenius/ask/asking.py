@@ -2,67 +2,27 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dalenius.ask.answer import Answer, AnswerRow, finite
-from dalenius.ask.bucketized import BucketizedModel
 from dalenius.ask.consistent import make_consistent
-from dalenius.ask.database import Database, Deadline, Limits
+from dalenius.ask.database import Limits
 from dalenius.ask.estimation import Column, TotalEstimates, estimate_formula, estimate_totals, is_exact
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Estimation, Model
+from dalenius.ask.opened import Request, open_for_asking
 from dalenius.ask.query import AggregateRef, Query
 from dalenius.ask.summands import ScoreList, summands
 from dalenius.ask.templates import parse_shared
-from dalenius.ask.totals import Floats
-from dalenius.errors import InputError, QueryError, did_you_mean
+from dalenius.errors import InputError, did_you_mean
 from dalenius.release.reader import StoredRelease
 
-MODELS: dict[str, Callable[[StoredRelease], Model]] = {"bucketize": BucketizedModel.load}
-"""How a release of each mechanism is opened for asking."""
-_KEPT_OPEN = 4
 _TOGETHER = 128
 """How many questions are estimated in one go."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Opened:
-    """A release's encoded form, and what was found out about its values so far."""
-
-    model: Model
-    database: Database
-    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
-
-    def lookup(self, request: Request) -> Lookup:
-        """For questions with auxiliary tables nothing is shared with other questions."""
-        shared = not request.tables and request.limits.memory == Limits().memory
-        return Lookup(
-            rows=self.model.rows,
-            sensitive=self.model.sensitive,
-            database=self.database if shared else Database(request.tables, request.limits),
-            deadline=Deadline(request.limits),
-            remembered=self.remembered if shared else {},
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """How to answer."""
-
-    confidence: float = 0.95
-    estimator: str | None = None
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    consistent: bool = False
-    limits: Limits = field(default_factory=Limits)
-
-
-_open: OrderedDict[tuple[str, str], Opened] = OrderedDict()
 
 
 def ask(
@@ -111,7 +71,7 @@ def ask_many(
     texts = list(sqls)
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence} is not between 0 and 1", hint="for example 0.95")
-    opened = _opened(release)
+    opened = open_for_asking(release)
     model = opened.model
     if estimator is not None and estimator not in model.estimators:
         hint = did_you_mean(estimator, model.estimators)
@@ -131,20 +91,6 @@ def ask_many(
     for start in range(0, len(queries), _TOGETHER):
         answers += _answer(model, lookup, queries[start : start + _TOGETHER], request)
     return answers
-
-
-def _opened(release: StoredRelease) -> Opened:
-    """The release's encoded form; the last few are kept."""
-    load = MODELS.get(release.mechanism)
-    if load is None:
-        raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
-    key = (str(release.path.resolve()), str(release.manifest["id"]))
-    if key not in _open:
-        _open[key] = Opened(model=load(release), database=Database({}, Limits()))
-        while len(_open) > _KEPT_OPEN:
-            _open.popitem(last=False)
-    _open.move_to_end(key)
-    return _open[key]
 
 
 def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Request) -> list[Answer]:
@@ -180,7 +126,8 @@ def _finish(
         return estimate_formula(estimation, query, formula, own, mine, request.confidence)
 
     columns = [column(item.formula) for item in query.items]
-    order = _order(lookup, query, totals, number, column)
+    aggregates = [column(AggregateRef(index=k)) for k in range(len(query.aggregates))] if query.finish else []
+    order = _order(lookup, query, totals, number, {"a": aggregates, "i": columns})
     rows = [
         _row(query, own.group(totals.keys[number][i]), item.name, found, i, request, model.rows.n_rows)
         for i in order
@@ -195,7 +142,7 @@ def _finish(
         rows=tuple(rows),
         confidence=request.confidence,
         assumption=assumption,
-        explanation=_explain(model, query, name),
+        explain=_explain(model, query, name),
     )
 
 
@@ -215,7 +162,7 @@ def _row(
     )
     estimate = float(found.estimate[i])
     return AnswerRow(
-        keys=tuple(zip((key.name for key in query.groups), group, strict=True)),
+        group=tuple(zip((key.name for key in query.groups), group, strict=True)),
         column=name,
         estimate=finite(estimate),
         std_error=0.0 if exact else finite(found.std_error[i]),
@@ -226,7 +173,7 @@ def _row(
 
 
 def _order(
-    lookup: Lookup, query: Query, totals: TotalEstimates, number: int, column: Callable[[Any], Column]
+    lookup: Lookup, query: Query, totals: TotalEstimates, number: int, estimated: dict[str, list[Column]]
 ) -> list[int]:
     """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys."""
     keys = totals.keys[number]
@@ -236,9 +183,9 @@ def _order(
     table = {"__id": pa.array(np.arange(len(keys)))}
     for k, cells in enumerate(values):
         table[f"g{k}"] = cells.take(pa.array([key[k] for key in keys], pa.int64()))
-    for k in range(len(query.aggregates)):
-        estimate: Floats = column(AggregateRef(index=k)).estimate
-        table[f"a{k}"] = pa.array(estimate, from_pandas=True)
+    for letter, columns in estimated.items():
+        for k, column in enumerate(columns):
+            table[f"{letter}{k}"] = pa.array(column.estimate, from_pandas=True)
     clauses = query.finish
     if query.groups and "ORDER BY" not in clauses:
         by_keys = "ORDER BY " + ", ".join(f"g{k}" for k in range(len(values)))

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dalenius.ask.grouping import Key
 from dalenius.ask.model import Estimation
 from dalenius.ask.query import Formula, Query
-from dalenius.ask.summands import Key, Summands
+from dalenius.ask.summands import Summands
 from dalenius.ask.totals import Floats, Linear, linearize
 from dalenius.mechanisms.bucketize.estimate_targets import Targets, intervals
 

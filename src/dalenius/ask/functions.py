@@ -28,7 +28,7 @@ FUNCTIONS: frozenset[type[exp.Expr]] = frozenset(
     }
 )  # fmt: skip
 
-NAMED = frozenset({"ends_with", "len", "prefix", "starts_with", "strlen", "suffix"})
+NAMED = frozenset({"prefix", "strlen", "suffix"})
 """Functions that the parser knows only by name."""
 
 SUBSELECT: frozenset[type[exp.Expr]] = frozenset(

@@ -114,7 +114,7 @@ class Query:
     aggregates: tuple[Aggregate, ...]
     items: tuple[Item, ...]
     finish: str
-    """HAVING, ORDER BY and LIMIT as text over the result's columns `g0`, … and `a0`, …; empty: none."""
+    """HAVING, ORDER BY and LIMIT over the result: group keys `g0`, …, items `i0`, …, aggregates `a0`, …"""
 
 
 def atoms(condition: Condition | None) -> tuple[Atom, ...]:

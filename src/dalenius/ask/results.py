@@ -34,6 +34,8 @@ class ResultColumns:
     scope: Scope
     groups: list[tuple[str, exp.Expr]] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
+    estimated: list[exp.Expr] = field(default_factory=list)
+    """What is selected and estimated."""
 
     def add_groups(self, select: exp.Select) -> None:
         """The keys of GROUP BY: expressions, aliases or positions of selected columns, or ALL."""
@@ -67,15 +69,14 @@ class ResultColumns:
 
     def items(self, select: exp.Select) -> Iterator[tuple[str, Formula]]:
         """The estimated columns that are selected; every other one must be a group key."""
-        n_items = 0
         for item in select.expressions:
             node = item.this if isinstance(item, exp.Alias) else item
             if self._has_aggregate(node):
-                n_items += 1
+                self.estimated.append(node)
                 yield (item.alias if isinstance(item, exp.Alias) else _spelled(node)), self._formula(node)
             elif self._group_index(node) is None:
                 self._refuse_bare(node)
-        if not n_items:
+        if not self.estimated:
             raise refuse(self.scope.text, select, "the question selects no COUNT, SUM or AVG")
 
     def _refuse_bare(self, node: exp.Expr) -> None:
@@ -181,7 +182,9 @@ class ResultColumns:
         return self._replace(node.copy(), aliases).sql(dialect="duckdb", comments=False)
 
     def _replace(self, node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
-        """Aggregates become `a0`, …, group keys `g0`, …; nothing else may name a column."""
+        """Selected estimates become `i0`, …, other aggregates `a0`, …, and group keys `g0`, …."""
+        if node in self.estimated:
+            return exp.column(f"i{self.estimated.index(node)}")
         if (index := self._group_index(node)) is not None:
             return exp.column(f"g{index}")
         if type(node) in _KINDS or isinstance(node, exp.Filter):

@@ -85,7 +85,7 @@ def _lift(text: str) -> tuple[str, list[_Lifted]]:
             if match["strings"]
             else tuple(int(item) for item in items)
         )
-        lists.append(_Lifted(marker=f"'\x01{len(lists)}\x01'", text=listed, values=values))
+        lists.append(_Lifted(marker=f"'\x01{len(lists)}\x01'", text=", ".join(items), values=values))
         return f"IN ({lists[-1].marker})"
 
     return _LIST.sub(lift, text), lists

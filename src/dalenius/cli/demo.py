@@ -14,9 +14,11 @@ from dalenius.cli.ask import say_answer
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
+from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
 from dalenius.publishing import Published, make_plan, write_release
 from dalenius.release.verify import verify_release
+from dalenius.report.plan_chart import draw_plan
 
 NAME = "demo"
 QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Diabetes'"
@@ -48,6 +50,7 @@ def command(
     policy_file = _write_files(folder)
     policy = Policy.from_file(policy_file)
     plan = make_plan(policy)
+    chart = _draw(plan, folder / "plan.svg")
     with progress_bar() as progress:
         published = write_release(policy, progress=progress)
     verdict = verify_release(published.release, strict=True)
@@ -67,6 +70,8 @@ def command(
     say(f"2. A policy, which says what must not be inferable: {policy_file}\n")
     say("3. The plan, from the counts of the diseases alone:\n")
     say(str(plan))
+    if chart is not None:
+        say(f"\n   drawn in {chart}")
     say(f"\n4. The release, written in {published.seconds:.1f} s: {published.release.path}")
     say("   Who lives where is in qit.parquet, who has what in st.parquet; only the bucket joins them.\n")
     say("5. Verified from the release alone:\n")
@@ -93,6 +98,15 @@ def _write_files(folder: Path) -> Path:
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror}") from error
     return policy_file
+
+
+def _draw(plan: Plan, path: Path) -> Path | None:
+    """The plan's picture, if the drawing library is installed."""
+    try:
+        draw_plan(plan, path)
+    except InputError:
+        return None
+    return path
 
 
 def _say_truth(folder: Path) -> None:

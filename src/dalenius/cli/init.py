@@ -73,7 +73,10 @@ def command(
     if as_json:
         print_json({"policy": str(target), "sensitive": list(_sensitive(inspection))})
     else:
-        say(f"wrote {target}: check the roles of the columns, then run `dalenius plan {target}`")
+        todo = (
+            "check the roles of the columns" if _sensitive(inspection) else "name the sensitive column in it"
+        )
+        say(f"wrote {target}: {todo}, then run `dalenius plan {target}`")
     return 0
 
 

@@ -43,10 +43,11 @@ class DGammaPrivacy:
         refuse_unknown_keys(section, ("kind", "k", "d", "gamma"), "[promise] d-gamma-privacy")
         if "gamma" not in section:
             raise PolicyError("[promise] d-gamma-privacy needs gamma, and k or d")
-        bounds = {
-            name: parse_fraction(section[name], f"[promise] {name}") for name in ("k", "d") if name in section
-        }
-        return cls(gamma=parse_fraction(section["gamma"], "[promise] gamma"), **bounds)
+        k, d = (
+            parse_fraction(section[name], f"[promise] {name}") if name in section else None
+            for name in ("k", "d")
+        )
+        return cls(gamma=parse_fraction(section["gamma"], "[promise] gamma"), k=k, d=d)
 
     def __post_init__(self) -> None:
         if not 0 < self.gamma < 1:

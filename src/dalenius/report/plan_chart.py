@@ -5,29 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dalenius.charts import COLOURS, drawing_library, save
 from dalenius.errors import InputError
 from dalenius.histogram import label
 from dalenius.mechanisms.base import Plan
 from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
 
-# Okabe and Ito's colours, which colour-blind people can tell apart.
-_BLUE, _ORANGE = "#0072B2", "#E69F00"
+_BLUE, _ORANGE = COLOURS[:2]
 _MOST_VALUES = 40
 
 
 def draw_plan(plan: Plan, path: Path) -> None:
     """Draw a bucket plan into an .svg or .png file."""
-    if path.suffix not in (".svg", ".png"):
-        raise InputError(f"a chart is drawn as .svg or .png, not {path.suffix!r}")
     if not isinstance(plan, BucketizePlan):
         raise InputError("only bucket plans have a chart")
-    try:
-        import altair
-        import vl_convert  # noqa: F401  (altair saves pictures with it)
-    except ImportError as error:
-        raise InputError("charts need the extra `plots`", hint='pip install "dalenius[plots]"') from error
+    altair = drawing_library()
     chart = altair.hconcat(_values(altair, plan), _buckets(altair, plan)).configure_view(stroke=None)
-    chart.save(str(path), scale_factor=2)
+    save(chart, path)
 
 
 def _values(altair: Any, plan: BucketizePlan) -> Any:

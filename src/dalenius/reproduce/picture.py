@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dalenius.charts import COLOURS, drawing_library, save
 from dalenius.errors import InputError
 from dalenius.reproduce.experiment import Experiment, Reproduction
-
-# Okabe and Ito's colours, which colour-blind people can tell apart.
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000"]
 
 
 def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
@@ -16,11 +14,7 @@ def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
     line = experiment.picture
     if line is None:
         raise InputError(f"{experiment.name} is a table; it has no picture")
-    try:
-        import altair
-        import vl_convert  # noqa: F401  (altair saves pictures with it)
-    except ImportError as error:
-        raise InputError("charts need the extra `plots`", hint='pip install "dalenius[plots]"') from error
+    altair = drawing_library()
     scale = altair.Scale(type="log") if line.is_log else altair.Scale(zero=True)
     chart = (
         altair.Chart(altair.Data(values=outcome.to_dict()["rows"]), title=experiment.title)
@@ -28,9 +22,9 @@ def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
         .encode(
             x=altair.X(f"{line.x}:Q", title=line.x_title, scale=altair.Scale(zero=False)),
             y=altair.Y(f"{line.y}:Q", title=line.y_title, scale=scale),
-            color=altair.Color(f"{line.series}:N", title=None, scale=altair.Scale(range=COLOURS)),
+            color=altair.Color(f"{line.series}:N", title=None, scale=altair.Scale(range=list(COLOURS))),
             shape=altair.Shape(f"{line.series}:N", title=None),
         )
         .properties(width=420, height=280)
     )
-    chart.save(str(path), scale_factor=2)
+    save(chart, path)

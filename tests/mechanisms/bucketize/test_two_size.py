@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import get_args
 
 import numpy as np
@@ -79,8 +80,9 @@ def test_a_billion_rows_are_planned_exactly() -> None:
     assert plan.n_rows == 10**9
 
 
-def test_one_candidate_size_is_enough() -> None:
-    problem = skewed(2, 40, 1, max_bucket=2)
-    assert problem.smallest_size == 2
+def test_a_single_candidate_size_is_used_if_it_divides_the_rows() -> None:
+    half = (Fraction(1, 2),)
+    plan = plan_two_size(BucketProblem(counts=(20, 20), thresholds=half * 2, max_bucket=2))
+    assert (plan.sizes, plan.n_buckets) == ((2,), (20,))
     with pytest.raises(PromiseNotMet):
-        plan_two_size(problem)
+        plan_two_size(BucketProblem(counts=(20, 20, 1), thresholds=half * 3, max_bucket=2))

@@ -12,6 +12,7 @@ import numpy as np
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.classes import ValueClasses
 from dalenius.mechanisms.bucketize.problem import BucketProblem, NoSettingFits, record_bound
 from dalenius.mechanisms.bucketize.validity import assign
 
@@ -44,14 +45,15 @@ def plan_anatomy(problem: BucketProblem) -> BucketPlan:
 def _fill(problem: BucketProblem, groups: list[tuple[int, int]]) -> BucketPlan:
     n_buckets = np.array([b for _, b in groups], dtype=np.int64)
     targets = np.array([size * b for size, b in groups], dtype=np.int64)
-    limits = np.tile(n_buckets, (problem.n_values, 1))  # each value at most once in a bucket
-    loads = assign(problem.count_array(), limits, targets).loads
+    classes = ValueClasses.of(problem)
+    limits = classes.n_members[:, None] * n_buckets  # each value at most once in a bucket
+    loads = assign(classes.totals, limits, targets).loads
     if loads is None:
         raise InternalError("values that are rare enough for Anatomy did not fit its buckets")
     return BucketPlan(
         method="anatomy",
         sizes=tuple(size for size, _ in groups),
         n_buckets=tuple(b for _, b in groups),
-        loads=tuple(map(tuple, loads.tolist())),
+        loads=classes.to_loads(loads),
         lower_bound=record_bound(problem),
     )

@@ -48,24 +48,28 @@ class Layout:
             first_bucket += n_buckets
         return np.concatenate(parts)
 
-    def contents(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]]:
-        """Batches of (bucket, value code, count), by bucket number and code."""
-        first_of_size = np.cumsum([0, *self.plan.n_buckets])
-        bucket_at = np.empty(len(self.numbers), dtype=np.int64)
-        bucket_at[self.numbers - 1] = np.arange(len(self.numbers))
-        for start in range(0, len(bucket_at), _BUCKETS_PER_BATCH):
-            chunk = bucket_at[start : start + _BUCKETS_PER_BATCH]
-            size_index = np.searchsorted(first_of_size, chunk, side="right") - 1
-            pieces = []
-            for j in np.unique(size_index):
-                mine = np.flatnonzero(size_index == j)
-                within = chunk[mine] - first_of_size[j]
+    def contents(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+        """Batches of (bucket, value code, count), in the order of the plan."""
+        first_bucket = 0
+        for j, (size, n_buckets) in enumerate(zip(self.plan.sizes, self.plan.n_buckets, strict=True)):
+            for start in range(0, n_buckets, _BUCKETS_PER_BATCH):
+                within = np.arange(start, min(start + _BUCKETS_PER_BATCH, n_buckets))
                 # bucket w holds the places w, w + b, w + 2b, … of the records in value order
-                places = within[:, None] + np.arange(self.plan.sizes[j]) * self.plan.n_buckets[j]
-                codes = np.searchsorted(self.ends[:, j], places.ravel(), side="right")
-                pieces.append(np.stack([np.repeat(start + mine + 1, self.plan.sizes[j]), codes]))
-            pairs, counts = np.unique(np.concatenate(pieces, axis=1), axis=1, return_counts=True)
-            yield pairs[0], pairs[1].astype(np.int32), counts.astype(np.int64)
+                places = within[:, None] + np.arange(size) * n_buckets
+                codes = np.searchsorted(self.ends[:, j], places, side="right")
+                yield _run_lengths(self.numbers[first_bucket + within], codes)
+            first_bucket += n_buckets
+
+
+def _run_lengths(
+    buckets: NDArray[np.int64], codes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(bucket, code, count) of buckets whose codes, a row each, ascend."""
+    is_first = np.ones(codes.shape, dtype=bool)
+    is_first[:, 1:] = codes[:, 1:] != codes[:, :-1]
+    starts = np.flatnonzero(is_first)
+    counts = np.diff(starts, append=codes.size)
+    return np.repeat(buckets, is_first.sum(axis=1)), codes.ravel()[starts], counts
 
 
 class Assigner:

@@ -63,11 +63,13 @@ class BucketPlan:
             raise InternalError("a load passes the capacity that its threshold allows")
 
     def _keeps_capacities(self, problem: BucketProblem) -> bool:
-        return all(
-            0 <= load <= threshold.numerator * size // threshold.denominator * b
-            for row, threshold in zip(self.loads, problem.thresholds, strict=True)
-            for load, size, b in zip(row, self.sizes, self.n_buckets, strict=True)
-        )
+        buckets = list(zip(self.sizes, self.n_buckets, strict=True))
+        for row, threshold in zip(self.loads, problem.thresholds, strict=True):
+            top, bottom = threshold.as_integer_ratio()
+            for load, (size, b) in zip(row, buckets, strict=True):
+                if not 0 <= load <= top * size // bottom * b:
+                    return False
+        return True
 
     def to_table(self) -> list[dict[str, int]]:
         """One row per bucket size: size, count, rows and loss."""
@@ -80,6 +82,6 @@ class BucketPlan:
             f"{row['size']:>8} {row['count']:>14} {row['rows']:>16} {row['loss']:>20}"
             for row in self.to_table()
         ]
-        bound = "" if self.gap is None else f", at most {self.gap:.4%} above the optimum"
-        lines.append(f"{self.method}: {self.n_rows} rows, loss {self.loss}, MSE {self.mse:.4f}{bound}")
+        bound = "" if self.gap is None else f" (at most {self.gap:.4%} of it could be saved)"
+        lines.append(f"{self.method}: {self.n_rows} rows, MSE {self.mse:.4f}, loss {self.loss}{bound}")
         return "\n".join(lines)

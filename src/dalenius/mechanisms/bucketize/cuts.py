@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray
-from dalenius.mechanisms.bucketize.sizes import size_array
+from dalenius.mechanisms.bucketize.classes import ValueClasses
+from dalenius.mechanisms.bucketize.problem import IntArray
 
 FloatArray = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -40,12 +40,15 @@ class CutSource:
     by_size: FloatArray  # sizes × values, the same numbers
 
     @classmethod
-    def of(cls, problem: BucketProblem) -> CutSource:
-        """The layout of a problem over its candidate sizes."""
-        sizes = size_array(problem)
-        capacity = problem.capacity_table(sizes)
-        by_size = np.ascontiguousarray(capacity.T, dtype=np.float64)
-        return cls(sizes=sizes, counts=problem.count_array(), capacity=capacity, by_size=by_size)
+    def of(cls, classes: ValueClasses, sizes: tuple[int, ...]) -> CutSource:
+        """The layout of the classes of values over some sizes."""
+        capacity = classes.capacity_table(sizes)
+        return cls(
+            sizes=np.array(sizes, dtype=np.int64),
+            counts=classes.totals,
+            capacity=capacity,
+            by_size=np.ascontiguousarray(capacity.T, dtype=np.float64),
+        )
 
     def cuts(self, values: Mask) -> Cuts:
         """The cuts of some sets of values (sets × values)."""

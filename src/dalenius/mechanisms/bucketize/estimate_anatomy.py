@@ -39,11 +39,11 @@ class Anatomy:
     def _covariance(self, sums: ScoreSums, targets: Targets, first: Ints, second: Ints) -> Floats:
         """Of pairs of terms: doubly centred sums of products (SPEC: hypergeometric for counts)."""
         buckets = sums.buckets
-        matching = np.asarray(buckets.composition @ targets.weights.T)  # types × terms
         result = np.zeros(len(first))
         for k, (i, j) in enumerate(zip(first, second, strict=True)):
-            products = np.asarray(buckets.composition @ (targets.weights[i] * targets.weights[j]))
-            values = products - matching[:, i] * matching[:, j] / buckets.type_size
+            a, b = targets.weights[i], targets.weights[j]
+            held = buckets.composition @ np.stack([a * b, a, b], axis=1)  # types × 3
+            values = held[:, 0] - held[:, 1] * held[:, 2] / buckets.type_size
             where, squares = sums.bucket_products(targets.score[i], targets.score[j])
             rows = np.zeros(len(buckets.size))
             rows[where] = squares

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_CELLS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -137,11 +138,19 @@ class ScoreSums:
 
     def by_value(self) -> Floats:
         """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
-        buckets = self.buckets
-        shape = (len(buckets.copies), len(self.scores))
-        column = np.repeat(np.arange(shape[1]), np.diff(self.sums.indptr))
-        place = buckets.type_of[self.sums.indices].astype(np.int64) * shape[1] + column
-        by_type = np.bincount(place, self.sums.data, shape[0] * shape[1]).reshape(shape)
+        n_scores, n_types = len(self.scores), len(self.buckets.copies)
+        step = max(1, _CELLS_AT_ONCE // n_types)
+        parts = [
+            self._by_value(first, min(first + step, n_scores), n_types) for first in range(0, n_scores, step)
+        ]
+        return np.concatenate([np.zeros((self.buckets.composition.shape[1], 0)), *parts], axis=1)
+
+    def _by_value(self, first: int, end: int, n_types: int) -> Floats:
+        buckets, n = self.buckets, end - first
+        part = slice(self.sums.indptr[first], self.sums.indptr[end])
+        column = np.repeat(np.arange(n), np.diff(self.sums.indptr[first : end + 1]))
+        place = buckets.type_of[self.sums.indices[part]].astype(np.int64) * n + column
+        by_type = np.bincount(place, self.sums.data[part], n_types * n).reshape(n_types, n)
         return np.asarray(buckets.composition.T @ (by_type / buckets.type_size[:, None]))
 
     def covariance(self, first: int, second: int) -> float:

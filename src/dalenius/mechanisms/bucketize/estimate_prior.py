@@ -1,9 +1,10 @@
 """How much the shares of sensitive values scatter, learned from the release itself.
 
 The random effects' prior needs a scale. On the scale of log-odds the scatter σ² of the values' shares is much
-the same for common and for rare conditions, so that one log-normal prior serves all questions: ρ = σ²·κ with
-κ = p̄(1−p̄) for a condition of frequency p̄. Its centre and width are fitted to simple conditions on the
-published columns (each common value, and pairs of them) by expectation–maximization on a grid.
+the same for common and for rare conditions, so that one prior of σ² serves all questions: ρ = σ²·κ with
+κ = p̄(1−p̄) for a condition of frequency p̄. Its weights on a grid are learned from simple conditions on the
+published columns (each common value, and pairs of them) by a few rounds of expectation–maximization; a part
+of them stays flat, because more rounds trust the simple conditions too much and cost coverage.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Scor
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 
 _GRID = np.linspace(np.log(0.005), np.log(20.0), 25)
-_ROUNDS = 30
+_ROUNDS = 3
+_LEARNED = 0.8
 _VALUES_PER_COLUMN = 12
 _LEAST_SHARE = 0.002
 _MOST_PAIRS = 150
@@ -28,15 +30,16 @@ SCALE_OF_NUMBERS = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterPrior:
-    """log σ² is normal with this mean and standard deviation."""
+    """The prior weight of each log σ² of a grid."""
 
-    centre: float
-    width: float
+    weights: tuple[float, ...]
 
     def log_density(self, scale: Floats, rho: Floats) -> Floats:
         """Scores × grid: the prior of ρ on a grid even in log ρ, for scores of these relative scales κ."""
         log_scatter = np.log(rho)[None, :] - np.log(scale)[:, None]
-        return np.asarray(-0.5 * ((log_scatter - self.centre) / self.width) ** 2)
+        logs = np.interp(log_scatter, _GRID, np.log(self.weights))
+        beyond = np.maximum(log_scatter - _GRID[-1], 0) + np.maximum(_GRID[0] - log_scatter, 0)
+        return np.asarray(logs - beyond)
 
 
 def relative_scale(sums: ScoreSums) -> Floats:
@@ -52,16 +55,13 @@ def relative_scale(sums: ScoreSums) -> Floats:
 def learn_prior(buckets: Buckets, geometry: Geometry, columns: Sequence[NDArray[np.integer]]) -> ScatterPrior:
     """Fit the prior to simple conditions on the published columns (their codes)."""
     sums = ScoreSums.of(buckets, _simple_conditions(columns))
-    if not sums.scores or not len(geometry.spread):
-        return ScatterPrior(centre=float(_GRID.mean()), width=float(_GRID.std()))
-    likelihood = _likelihood(sums, geometry)
     weight = np.full(len(_GRID), 1 / len(_GRID))
-    for _ in range(_ROUNDS):
-        posterior = likelihood * weight
-        weight = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
-    centre = float(weight @ _GRID)
-    width = float(np.sqrt(weight @ (_GRID - centre) ** 2))
-    return ScatterPrior(centre=centre, width=max(width, 0.5))
+    if sums.scores and len(geometry.spread):
+        likelihood = _likelihood(sums, geometry)
+        for _ in range(_ROUNDS):
+            posterior = likelihood * weight
+            weight = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
+    return ScatterPrior(weights=tuple(_LEARNED * weight + (1 - _LEARNED) / len(_GRID)))
 
 
 def _likelihood(sums: ScoreSums, geometry: Geometry) -> Floats:

@@ -103,11 +103,10 @@ def possible_range(sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
     buckets = sums.buckets
     low, high = np.zeros(len(targets.score)), np.zeros(len(targets.score))
     is_set = ((targets.weights == 0) | (targets.weights == 1)).all(axis=1) & sums.is_count[targets.score]
-    matching = np.asarray(buckets.composition @ targets.weights.T)  # types × terms
     for term in np.flatnonzero(is_set):
         begin, end = sums.sums.indptr[targets.score[term] : targets.score[term] + 2]
         where, q = sums.sums.indices[begin:end], sums.sums.data[begin:end]
-        s = matching[buckets.type_of[where], term]
+        s = np.asarray(buckets.composition @ targets.weights[term])[buckets.type_of[where]]
         low[term] = np.maximum(0.0, q + s - buckets.size[where]).sum()
         high[term] = np.minimum(q, s).sum()
     low[~is_set], high[~is_set] = -np.inf, np.inf

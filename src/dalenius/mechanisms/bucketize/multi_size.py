@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.classes import ValueClasses
 from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray, NoSettingFits, record_bound
 from dalenius.mechanisms.bucketize.sizes import candidate_sizes
 from dalenius.mechanisms.bucketize.two_size import NO_LIMIT, partition, search_two_size
@@ -19,8 +20,8 @@ def plan_multi_size(problem: BucketProblem) -> BucketPlan:
     >>> plan.sizes, plan.n_buckets
     ((5,), (2,))
     """
-    sizes = candidate_sizes(problem)
-    loads = split_repeatedly(problem.count_array(), problem.capacity_table(sizes), sizes)
+    sizes, classes = candidate_sizes(problem), ValueClasses.of(problem)
+    loads = split_repeatedly(classes.totals, classes.capacity_table(sizes), sizes)
     if loads is None:
         raise NoSettingFits(
             f"no setting of two bucket sizes up to {problem.max_bucket} keeps the thresholds to start from",
@@ -33,7 +34,7 @@ def plan_multi_size(problem: BucketProblem) -> BucketPlan:
         method="multi-size",
         sizes=chosen,
         n_buckets=tuple(r // size for r, size in zip(rows, chosen, strict=True)),
-        loads=tuple(map(tuple, loads[:, used].tolist())),
+        loads=classes.to_loads(loads[:, used]),
         lower_bound=record_bound(problem),
     )
 

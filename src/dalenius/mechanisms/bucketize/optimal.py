@@ -12,11 +12,13 @@ import numpy as np
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.classes import ValueClasses
 from dalenius.mechanisms.bucketize.cuts import Cuts, CutSource, FloatArray
 from dalenius.mechanisms.bucketize.integer import IntegerProblem, Outcome, branch_and_bound, dives
 from dalenius.mechanisms.bucketize.master import Master
 from dalenius.mechanisms.bucketize.multi_size import split_repeatedly
 from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray, NoSettingFits, record_bound
+from dalenius.mechanisms.bucketize.sizes import candidate_sizes
 from dalenius.mechanisms.bucketize.validity import assign
 
 _WANTED_GAP = 1e-4
@@ -46,7 +48,8 @@ class _Search:
 
     def __init__(self, problem: BucketProblem) -> None:
         self._problem = problem
-        self._source = CutSource.of(problem)
+        self._classes = ValueClasses.of(problem)
+        self._source = CutSource.of(self._classes, candidate_sizes(problem))
         self._costs = (self._source.sizes - 1) ** 2
         self._best: IntArray | None = None
         self._loads: IntArray | None = None
@@ -78,7 +81,7 @@ class _Search:
             method="optimal",
             sizes=tuple(self._source.sizes[used].tolist()),
             n_buckets=tuple(self._best[used].tolist()),
-            loads=tuple(map(tuple, self._loads[:, used].tolist())),
+            loads=self._classes.to_loads(self._loads[:, used]),
             lower_bound=self._bound,
         )
         if plan.loss < self._bound:

@@ -7,7 +7,7 @@ computed in integers: in floating point 0.29·100 floors to 28.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -43,7 +43,7 @@ class BucketProblem:
             )
         if min(self.counts) < 1:
             raise InputError("a sensitive value has no rows; leave values that do not occur out")
-        if min(self.thresholds) <= 0 or max(self.thresholds) > 1:
+        if any(t.numerator <= 0 or t.numerator > t.denominator for t in self.thresholds):
             raise InputError("a threshold lies outside (0, 1]; thresholds are shares of a bucket")
         if self.max_bucket < 1:
             raise InputError(f"max_bucket is {self.max_bucket}; the smallest that means anything is 1")
@@ -66,7 +66,7 @@ class BucketProblem:
     @property
     def smallest_size(self) -> int:
         """M = min ⌈1/f′_i⌉: no smaller bucket can hold a record."""
-        return ceil(1 / max(self.thresholds))
+        return min(sizes_needed(self.thresholds))
 
     @property
     def largest_size(self) -> int:
@@ -88,15 +88,28 @@ class BucketProblem:
 
     def capacity_table(self, sizes: Sequence[int] | IntArray) -> IntArray:
         """⌊f′_i·S⌋ as an m × sizes array, exact."""
-        largest = max((int(size) for size in sizes), default=0)
-        products = max(t.numerator for t in self.thresholds) * largest
-        denominators = max(t.denominator for t in self.thresholds)
-        # Python integers in an object array where 64 bits would overflow.
-        exact = np.int64 if max(products, denominators) < _EXACT_IN_INT64 else object
-        tops = np.array([t.numerator for t in self.thresholds], dtype=exact)
-        bottoms = np.array([t.denominator for t in self.thresholds], dtype=exact)
-        table = tops[:, None] * np.asarray(sizes).astype(exact)[None, :] // bottoms[:, None]
-        return np.asarray(table.astype(np.int64))
+        return capacity_table(self.thresholds, sizes)
+
+
+def capacity_table(thresholds: Sequence[Fraction], sizes: Sequence[int] | IntArray) -> IntArray:
+    """⌊f′_i·S⌋ for every threshold and size, exact."""
+    ratios = [t.as_integer_ratio() for t in thresholds]
+    largest = max((int(size) for size in sizes), default=0)
+    # A threshold is at most 1. Python integers in an object array where 64 bits would overflow.
+    exact = np.int64 if max(b for _, b in ratios) * max(largest, 1) < _EXACT_IN_INT64 else object
+    tops = np.array([top for top, _ in ratios], dtype=exact)
+    bottoms = np.array([bottom for _, bottom in ratios], dtype=exact)
+    table = tops[:, None] * np.asarray(sizes).astype(exact)[None, :] // bottoms[:, None]
+    return np.asarray(table.astype(np.int64))
+
+
+def sizes_needed(thresholds: Iterable[Fraction]) -> list[int]:
+    """⌈1/f′_i⌉, the smallest bucket that can hold a record of each value.
+
+    >>> sizes_needed([Fraction(2, 5), Fraction(1, 2)])
+    [3, 2]
+    """
+    return [-(-t.denominator // t.numerator) for t in thresholds]
 
 
 class ThresholdsTooLow(PromiseNotMet):
@@ -134,9 +147,8 @@ def record_bound(problem: BucketProblem) -> int:
 
     A record in a bucket of size S carries (S−1)²/S of the loss, and one of value i needs S ≥ ⌈1/f′_i⌉.
     """
-    least = [-(-t.denominator // t.numerator) for t in problem.thresholds]
     rows_needing: Counter[int] = Counter()
-    for count, size in zip(problem.counts, least, strict=True):
+    for count, size in zip(problem.counts, sizes_needed(problem.thresholds), strict=True):
         rows_needing[size] += count
     shares = (Fraction(rows * (size - 1) ** 2, size) for size, rows in rows_needing.items())
     return ceil(sum(shares, Fraction(0)))

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from math import floor, log
 
-import numpy as np
-
-from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray
+from dalenius.mechanisms.bucketize.problem import BucketProblem
 
 _EVERY_SIZE_UP_TO = 64
 _MANY = 192  # sizes beyond 64 after which further levels of capacity are left out
@@ -31,11 +29,6 @@ def candidate_sizes(problem: BucketProblem) -> tuple[int, ...]:
     if large > _EVERY_SIZE_UP_TO:
         every |= _growing_sizes(problem, large) | _even_sizes(problem.n_rows, small, large)
     return tuple(sorted(size for size in every if small <= size <= large))
-
-
-def size_array(problem: BucketProblem) -> IntArray:
-    """The candidate sizes as an array."""
-    return np.array(candidate_sizes(problem), dtype=np.int64)
 
 
 def _growing_sizes(problem: BucketProblem, large: int) -> set[int]:

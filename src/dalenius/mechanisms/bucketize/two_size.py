@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.classes import ValueClasses
 from dalenius.mechanisms.bucketize.gamma import Gamma, index_settings
 from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray, NoSettingFits, record_bound
 from dalenius.mechanisms.bucketize.sizes import candidate_sizes
@@ -72,15 +73,25 @@ def plan_two_size(problem: BucketProblem, search: Search = "full") -> BucketPlan
     >>> plan.sizes, plan.n_buckets
     ((5,), (2,))
     """
-    sizes = candidate_sizes(problem)
-    counts, capacity = problem.count_array(), problem.capacity_table(sizes)
-    found = search_two_size(counts, capacity, sizes, search)
+    sizes, classes = candidate_sizes(problem), ValueClasses.of(problem)
+    capacity = classes.capacity_table(sizes)
+    found = search_two_size(classes.totals, capacity, sizes, search)
     if found is None:
         raise NoSettingFits(
             f"no setting of two bucket sizes up to {problem.max_bucket} keeps the thresholds",
             hint="use method 'optimal', or a larger max_bucket",
         )
-    return _to_plan(problem, sizes, capacity, found)
+    columns, buckets = list(found.columns), found.n_buckets
+    limits = capacity[:, columns] * np.array(buckets, dtype=np.int64)
+    loads = partition(classes.totals, limits, sizes[columns[0]] * buckets[0])
+    used = [j for j in (0, 1) if buckets[j]]
+    return BucketPlan(
+        method="two-size",
+        sizes=tuple(sizes[columns[j]] for j in used),
+        n_buckets=tuple(buckets[j] for j in used),
+        loads=classes.to_loads(loads[:, used]),
+        lower_bound=record_bound(problem),
+    )
 
 
 def search_two_size(
@@ -141,14 +152,17 @@ def partition(counts: IntArray, limits: IntArray, target: int) -> IntArray:
 
 def most_buckets(counts: IntArray, capacity: IntArray, sizes: IntArray) -> IntArray:
     """The largest b_S with Σ_i min(⌊f′_i·S⌋·b_S, o_i) ≥ S·b_S (FC; it holds for every smaller b_S too)."""
-    low = np.zeros(len(sizes), dtype=np.int64)
-    high = int(counts.sum()) // sizes
-    while (low < high).any():
-        middle = (low + high + 1) // 2
-        held = np.minimum(capacity * middle, counts[:, None]).sum(axis=0)
-        fits = held >= sizes * middle
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
-    return low
+    most = int(counts.sum()) // sizes
+    short = np.arange(len(sizes))
+    while len(short):
+        scarce = capacity[:, short] * most[short] > counts[:, None]
+        fixed = np.where(scarce, counts[:, None], 0).sum(axis=0)
+        rate = np.where(scarce, 0, capacity[:, short]).sum(axis=0)
+        fails = fixed + rate * most[short] < sizes[short] * most[short]
+        # What is held is concave in b_S, so its tangent here meets S·b_S no sooner than it does (Newton).
+        short = short[fails]
+        most[short] = fixed[fails] // (sizes[short] - rate[fails])
+    return most
 
 
 def _locate(table: _Table, best: _Best) -> _Best:
@@ -245,19 +259,3 @@ def _only_size(
     b = n_rows // sizes[0]
     loss = b * (sizes[0] - 1) ** 2
     return TwoSizeSetting(columns=(0, 0), n_buckets=(b, 0), loss=loss) if loss < below else None
-
-
-def _to_plan(
-    problem: BucketProblem, sizes: tuple[int, ...], capacity: IntArray, found: TwoSizeSetting
-) -> BucketPlan:
-    columns, buckets = list(found.columns), found.n_buckets
-    limits = capacity[:, columns] * np.array(buckets, dtype=np.int64)
-    loads = partition(problem.count_array(), limits, sizes[columns[0]] * buckets[0])
-    used = [j for j in (0, 1) if buckets[j]]
-    return BucketPlan(
-        method="two-size",
-        sizes=tuple(sizes[columns[j]] for j in used),
-        n_buckets=tuple(buckets[j] for j in used),
-        loads=tuple(map(tuple, loads[:, used].tolist())),
-        lower_bound=record_bound(problem),
-    )

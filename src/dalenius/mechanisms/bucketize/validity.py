@@ -33,32 +33,35 @@ def assign(counts: IntArray, limits: IntArray, targets: IntArray) -> Assignment:
         limits: m × sizes, the most records of value i that the buckets of a size may hold (u_iS).
         targets: the slots of each size (S·b_S), adding up to the number of records.
     """
-    loads = fill_in_order(counts, limits)
-    if (loads.sum(axis=1) < counts).any():
+    limits = np.ascontiguousarray(limits.T)  # sizes × m from here on
+    loads = _fill_in_order(counts, limits)
+    if (loads.sum(axis=0) < counts).any():
         return Assignment(loads=None, violated=np.ones(len(targets), dtype=np.bool_))
+    movable = np.zeros((len(targets), len(targets)), dtype=np.int64)
+    changed = list(range(len(targets)))
     while True:
-        surplus = loads.sum(axis=0) - targets
+        surplus = loads.sum(axis=1) - targets
         if not surplus.any():
-            return Assignment(loads=loads, violated=None)
-        movable = _movable(loads, limits)
-        path, reached = _shortest_path(movable, surplus)
-        if not path:
+            return Assignment(loads=loads.T, violated=None)
+        _update_movable(movable, loads, limits, changed)
+        changed, reached = _shortest_path(movable, surplus)
+        if not changed:
             return Assignment(loads=None, violated=~reached)
-        _push(loads, limits, path, movable, surplus)
+        _push(loads, limits, changed, movable, surplus)
 
 
-def fill_in_order(counts: IntArray, limits: IntArray) -> IntArray:
+def _fill_in_order(counts: IntArray, limits: IntArray) -> IntArray:
     """Each value into the sizes from the first on, as far as the limits allow."""
-    room = np.cumsum(limits, axis=1)
-    filled = np.minimum(room, counts[:, None])
-    return np.diff(filled, axis=1, prepend=0)
+    filled = np.minimum(np.cumsum(limits, axis=0), counts)
+    return np.diff(filled, axis=0, prepend=0)
 
 
-def _movable(loads: IntArray, limits: IntArray) -> IntArray:
-    """How many records could move from each size (row) to each other within the limits."""
+def _update_movable(movable: IntArray, loads: IntArray, limits: IntArray, changed: list[int]) -> None:
+    """How many records could move from each size (row) to each other, after some sizes have changed."""
     room = limits - loads
-    rows = [np.minimum(loads[:, [j]], room).sum(axis=0) for j in range(loads.shape[1])]
-    return np.array(rows, dtype=np.int64)
+    for size in changed:
+        movable[size, :] = np.minimum(loads[size], room).sum(axis=1)
+        movable[:, size] = np.minimum(loads, room[size]).sum(axis=1)
 
 
 def _shortest_path(movable: IntArray, surplus: IntArray) -> tuple[list[int], NDArray[np.bool_]]:
@@ -88,7 +91,7 @@ def _push(loads: IntArray, limits: IntArray, path: list[int], movable: IntArray,
     hops = list(pairwise(path))
     amount = min(int(surplus[path[0]]), int(-surplus[path[-1]]), *(int(movable[hop]) for hop in hops))
     for start, end in reversed(hops):
-        can_move = np.minimum(loads[:, start], limits[:, end] - loads[:, end])
+        can_move = np.minimum(loads[start], limits[end] - loads[end])
         moved = np.diff(np.minimum(np.cumsum(can_move), amount), prepend=0)
-        loads[:, start] -= moved
-        loads[:, end] += moved
+        loads[start] -= moved
+        loads[end] += moved

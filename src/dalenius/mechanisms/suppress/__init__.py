@@ -1,1 +1,1 @@
-"""mechanisms/suppress."""
+"""Suppression for tables whose sensitive attribute is too skewed for ℓ-diversity."""

@@ -1,0 +1,79 @@
+"""Group keys: which the row decides, which the sensitive value, and which both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dalenius.ask.lookup import Lookup
+from dalenius.ask.query import Query
+
+Key = tuple[int, ...]
+"""A group: the code of each of its keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupCodes:
+    """A group key's codes: sensitive values × different row values (each 1 if they do not matter)."""
+
+    codes: NDArray[np.int64]
+    columns: tuple[str, ...]
+
+
+def group_codes(lookup: Lookup, query: Query) -> tuple[tuple[GroupCodes, ...], tuple[pa.Array, ...]]:
+    """The keys of a question, and the different values of each by code."""
+    keys, values = [], []
+    for group in query.groups:
+        column = lookup.values(group.expression).combine_chunks()
+        encoded = column.dictionary_encode(null_encoding="encode")
+        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        n_outer = lookup.sensitive.n_rows if lookup.sensitive_part(group.expression.columns) else 1
+        keys.append(GroupCodes(codes=codes.reshape(n_outer, -1), columns=group.expression.columns))
+        values.append(encoded.dictionary)
+    return tuple(keys), tuple(values)
+
+
+def secret_groups(
+    keys: tuple[GroupCodes, ...], members: NDArray[np.int64]
+) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
+    """The class, split by the keys that only the sensitive value decides; -1 stands for the other keys."""
+    columns = [
+        key.codes[members, 0] if len(key.codes) > 1 and key.codes.shape[1] == 1 else np.full(len(members), -1)
+        for key in keys
+    ]
+    if not columns:
+        return [((), members)]
+    found, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    inverse = inverse.ravel()
+    return [(tuple(key.tolist()), members[inverse == i]) for i, key in enumerate(found)]
+
+
+def row_groups(
+    lookup: Lookup, keys: tuple[GroupCodes, ...], rows: NDArray[np.int64], value: int
+) -> tuple[list[tuple[int, ...]], NDArray[np.int64]]:
+    """The keys that the row decides: their combinations, and which one each row has."""
+    columns = []
+    for key in keys:
+        if len(key.codes) > 1 and key.codes.shape[1] == 1:
+            columns.append(np.full(len(rows), -1, dtype=np.int64))
+        else:
+            own = key.codes[value if len(key.codes) > 1 else 0]
+            columns.append(own[lookup.quasi(key.columns).codes[rows]])
+    if not columns:
+        return [()], np.zeros(len(rows), dtype=np.int64)
+    combined = np.zeros(len(rows), dtype=np.int64)
+    for column in columns:
+        _, first, combined = np.unique(
+            combined * (column.max() + 2) + column + 1, return_index=True, return_inverse=True
+        )
+    found = [tuple(int(column[i]) for column in columns) for i in first]
+    return found, combined.ravel()
+
+
+def join_keys(row_key: tuple[int, ...], secret_key: tuple[int, ...]) -> Key:
+    """One key out of what the row and what the sensitive value decide (-1: the other one does)."""
+    return tuple(secret if row == -1 else row for row, secret in zip(row_key, secret_key, strict=True))

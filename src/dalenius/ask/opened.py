@@ -1,0 +1,68 @@
+"""Releases that are open for asking, encoded once and kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from dalenius.ask.bucketized import BucketizedModel
+from dalenius.ask.database import Database, Deadline, Limits
+from dalenius.ask.lookup import Lookup
+from dalenius.ask.model import Model
+from dalenius.errors import QueryError
+from dalenius.release.reader import StoredRelease
+
+MODELS: dict[str, Callable[[StoredRelease], Model]] = {"bucketize": BucketizedModel.load}
+"""How a release of each mechanism is opened for asking."""
+_KEPT_OPEN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """How to answer."""
+
+    confidence: float = 0.95
+    estimator: str | None = None
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    consistent: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opened:
+    """A release's encoded form, and what was found out about its values so far."""
+
+    model: Model
+    database: Database
+    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+
+    def lookup(self, request: Request) -> Lookup:
+        """For questions with auxiliary tables nothing is shared with other questions."""
+        shared = not request.tables and request.limits.memory == Limits().memory
+        return Lookup(
+            rows=self.model.rows,
+            sensitive=self.model.sensitive,
+            database=self.database if shared else Database(request.tables, request.limits),
+            deadline=Deadline(request.limits),
+            remembered=self.remembered if shared else {},
+        )
+
+
+_open: OrderedDict[tuple[str, str], Opened] = OrderedDict()
+
+
+def open_for_asking(release: StoredRelease) -> Opened:
+    """The release's encoded form; the last few are kept."""
+    load = MODELS.get(release.mechanism)
+    if load is None:
+        raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
+    key = (str(release.path.resolve()), str(release.manifest["id"]))
+    if key not in _open:
+        _open[key] = Opened(model=load(release), database=Database({}, Limits()))
+        while len(_open) > _KEPT_OPEN:
+            _open.popitem(last=False)
+    _open.move_to_end(key)
+    return _open[key]

@@ -1,0 +1,31 @@
+"""What every picture shares: the drawing library, which is optional, and colours that all can tell apart."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from dalenius.errors import InputError
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+"""Okabe and Ito's, which colour-blind people can tell apart."""
+
+
+def drawing_library() -> Any:
+    """Altair, if it and what it saves pictures with are installed."""
+    try:
+        importlib.import_module("vl_convert")
+        return importlib.import_module("altair")
+    except ImportError as error:
+        raise InputError("charts need the extra `plots`", hint='pip install "dalenius[plots]"') from error
+
+
+def save(chart: Any, path: Path) -> None:
+    """Save a chart as .svg or .png, as the name says."""
+    if path.suffix not in (".svg", ".png"):
+        raise InputError(f"a chart is drawn as .svg or .png, not {path.suffix!r}")
+    try:
+        chart.save(str(path), scale_factor=2)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error

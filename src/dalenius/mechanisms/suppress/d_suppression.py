@@ -1,0 +1,156 @@
+"""D-suppression: always withhold a record of the value with the highest count that is left.
+
+Suppression paper, section 3. Counts are given in rank order (rank 1, the commonest value of the
+whole table, first); among equally high values the one of lowest rank is cut first. After k removals
+the state is fixed by k alone, so every question is answered from sums of min(count, level), never by
+removing records one at a time.
+
+Only `safe_d` is for publishing. `unsafe_d` and `minimal_suppression` are lower bounds: both tell
+which value was too common.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from dalenius.mechanisms.suppress.eligibility import is_candidate_for_l
+
+Counts = tuple[int, ...]
+
+
+class Ladder:
+    """Sums of min(count, level) over a set of counts, each in O(log m)."""
+
+    __slots__ = ("ascending", "sums")
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        self.ascending = sorted(counts)
+        self.sums = [0, *accumulate(self.ascending)]
+
+    def kept_at(self, level: int) -> int:
+        """How many records are left when every count is cut to the level."""
+        below = bisect_left(self.ascending, level)
+        return self.sums[below] + level * (len(self.ascending) - below)
+
+    def n_reaching(self, level: int) -> int:
+        """How many values have at least that count."""
+        return len(self.ascending) - bisect_left(self.ascending, level)
+
+    def highest_eligible_level(self, ell: int, extra: int = 0) -> int:
+        """The highest level L with ℓ·L ≤ extra + Σ min(count, L), at most the largest count.
+
+        Σ min(count, L) / L never grows with L, so the eligible levels are all those below the highest.
+        """
+        return _last_true(0, self.ascending[-1], lambda level: level * ell <= extra + self.kept_at(level))
+
+
+def cut_to_level(counts: Sequence[int], level: int) -> Counts:
+    """The state at the start of a level: no value above it.
+
+    >>> cut_to_level((10, 4, 2, 1, 1), 3)
+    (3, 3, 2, 1, 1)
+    """
+    return tuple(min(count, level) for count in counts)
+
+
+def after_removals(counts: Sequence[int], n_removed: int) -> Counts:
+    """The state of D-suppression after so many removals; `counts` in rank order.
+
+    >>> after_removals((10, 4, 2, 1, 1), 7)  # the value of lower rank goes first among equals
+    (4, 3, 2, 1, 1)
+    """
+    ladder, total = Ladder(counts), sum(counts)
+    # The lowest level whose start needs no more than the removals made; what is over is cut within it.
+    level = _first_true(0, max(counts), lambda at: total - ladder.kept_at(at) <= n_removed)
+    kept = list(cut_to_level(counts, level))
+    n_within = n_removed - (total - sum(kept))
+    at_level = [rank for rank, count in enumerate(kept) if count == level]
+    for rank in at_level[len(at_level) - n_within :]:
+        kept[rank] -= 1
+    return tuple(kept)
+
+
+def stop_when(counts: Sequence[int], holds: Callable[[Counts], bool]) -> Counts:
+    """The first state at which a condition holds that stays true once it is true.
+
+    >>> stop_when((10, 4, 2, 1, 1), lambda kept: sum(kept) <= 11)
+    (4, 3, 2, 1, 1)
+    """
+    n_removed = _first_true(0, sum(counts), lambda removed: holds(after_removals(counts, removed)))
+    return after_removals(counts, n_removed)
+
+
+def stop_when_eligible(counts: Sequence[int], ell: int) -> Counts:
+    """The first state that is P-eligible: always the start of a level, so no ties are broken."""
+    return cut_to_level(counts, Ladder(counts).highest_eligible_level(ell))
+
+
+def stop_when_eligible_and_candidate(
+    counts: Sequence[int],
+    n_rows: int,
+    ell: int,
+) -> Counts:
+    """The first state with P-eligibility and ℓ-candidacy, the second step of R-suppression.
+
+    ℓ-candidacy stays true once it holds. P-eligibility holds at the start of every level from the
+    highest eligible one down, and within a level until too many of its values are cut.
+    """
+    kept = stop_when_eligible(counts, ell)
+    if is_candidate_for_l(kept, n_rows, ell):
+        return kept
+    kept = _stop_when_candidate(kept, n_rows, ell)
+    if max(kept) * ell <= sum(kept):
+        return kept
+    return cut_to_level(kept, max(kept) - 1)
+
+
+def _stop_when_candidate(counts: Counts, n_rows: int, ell: int) -> Counts:
+    lth_largest = sorted(counts, reverse=True)[ell - 1]
+    n_needed = n_rows // ell + 1 - lth_largest - (n_rows - sum(counts))
+    if n_needed <= sum(counts) - sum(cut_to_level(counts, lth_largest)):
+        return after_removals(counts, n_needed)  # the ℓ-th largest is not touched by so few
+    return stop_when(counts, lambda state: is_candidate_for_l(state, n_rows, ell))
+
+
+def safe_d(ranked: Sequence[int], ell: int) -> Counts:
+    """Safe D-suppression (theorem 1): cut everything to the count of the ℓ-th commonest value.
+
+    >>> safe_d((10, 4, 2, 1, 1), 3)
+    (2, 2, 2, 1, 1)
+    """
+    return cut_to_level(ranked, ranked[ell - 1])
+
+
+def unsafe_d(ranked: Sequence[int], ell: int) -> Counts:
+    """Unsafe D-suppression (theorem 2): a lower bound for comparisons, never to be published.
+
+    >>> unsafe_d((10, 4, 2, 1, 1), 3)
+    (4, 4, 2, 1, 1)
+    """
+    return stop_when_eligible_and_candidate(ranked, sum(ranked), ell)
+
+
+def minimal_suppression(counts: Sequence[int], ell: int) -> Counts:
+    """The largest eligible part (example 1): a baseline, never to be published.
+
+    >>> minimal_suppression((10, 4, 2, 1, 1), 3)
+    (4, 4, 2, 1, 1)
+    """
+    return stop_when_eligible(counts, ell)
+
+
+def suppress_all(counts: Sequence[int]) -> Counts:
+    """Publish nothing: the trivial baseline."""
+    return (0,) * len(counts)
+
+
+def _first_true(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The smallest integer in low..high at which a monotone condition holds (it holds at `high`)."""
+    return low + bisect_left(range(low, high), True, key=holds)
+
+
+def _last_true(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The largest integer in low..high at which a condition holds that is true first, then false."""
+    return low + bisect_left(range(low + 1, high + 1), True, key=lambda at: not holds(at))

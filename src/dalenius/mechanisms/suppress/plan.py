@@ -1,0 +1,196 @@
+"""A plan of suppression: how many records of each value are kept, decided before bucketization.
+
+What each method promises about Pr[a value was the commonest of the whole table | what is published]:
+
+- ``safe``: at most 1/ℓ, for every prior that treats the values' names alike, also against one who
+  knows the sorted counts.
+- ``randomized``: R-suppression as printed. No bound: `SuppressPlan.worst_posterior` says what it is.
+- ``exact``: at most 1/ℓ, for the uniform prior over the violating histograms of size n; not against
+  one who knows the sorted counts.
+
+All of them assume that equal counts were ranked in secret (`draw` does it), that the records to
+withhold are a uniformly random choice within each value, that the attacker does not know the
+commonest value beforehand, and that the method was chosen without looking at the counts or at a
+draw: trying a second method because of what the first one withheld is information, and so is
+redrawing. That a table needed suppression at all is not hidden: fewer rows are published than n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dalenius.errors import InputError, did_you_mean
+from dalenius.mechanisms.suppress.d_suppression import (
+    Counts,
+    minimal_suppression,
+    safe_d,
+    suppress_all,
+    unsafe_d,
+)
+from dalenius.mechanisms.suppress.eligibility import check_counts, is_eligible, secret_ranks
+from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior
+from dalenius.mechanisms.suppress.law import Law, draw_from, expected_suppressed
+from dalenius.mechanisms.suppress.posterior import Posterior, safe_posterior
+from dalenius.mechanisms.suppress.r_posterior import worst_r_posterior
+from dalenius.mechanisms.suppress.r_suppression import RSuppression
+from dalenius.randomness import Randomness
+
+N_LISTED = 10_000
+"""A law with more outcomes than this is not listed in the plan."""
+N_JUDGED = 40
+"""Of a law with more outcomes than this, so many are judged for the worst posterior."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressPlan:
+    """What a method will do to a table, before any coin is tossed. It holds private counts."""
+
+    method: str
+    l: int  # noqa: E741  (the policy's own name)
+    counts: Counts
+    law: tuple[tuple[Counts, Fraction], ...] | None
+    """Each outcome and its probability; counts in descending order of the table's counts, equal ones
+    in secret order. None where there are too many to list."""
+    expected_suppressed: Fraction
+    worst_posterior: Posterior | None
+    """The largest over all outcomes; None for a table that is eligible as it is."""
+    probability_of_no_release: Fraction
+    """How likely it is that nothing is kept, and then there is no release."""
+    safe_suppressed: int
+    """What safe D-suppression would withhold instead."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many records the table has."""
+        return sum(self.counts)
+
+    def draw(self, stream: np.random.Generator) -> Counts:
+        """How many records of each value to keep, in the order of `counts`. To be called once."""
+        ranks = secret_ranks(self.counts, stream)
+        if self.law is not None:
+            kept = draw_from(dict(self.law), stream)
+        else:
+            kept = RSuppression([self.counts[value] for value in ranks], self.l).draw(stream)
+        by_value = dict(zip(ranks, kept, strict=True))
+        return tuple(by_value[value] for value in range(len(self.counts)))
+
+    def __str__(self) -> str:
+        expected = float(self.expected_suppressed)
+        lines = [
+            f"suppress, method {self.method}, l = {self.l}",
+            f"  rows                    {self.n_rows}",
+            f"  withheld (expected)     {expected:.1f} ({expected / self.n_rows:.2%})",
+            f"  withheld by safe        {self.safe_suppressed} ({self.safe_suppressed / self.n_rows:.2%})",
+        ]
+        if self.worst_posterior is not None:
+            worst = self.worst_posterior
+            lines.append(f"  worst posterior         {float(worst.value):.4f} ({worst.how})")
+        return "\n".join(lines)
+
+
+def plan_suppression(counts: Sequence[int], l: int, method: str = "safe") -> SuppressPlan:  # noqa: E741
+    """The plan of a method for a table with these counts of its sensitive values.
+
+    >>> plan = plan_suppression((2, 1, 10, 4, 1), 3, "safe")
+    >>> plan.expected_suppressed, plan.worst_posterior.value
+    (Fraction(10, 1), Fraction(1, 3))
+    >>> plan.draw(Randomness.seeded(1).stream("suppress"))
+    (2, 1, 2, 2, 1)
+    """
+    check_counts(counts, l)
+    if method not in METHODS:
+        raise InputError(f"no method of suppression is called {method!r}; {did_you_mean(method, METHODS)}")
+    if is_eligible(counts, l):
+        return _plan_without_suppression(tuple(counts), l, method)
+    return METHODS[method](tuple(counts), l)
+
+
+def costs(counts: Sequence[int], l: int) -> dict[str, Fraction]:  # noqa: E741
+    """What each method withholds on average, with three baselines that are not for publishing.
+
+    >>> {name: str(cost) for name, cost in costs((10, 4, 2, 1, 1), 3).items()}
+    {'minimal': '6', 'lower bound': '6', 'exact': '6', 'randomized': '71/9', 'safe': '10', 'all': '18'}
+    """
+    check_counts(counts, l)
+    if is_eligible(counts, l):
+        names = ("minimal", "lower bound", "exact", "randomized", "safe")
+        return {name: Fraction(0) for name in names} | {"all": Fraction(sum(counts))}
+    ranked, n_rows = _ranked(counts), sum(counts)
+    return {
+        "minimal": Fraction(n_rows - sum(minimal_suppression(ranked, l))),
+        "lower bound": Fraction(n_rows - sum(unsafe_d(ranked, l))),
+        "exact": expected_suppressed(exact_law(ranked, l), n_rows),
+        "randomized": RSuppression(ranked, l).expected_suppressed(),
+        "safe": Fraction(n_rows - sum(safe_d(ranked, l))),
+        "all": Fraction(n_rows - sum(suppress_all(ranked))),
+    }
+
+
+def _ranked(counts: Sequence[int]) -> Counts:
+    """The counts in rank order; which of equal counts comes first does not matter to a law."""
+    return tuple(sorted(counts, reverse=True))
+
+
+def _plan_without_suppression(counts: Counts, ell: int, method: str) -> SuppressPlan:
+    return SuppressPlan(
+        method=method,
+        l=ell,
+        counts=counts,
+        law=((_ranked(counts), Fraction(1)),),
+        expected_suppressed=Fraction(0),
+        worst_posterior=None,
+        probability_of_no_release=Fraction(0),
+        safe_suppressed=0,
+    )
+
+
+def _plan_from_law(counts: Counts, ell: int, method: str, law: Law, worst: Posterior) -> SuppressPlan:
+    return SuppressPlan(
+        method=method,
+        l=ell,
+        counts=counts,
+        law=tuple(law.items()),
+        expected_suppressed=expected_suppressed(law, sum(counts)),
+        worst_posterior=worst,
+        probability_of_no_release=law.get(suppress_all(counts), Fraction(0)),
+        safe_suppressed=sum(counts) - sum(safe_d(_ranked(counts), ell)),
+    )
+
+
+def _plan_safe(counts: Counts, ell: int) -> SuppressPlan:
+    ranked = _ranked(counts)
+    law = {safe_d(ranked, ell): Fraction(1)}
+    return _plan_from_law(counts, ell, "safe", law, safe_posterior(ranked, ell))
+
+
+def _plan_exact(counts: Counts, ell: int) -> SuppressPlan:
+    ranked = _ranked(counts)
+    return _plan_from_law(counts, ell, "exact", exact_law(ranked, ell), exact_posterior(ranked, ell))
+
+
+def _plan_randomized(counts: Counts, ell: int) -> SuppressPlan:
+    ranked = _ranked(counts)
+    table = RSuppression(ranked, ell)
+    # The simulation is no secret and its stream is fixed, so that planning is repeatable.
+    worst = worst_r_posterior(table, N_JUDGED, Randomness.seeded(0).stream("posterior"))
+    return SuppressPlan(
+        method="randomized",
+        l=ell,
+        counts=counts,
+        law=tuple(table.law().items()) if table.n_outcomes() <= N_LISTED else None,
+        expected_suppressed=table.expected_suppressed(),
+        worst_posterior=worst,
+        probability_of_no_release=Fraction(0) if any(table.outcome(0)) else table.probability_of_level(0),
+        safe_suppressed=sum(counts) - sum(safe_d(ranked, ell)),
+    )
+
+
+METHODS: dict[str, Callable[[Counts, int], SuppressPlan]] = {
+    "safe": _plan_safe,
+    "randomized": _plan_randomized,
+    "exact": _plan_exact,
+}

@@ -1,0 +1,136 @@
+"""Answers: their shape, groups, intervals, formulas and consistency."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.ask import ask
+from dalenius.ask.consistent import project
+from dalenius.release.reader import StoredRelease
+
+
+def test_json_has_the_agreed_shape(release: StoredRelease) -> None:
+    answer = ask(
+        release, "SELECT sex, COUNT(*) AS n FROM t WHERE disease = 'Flu' GROUP BY sex", confidence=0.9
+    )
+    found = json.loads(json.dumps(answer.to_dict()))
+    assert set(found) == {"rows", "confidence", "assumption"}
+    assert found["confidence"] == 0.9
+    assert isinstance(found["assumption"], str)
+    assert [row["group"] for row in found["rows"]] == [{"sex": "F"}, {"sex": "M"}]
+    assert all(
+        list(row) == ["group", "column", "estimate", "std_error", "low", "high"] for row in found["rows"]
+    )
+    assert {row["column"] for row in found["rows"]} == {"n"}
+
+
+def test_arrow_has_a_row_per_group_and_aggregate(release: StoredRelease) -> None:
+    question = "SELECT sex, COUNT(*), AVG(age) FROM t WHERE severity > 1 GROUP BY sex"
+    table = ask(release, question).to_arrow()
+    assert table.column_names == ["sex", "column", "estimate", "std_error", "low", "high", "status"]
+    assert table.column("column").to_pylist() == ["COUNT(*)", "AVG(age)"] * 2
+
+
+def test_empty_groups_of_sensitive_values_are_shown(release: StoredRelease) -> None:
+    answer = ask(release, "SELECT disease, COUNT(*) FROM t WHERE age = 20 OR age = 21 GROUP BY disease")
+    assert [dict(row.group)["disease"] for row in answer.rows] == ["Cold", "Flu", "Gout", None]
+
+
+def test_wider_with_confidence_and_whole_for_counts(release: StoredRelease) -> None:
+    question = "SELECT COUNT(*) FROM t WHERE age > 40 AND disease IN ('Flu', 'Gout')"
+    widths = []
+    for confidence in (0.5, 0.9, 0.99):
+        row = ask(release, question, confidence=confidence).rows[0]
+        assert row.low is not None
+        assert row.high is not None
+        assert (row.low % 1, row.high % 1) == (0, 0)
+        widths.append(row.high - row.low)
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1]
+
+
+@pytest.mark.parametrize("estimator", ["shrinkage", "anatomy", "regression"])
+def test_formulas_agree_with_their_parts(release: StoredRelease, estimator: str) -> None:
+    question = """SELECT COUNT(*) AS n, 2 * COUNT(*) AS twice, COUNT(*) + COUNT(*) AS sum,
+                  COUNT(*) - COUNT(*) AS zero, COUNT(*) / 0 AS nothing,
+                  1 - COUNT(*) FILTER (WHERE TRUE) AS less
+                  FROM t WHERE age > 40 AND disease = 'Flu'"""
+    rows = {row.column: row for row in ask(release, question, estimator=estimator).rows}
+    n, error = rows["n"].estimate, rows["n"].std_error
+    assert n is not None
+    assert error is not None
+    assert rows["twice"].estimate == pytest.approx(2 * n)
+    assert rows["twice"].std_error == pytest.approx(2 * error)
+    assert rows["sum"].std_error == pytest.approx(2 * error)
+    assert (rows["zero"].estimate, rows["zero"].std_error) == pytest.approx((0, 0), abs=1e-6)
+    assert rows["nothing"].estimate is None
+    assert rows["less"].estimate == pytest.approx(1 - n)
+    assert rows["less"].std_error == pytest.approx(error)
+
+
+def test_a_share_of_what_is_known_has_the_error_of_its_part(release: StoredRelease) -> None:
+    """COUNT(*) over quasi-identifiers is exact: the share's error is the part's, divided."""
+    question = """SELECT COUNT(*) FILTER (WHERE disease = 'Flu') AS part, COUNT(*) AS all,
+                  COUNT(*) FILTER (WHERE disease = 'Flu') / COUNT(*) AS share FROM t WHERE sex = 'F'"""
+    for estimator in ("anatomy", "regression"):
+        part, whole, share = ask(release, question.replace(" all,", ' "all",'), estimator=estimator).rows
+        assert part.std_error is not None
+        assert whole.estimate is not None
+        assert share.std_error == pytest.approx(part.std_error / whole.estimate)
+
+
+def test_explain_names_formula_weights_and_what_was_read(release: StoredRelease) -> None:
+    text = ask(release, "SELECT COUNT(*) FROM t WHERE disease = 'Flu'").explain
+    for word in ("shrinkage", "240 rows", "50 buckets", "count/|bucket|", "SELECT COUNT(*)", "rests on"):
+        assert word in text
+
+
+# --- consistent tables ---
+
+CELLS = st.lists(
+    st.tuples(st.floats(-20, 40), st.floats(0.1, 9), st.integers(0, 5), st.integers(0, 20)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(cells=CELLS, share=st.floats(0, 1))
+def test_projection_is_feasible_and_nearest(cells: list[tuple[float, float, int, int]], share: float) -> None:
+    estimate, error = np.array([c[0] for c in cells]), np.array([c[1] for c in cells])
+    low = np.array([float(c[2]) for c in cells])
+    high = low + np.array([float(c[3]) for c in cells])
+    total = float(low.sum() + share * (high - low).sum())
+    found = project(estimate, error, low, high, total)
+    assert (found >= low - 1e-9).all()
+    assert (found <= high + 1e-9).all()
+    assert found.sum() == pytest.approx(total, abs=1e-5)
+    # no shift of a little from one free cell to another comes nearer
+    slope = (found - estimate) / error**2
+    can_grow, can_fall = found < high - 1e-4, found > low + 1e-4
+    if can_grow.any() and can_fall.any():
+        assert slope[can_fall].max() <= slope[can_grow].min() + 1e-3
+
+
+@pytest.mark.parametrize("estimator", ["shrinkage", "regression", "anatomy"])
+def test_consistent_tables_add_up_and_are_not_negative(release: StoredRelease, estimator: str) -> None:
+    question = "SELECT disease, severity, sex, COUNT(*) AS n FROM t WHERE age < 30 GROUP BY ALL"
+    plain = ask(release, question, estimator=estimator)
+    answer = ask(release, question, estimator=estimator, consistent=True)
+    if estimator == "regression":
+        assert min(row.estimate for row in plain.rows if row.estimate is not None) < 0, (
+            "the control is negative"
+        )
+    for sex in ("F", "M"):
+        whole = ask(release, f"SELECT COUNT(*) FROM t WHERE age < 30 AND sex = '{sex}'").rows[0].estimate
+        cells = [row.estimate for row in answer.rows if dict(row.group)["sex"] == sex]
+        assert None not in cells
+        assert min(cell for cell in cells if cell is not None) >= 0
+        assert sum(cell for cell in cells if cell is not None) == pytest.approx(whole, abs=1e-4)
+    assert {row.status for row in answer.rows} <= {"consistent", "exact", "undetermined"}
+    assert answer.assumption is not None
+    assert "no longer unbiased" in answer.assumption
