@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
+from dalenius.attacks.auditing import audit_release
+from dalenius.attacks.result import Audit
 from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan, write_release
@@ -77,6 +79,11 @@ def open_release(path: str | Path) -> Release:
 def verify(path: str | Path, *, strict: bool = False) -> Verdict:
     """Check a release folder from itself alone."""
     return open_release(path).verify(strict=strict)
+
+
+def audit(path: str | Path, original: Policy | str | Path | Any, *, seed: int | None = None) -> Audit:
+    """Attack a release folder with the original at hand: its table, or the policy that published it."""
+    return audit_release(StoredRelease.open(path), original, seed=seed)
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from dalenius.cli import ask, demo, doctor, init, inspect, plan, publish, reproduce, verify
+from dalenius.cli import ask, audit, demo, doctor, init, inspect, plan, publish, reproduce, verify
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError, InternalError
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (init, demo, inspect, plan, publish, verify, ask, reproduce, doctor):
+for module in (init, demo, inspect, plan, publish, verify, ask, audit, reproduce, doctor):
     app.command(module.NAME)(module.command)
 
 
