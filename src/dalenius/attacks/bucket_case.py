@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dalenius.attacks.original import Coded, Ints, code_column, combine, known_values, read_table
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.histogram import label, label_cell
+from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
 from dalenius.release.reader import StoredRelease
 
 Floats = NDArray[np.float64]
@@ -44,8 +45,10 @@ class BucketCase:
     """How each sensitive value is written."""
     thresholds: tuple[Fraction | None, ...]
     """The promise for each value; None: the promise does not know the value."""
-    n_fakes: int
-    """σ: how many values of each bucket are nobody's."""
+    fakes: PublishedFakes | None
+    """What the manifest says of values that are nobody's."""
+    fake_number: Ints
+    """The manifest's number of each value; −1 for a value that it does not know."""
 
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> BucketCase:
@@ -68,6 +71,7 @@ class BucketCase:
         if row_bucket.max() >= len(numbers):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
         values = _values(cells, value, st_value)
+        fakes = PublishedFakes.read(release.manifest["parameters"])
         order = np.lexsort((st_value, st_bucket.ravel()))
         return cls(
             release=release,
@@ -81,8 +85,14 @@ class BucketCase:
             st_count=st.column("count").to_numpy().astype(np.int64)[order],
             labels=tuple(label(cells) for cells in values),
             thresholds=_thresholds(release.manifest["promise"], values),
-            n_fakes=int(release.manifest["parameters"].get("fakes", {}).get("per_bucket", 0)),
+            fakes=fakes,
+            fake_number=_numbers(fakes, values),
         )
+
+    @property
+    def n_fakes(self) -> int:
+        """σ: how many values of each bucket are nobody's."""
+        return 0 if self.fakes is None else self.fakes.n_fakes
 
     @property
     def n_people(self) -> int:
@@ -172,3 +182,9 @@ def _thresholds(promise: dict[str, Any], values: list[tuple[Any, ...]]) -> tuple
     return tuple(
         known.get(tuple(None if cell is None else label_cell(cell) for cell in cells)) for cells in values
     )
+
+
+def _numbers(fakes: PublishedFakes | None, values: list[tuple[Any, ...]]) -> Ints:
+    known = {} if fakes is None else {value: code for code, value in enumerate(fakes.values)}
+    written = [tuple(None if cell is None else label_cell(cell) for cell in value) for value in values]
+    return np.array([known.get(value, -1) for value in written], dtype=np.int64)

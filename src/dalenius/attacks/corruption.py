@@ -1,8 +1,8 @@
 """Corruption: the attacker knows the sensitive values of q others of the bucket and takes them away.
 
 Without fakes a bucket of which all others are known tells the last value: the success rises to 1, and no
-threshold promises otherwise. With fakes the manifest states how sure an attacker can be who knows the
-histogram and the law of the fakes (`mechanisms/bucketize/fakes.py`); that statement is the bound here.
+threshold promises otherwise. With fakes the manifest states how often the best attacker is right, who knows
+the histogram and the law of the fakes; that statement is the bound here.
 """
 
 from __future__ import annotations
@@ -12,99 +12,74 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalenius.attacks.bucket_case import BucketCase, Floats
+from dalenius.attacks.fake_corruption import attack_last_person
 from dalenius.attacks.original import Ints
 from dalenius.attacks.result import AttackResult, measured
 from dalenius.attacks.threat import Threat
 
 _SWEEP = (0, 1, 2, 4, 8, 16)
+THREAT = Threat(
+    knows="a bucket's members and the sensitive values of all of them but one",
+    wants="the last person's sensitive value",
+    covered=False,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Places:
-    """The real places of the buckets that can be attacked, in an order that is random within each bucket."""
+    """The real places of the buckets, in an order that is random within each bucket."""
 
     bucket: Ints
     value: Ints
     rank: Ints
-    """From 0 within each bucket: the first is the victim, the last are known to the attacker."""
+    """From 0 within each bucket: the last q are known to the attacker."""
     size: Ints
     """Of the place's bucket."""
 
 
 def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackResult:
-    """One random victim a bucket, with q random others known; the result is for all but the victim known."""
-    places, n_failed = _real_places(case, stream)
+    """Random victims with q random others known; the result is for all others known."""
+    if case.n_fakes:
+        return attack_last_person(case, stream)
+    places = _real_places(case, stream)
     known = [q for q in _SWEEP if q < int(places.size.max(initial=1)) - 1]
-    curve = [(str(q), *_success(case, places, np.minimum(q, places.size - 1))) for q in known]
-    last = _success(case, places, places.size - 1)
-    curve.append(("all others", *last))
-    fakes = case.release.manifest["parameters"].get("fakes", {})
-    bound = fakes.get("posterior")
-    threat = Threat(
-        knows="the bucket's members, the sensitive values of all others in it, and the public histogram",
-        wants="the last person's sensitive value",
-        covered=bound is not None,
-    )
+    curve = [(q, _success(case, places, np.minimum(q, places.size - 1))) for q in known]
+    successes = _success(case, places, places.size - 1)
+    n = case.n_buckets
     return measured(
         "corruption",
-        threat,
-        successes=last[0],
-        trials=last[1],
+        THREAT,
+        successes=successes,
+        trials=n,
         baseline=float(case.frequency.max()),
-        control=None,
-        bound=bound,
-        n_failed=n_failed,
-        detail={"curve": [{"known": q, "success": s / max(n, 1)} for q, s, n in curve]},
-        recommendation="fakes = 1 or more in [mechanism] leaves the last person's value uncertain"
-        if bound is None
-        else "raise `fakes`: the attacker is surer than the manifest states",
+        detail={
+            "curve": [
+                *({"known": str(q), "success": s / n} for q, s in curve),
+                {"known": "all others", "success": successes / n},
+            ]
+        },
+        recommendation="fakes = 1 or more in [mechanism] leaves the last person's value uncertain",
     )
 
 
-def _real_places(case: BucketCase, stream: np.random.Generator) -> tuple[_Places, int]:
-    """Without fakes the sensitive table holds real values only; with them the original must tell which."""
-    counts = case.st_count
-    usable = np.ones(case.n_buckets, dtype=bool)
-    if case.n_fakes:
-        usable = case.known_buckets()
-        counts = np.where(case.is_real(), case.st_count, 0)
-    counts = np.where(usable[case.st_bucket], counts, 0)
-    bucket, value = np.repeat(case.st_bucket, counts), np.repeat(case.st_value, counts)
+def _real_places(case: BucketCase, stream: np.random.Generator) -> _Places:
+    bucket, value = np.repeat(case.st_bucket, case.st_count), np.repeat(case.st_value, case.st_count)
     order = np.lexsort((stream.random(len(bucket)), bucket))
     bucket, value = bucket[order], value[order]
-    starts = np.searchsorted(bucket, bucket, side="left")
-    size = np.bincount(bucket, minlength=case.n_buckets)
-    rank = np.arange(len(bucket)) - starts
-    return _Places(bucket=bucket, value=value, rank=rank, size=size[bucket]), int(case.size[~usable].sum())
+    rank = np.arange(len(bucket)) - np.searchsorted(bucket, bucket, side="left")
+    size = np.bincount(bucket, minlength=case.n_buckets)[bucket]
+    return _Places(bucket=bucket, value=value, rank=rank, size=size)
 
 
-def _success(case: BucketCase, places: _Places, known: Ints) -> tuple[float, int]:
-    """Take the known values away, guess the likeliest of what is left; expected successes and victims."""
-    is_left = places.rank < places.size - known
-    removed = np.bincount(
-        (places.bucket * case.n_values + places.value)[~is_left], minlength=case.n_buckets * case.n_values
-    )
-    left = case.st_count - removed[case.st_bucket * case.n_values + case.st_value]
-    weight = left * _odds(case)[case.st_value]
-    attacked = np.isin(case.st_bucket, places.bucket) & (left > 0)
-    bucket, value, weight = case.st_bucket[attacked], case.st_value[attacked], weight[attacked]
-    order = np.lexsort((case.frequency[value], weight, bucket))
-    last = np.append(np.flatnonzero(np.diff(bucket[order])), len(order) - 1) if len(order) else order
-    guess = np.full(case.n_buckets, -1)
-    guess[bucket[order][last]] = value[order][last]
-    # every one of those left is as likely to be the victim
-    right = (guess[places.bucket] == places.value) & is_left
-    shares = right / (places.size - known)
-    return float(shares.sum()), int((places.rank == 0).sum())
+def _success(case: BucketCase, places: _Places, known: Ints) -> float:
+    """Take the known values away and guess the commonest of what is left; expected successes, one a bucket.
 
-
-def _odds(case: BucketCase) -> Floats:
-    """How much likelier than another a listed value is to be real: 1 for all where there are no fakes.
-
-    With fakes: real entries over fake entries of the value, which the histogram and the table tell.
+    Every one of those left is as likely to be the victim.
     """
-    if not case.n_fakes:
-        return np.ones(case.n_values)
-    listed = np.bincount(case.st_value, case.st_count, case.n_values)
-    real = case.frequency * case.n_people
-    return np.asarray(real / np.maximum(listed - real, 0.5))
+    is_left = places.rank < places.size - known
+    key = (places.bucket * case.n_values + places.value)[is_left]
+    keys, counts = np.unique(key, return_counts=True)
+    most: Floats = np.zeros(case.n_buckets)
+    np.maximum.at(most, keys // case.n_values, counts)
+    n_left = np.bincount(places.bucket[is_left], minlength=case.n_buckets)
+    return float((most / np.maximum(n_left, 1)).sum())
