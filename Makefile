@@ -34,6 +34,7 @@ check: lint types test  ## what continuous integration runs
 
 bench: .venv/.tests  ## speed, as ratios in one run
 	$(BIN)/python bench/plan_speed.py
+	$(BIN)/python bench/ask_speed.py
 
 figures: .venv/.tests  ## the pictures of the documentation
 	$(BIN)/python docs/figures.py

@@ -1,6 +1,6 @@
 """Error and coverage of the estimators for bucketized releases, as tables for docs/coverage.md.
 
-    python -m bench.coverage [--data ../shared/data] [--dataset adult kdd] [--releases 4] [--questions 250]
+    python -m bench.coverage [--data ../shared/data] [--dataset adult kdd] [--releases 3] [--questions 200]
 
 Every release is published anew (other random assignment, same plan) and asked through `ask_many`; the truth
 is counted on the raw table. A question whose true count is below 0.1 % of the rows counts as small.
@@ -28,8 +28,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
     parser.add_argument("--dataset", nargs="+", default=["adult", "kdd"])
     parser.add_argument("--theta", nargs="+", type=int, default=[2, 4, 8, 16])
-    parser.add_argument("--releases", type=int, default=4)
-    parser.add_argument("--questions", type=int, default=250)
+    parser.add_argument("--releases", type=int, default=3)
+    parser.add_argument("--questions", type=int, default=200)
     options = parser.parse_args()
     for name in options.dataset:
         microdata = load(options.data, name)
@@ -61,7 +61,7 @@ def _one_release(microdata: Microdata, theta: int, seed: int, n: int) -> dict[st
     with tempfile.TemporaryDirectory() as folder:
         release = publish(microdata, theta, Path(folder), seed)
         counts = {e: _asked(release, microdata, questions, e) for e in ESTIMATORS}
-        large = [q for q in questions if _truth(microdata, q)[0] >= 0.001 * microdata.table.num_rows][:100]
+        large = [q for q in questions if _truth(microdata, q)[0] >= 0.001 * microdata.table.num_rows][:60]
         result = {"counts": counts}
         for k, column in enumerate(("SUM(age)", "AVG(age)"), start=1):
             result[column] = {e: _asked(release, microdata, large, e, column, k) for e in ESTIMATORS}

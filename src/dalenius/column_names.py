@@ -23,3 +23,15 @@ def refuse_unusable_names(where: str, names: Sequence[str]) -> None:
                 hint="rename one of them (upper and lower case count as the same)",
             )
         seen[folded] = name
+
+
+def unused_name(wish: str, taken: Sequence[str]) -> str:
+    """The wished name, lengthened until no column has it.
+
+    >>> unused_name("tag", ["age", "Tag"])
+    'tag_'
+    """
+    folded = {name.casefold() for name in taken}
+    while wish in folded:
+        wish += "_"
+    return wish

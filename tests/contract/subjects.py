@@ -49,6 +49,16 @@ def _bucketize(method: str, promise: dict[str, Any]) -> Subject:
     )
 
 
+def _perturb(method: str) -> Subject:
+    return Subject(
+        name=f"perturb {method}",
+        promise={"kind": "rho-privacy", "rho1": "max", "rho2": "3/5"},
+        mechanism={"kind": "perturb", "method": method},
+        record_table="data",
+        allows_certainty=False,
+    )
+
+
 LINEAR = {"kind": "f-privacy", "default": {"times": 2, "plus": 0.05}}
 DIVERSE = {"kind": "l-diversity", "l": 2}
 SUBJECTS = [
@@ -57,6 +67,9 @@ SUBJECTS = [
     _bucketize("two-size", LINEAR),
     _bucketize("multi-size", LINEAR),
     _bucketize("anatomy", DIVERSE),
+    _perturb("small-domain"),
+    _perturb("least-variance"),
+    _perturb("uniform"),
 ]
 
 

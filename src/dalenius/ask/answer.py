@@ -47,7 +47,7 @@ class Answer:
     rows: tuple[AnswerRow, ...]
     confidence: float
     assumption: str | None
-    """What the intervals rest on; None where every row is exact."""
+    """What the intervals rest on; None where every row is exact, or the publisher's coins are all."""
     explain: str
     """The formula, the weights and what was read, in words."""
 

@@ -137,7 +137,8 @@ def _finish(
     name = request.estimator or ""
     assumption = None if exact else model.assumption(name)
     if request.consistent and not exact:
-        assumption = f"{assumption}; moved to the nearest table that is possible, which is no longer unbiased"
+        moved = "moved to the nearest table that is possible, which is no longer unbiased"
+        assumption = moved if assumption is None else f"{assumption}; {moved}"
     return Answer(
         rows=tuple(rows),
         confidence=request.confidence,
@@ -208,6 +209,6 @@ def _explain(model: Model, query: Query, estimator: str) -> str:
             f"question: {query.text}",
             f"estimator: {estimator}: {model.formula(estimator)}",
             f"read: {model.summary()}",
-            f"rests on: {model.assumption(estimator)}",
+            f"rests on: {model.assumption(estimator) or 'the coins of the publisher alone'}",
         ]
     )

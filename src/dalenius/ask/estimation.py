@@ -12,7 +12,7 @@ from dalenius.ask.model import Estimation
 from dalenius.ask.query import Formula, Query
 from dalenius.ask.summands import Summands
 from dalenius.ask.totals import Floats, Linear, linearize
-from dalenius.mechanisms.bucketize.estimate_targets import Targets, intervals
+from dalenius.mechanisms.bucketize.estimate_targets import Targets
 
 _EXACT = 1e-9
 """A standard error below this part of the number of people is rounding."""
@@ -88,7 +88,7 @@ def _estimate(
     if not len(targets.target):
         return Column(estimate=empty, std_error=empty, low=empty, high=empty), (empty, empty)
     found = estimation.estimate(targets)
-    low, high = intervals(found, confidence)
+    low, high = found.intervals(confidence)
     column = Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high)
     return column, estimation.possible_range(targets)
 

@@ -8,13 +8,28 @@ from typing import Protocol
 from dalenius.ask.columns import Table
 from dalenius.ask.totals import Floats
 from dalenius.mechanisms.bucketize.estimate_buckets import Score
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
+from dalenius.mechanisms.bucketize.estimate_targets import Targets
+
+
+class Found(Protocol):
+    """Estimates of targets, and their errors."""
+
+    @property
+    def estimate(self) -> Floats:
+        """The estimate of each target."""
+
+    @property
+    def std_error(self) -> Floats:
+        """Its standard error; infinite where the release tells nothing."""
+
+    def intervals(self, confidence: float) -> tuple[Floats, Floats]:
+        """The ends of each target's interval."""
 
 
 class Estimation(Protocol):
     """Estimates of totals from the scores of one call."""
 
-    def estimate(self, targets: Targets) -> Estimates:
+    def estimate(self, targets: Targets) -> Found:
         """Estimate linear combinations of the scores' totals by sensitive value."""
 
     def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
@@ -43,8 +58,8 @@ class Model(Protocol):
     def estimation(self, scores: Sequence[Score], estimator: str) -> Estimation:
         """Prepare estimates from scores of the published rows."""
 
-    def assumption(self, estimator: str) -> str:
-        """What the intervals rest on."""
+    def assumption(self, estimator: str) -> str | None:
+        """What the intervals rest on; None: on nothing but the publisher's coins."""
 
     def formula(self, estimator: str) -> str:
         """How the estimate comes about, for `explain`."""

@@ -12,10 +12,14 @@ from dalenius.ask.bucketized import BucketizedModel
 from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Model
+from dalenius.ask.perturbed import PerturbedModel
 from dalenius.errors import QueryError
 from dalenius.release.reader import StoredRelease
 
-MODELS: dict[str, Callable[[StoredRelease], Model]] = {"bucketize": BucketizedModel.load}
+MODELS: dict[str, Callable[[StoredRelease], Model]] = {
+    "bucketize": BucketizedModel.load,
+    "perturb": PerturbedModel.load,
+}
 """How a release of each mechanism is opened for asking."""
 _KEPT_OPEN = 4
 

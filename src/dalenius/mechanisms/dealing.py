@@ -29,7 +29,10 @@ def draw_quota(remaining: IntArray, batch_counts: IntArray, stream: np.random.Ge
         m × k, with row sums `batch_counts` and no entry above `remaining`.
     """
     quota = np.zeros_like(remaining)
-    for value in np.flatnonzero(batch_counts):
+    n_open = np.count_nonzero(remaining, axis=1)
+    certain = np.flatnonzero(n_open == 1)  # with thousands of values, nearly all: nothing to draw
+    quota[certain, remaining[certain].argmax(axis=1)] = batch_counts[certain]
+    for value in np.flatnonzero((batch_counts > 0) & (n_open > 1)):
         quota[value] = _draw_row(remaining[value], int(batch_counts[value]), stream)
     return quota
 

@@ -25,6 +25,15 @@ def amplification_limit(rho1: Fraction, rho2: Fraction) -> Fraction:
     return rho2 * (1 - rho1) / (rho1 * (1 - rho2))
 
 
+def frequency_behind(gamma: Fraction, rho2: Fraction) -> Fraction:
+    """The ρ1 whose largest γ this is: `amplification_limit` backwards.
+
+    >>> frequency_behind(Fraction(4), Fraction(2, 3))
+    Fraction(1, 3)
+    """
+    return rho2 / (rho2 + gamma * (1 - rho2))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RhoPrivacy:
     """Prior ≤ ρ1 implies posterior ≤ ρ2. `rho1 = None` is "max", the largest frequency of the table.

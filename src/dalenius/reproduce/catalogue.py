@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dalenius.reproduce import perturbation
 from dalenius.reproduce.experiment import Experiment
 
-EXPERIMENTS: dict[str, Experiment] = {}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiment in (*perturbation.EXPERIMENTS,)
+}

@@ -13,6 +13,7 @@ from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_anatomy import Anatomy
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, value_variances
 from dalenius.mechanisms.bucketize.estimate_prior import ScatterPrior, learn_prior
 from dalenius.mechanisms.bucketize.estimate_regression import Regression
 from dalenius.mechanisms.bucketize.estimate_shrinkage import RHO, Shrinkage
@@ -120,7 +121,7 @@ def test_moments_of_the_statistic() -> None:
     for _ in range(1500):
         bucket = np.concatenate([rng.permutation(places[:4]), rng.permutation(places[4:])])
         buckets = buckets_of(bucket, value)
-        seen.append(ScoreSums.of(buckets, [Score(rows=np.array([0, 4, 5, 6]))]).by_value()[:, 0] / 2.0)
+        seen.append(ScoreSums.of(buckets, [Score(rows=np.array([0, 4, 5, 6]))]).by_value[:, 0] / 2.0)
     dense = buckets.composition.toarray()
     S = (dense / buckets.type_size[:, None] * buckets.copies[:, None]).T @ dense / 4.0
     t = np.array(seen)
@@ -130,6 +131,23 @@ def test_moments_of_the_statistic() -> None:
     within = 0.25 * 0.75 * 4 / 3  # finite population: o/(o−1)
     assert np.cov(t.T) == pytest.approx(within * (S - S @ S), abs=0.01)
     assert np.cov(t.T) != pytest.approx(within * S, abs=0.01), "without the finite population it is wrong"
+
+
+def test_noise_of_the_assignment_with_unequal_values() -> None:
+    """The variance of Anatomy's statistic over assignments, against v_z of the true shares."""
+    loads = np.array([[1.0, -0.5, 2.0]])
+    seen = []
+    for bucket in assignments(1500, seed=9):
+        sums = ScoreSums.of(buckets_of(bucket, VALUE), [Score(rows=POSITIVE)])
+        seen.append((loads @ sums.by_value)[0, 0])
+    share = np.array([45 / 60, 20 / 90, 30 / 150])
+    counts = np.array([60, 90, 150])
+    within = share * (1 - share) * counts / (counts - 1)
+    expected = (within * assignment_variance(sums.buckets, loads)[0]).sum()
+    spread = np.sqrt(2 / len(seen))  # of a variance, relative
+    assert np.var(seen) == pytest.approx(expected, rel=Z_AT_1E6 * spread)
+    alike = 95 / 300 * 205 / 300 * assignment_variance(sums.buckets, loads)[0].sum()
+    assert np.var(seen) != pytest.approx(alike, rel=Z_AT_1E6 * spread), "one variance for all is wrong"
 
 
 # --- shrinkage ---
@@ -145,17 +163,21 @@ def test_shrinkage_is_the_best_linear_prediction() -> None:
     y = np.bincount(PLACES[POSITIVE], minlength=70).astype(float)
     o, n = C.sum(axis=0), C.sum()
     scale = len(POSITIVE) / n * (1 - len(POSITIVE) / n)
-    a = np.array([1.0, 0.0, 1.0])
+    a, within = np.array([1.0, 0.0, 1.0]), value_variances(sums)[0]
     for k in range(0, len(RHO), 5):
         v, tau2 = scale * (1 - RHO[k]), scale * RHO[k]
         flat = 1e4 * np.ones((3, 3))
         effect = tau2 * np.eye(3) + flat
         cov_y = v * np.diag(C.sum(axis=1)) + C @ effect @ C.T
         cov_ky = (np.diag(o) @ effect + v * np.eye(3)) @ C.T
-        cov_k = np.diag(o) @ effect @ np.diag(o) + v * np.diag(o)
         gain = np.linalg.solve(cov_y, cov_ky.T).T
         assert found.mean[0, k] == pytest.approx(a @ gain @ y, rel=1e-4)
-        assert found.variance[0, k] == pytest.approx(a @ (cov_k - gain @ cov_ky.T) @ a, rel=1e-3)
+        # the error of that prediction when the variance within value z is v_z
+        cov_y = np.diag(C @ within) + C @ effect @ C.T
+        cov_ky = (np.diag(o) @ effect + np.diag(within)) @ C.T
+        cov_k = np.diag(o) @ effect @ np.diag(o) + np.diag(o * within)
+        error = cov_k - gain @ cov_ky.T - cov_ky @ gain.T + gain @ cov_y @ gain.T
+        assert found.variance[0, k] == pytest.approx(a @ error @ a, rel=1e-3)
 
 
 def test_shrinkage_is_anatomy_without_scatter_and_exact_without_buckets() -> None:
@@ -197,10 +219,9 @@ def test_prior_follows_the_scatter() -> None:
     value = np.sort(rng.integers(0, 8, 6000))
     bucket = deal(value, {2: 1000, 4: 1000}, rng)
     buckets = buckets_of(bucket, value)
-    geometry = Geometry.of(buckets)
     unrelated = [rng.integers(0, 4, 6000) for _ in range(4)]
     related = [(value + rng.integers(0, 3, 6000)) % 4 for _ in range(4)]
-    low, high = (np.array(learn_prior(buckets, geometry, c).weights) for c in (unrelated, related))
+    low, high = (np.array(learn_prior(buckets, c)[1].weights) for c in (unrelated, related))
     grid = np.linspace(0, 1, len(low))  # from the least to the largest scatter
     assert low @ grid + 0.2 < high @ grid
 

@@ -11,25 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from scipy.optimize import brentq
 
 from dalenius.mechanisms.perturb.bounds import IntArray, Objective
 
 FALSE_ALARM = 1e-6
 EXAMPLE = (12, 8, 6, 5, 4, 3, 1, 1, 1, 1)  # example 1; the paper's text prints zeros for the ones
 EDU_LIKE = (273, 204, 180, 97, 53, 33, 30, 27, 25, 22, 20, 18, 14, 4)  # 14 values, 27.3 % … 0.4 %; 9 ≤ 1/30
-
-
-def occ_like(n_rows: int) -> list[int]:
-    """50 values from 7.5 % down to 0.18 %, a stretched geometric sequence (CENSUS itself is not here)."""
-    steps = np.arange(50) / 49
-
-    def shares(stretch: float) -> np.ndarray:
-        return np.asarray(0.075 * (0.0018 / 0.075) ** (steps**stretch))
-
-    counts = np.floor(shares(brentq(lambda s: shares(s).sum() - 1, 0.1, 5)) * n_rows).astype(int)
-    counts[5 : 5 + n_rows - counts.sum()] += 1
-    return [int(count) for count in counts]
 
 
 def kdd_occupations() -> list[int]:

@@ -11,16 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dalenius.errors import InputError
 from dalenius.mechanisms.perturb.apply import perturb_batch
 from dalenius.mechanisms.perturb.bounds import hoeffding_bound
-from dalenius.mechanisms.perturb.estimate import estimate_product, estimate_rows, exact_variance
-from dalenius.mechanisms.perturb.interval import hoeffding_interval, score_interval
+from dalenius.mechanisms.perturb.estimate import Term, Totals, total_of_terms, totals_of_products
+from dalenius.mechanisms.perturb.interval import hoeffding_ends, score_ends
+from dalenius.mechanisms.perturb.laws import Laws
 from dalenius.mechanisms.perturb.matrix import Channel, reconstruct
 from dalenius.mechanisms.perturb.plan import plan_as_in_paper
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 
 from .histograms import EXAMPLE, FALSE_ALARM
+from .reference import estimate_product, estimate_rows, exact_variance
 
 PLAN = plan_as_in_paper(tuple(10 * count for count in EXAMPLE), RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))
 CODES = np.repeat(np.arange(10), PLAN.counts)
@@ -139,19 +142,95 @@ def test_hoeffdings_bound_holds_at_its_confidence_and_a_quarter_of_it_does_not()
     assert (np.array(errors) > bound / 4).sum(axis=0).max() > most_misses
 
 
-def coverage(channel: Channel, n_rows: int, n_asked: int, kind: str) -> list[float]:
+@st.composite
+def published(draw: st.DrawFn) -> tuple[list[Channel], np.ndarray, np.ndarray]:
+    """Parts, and records published in them."""
+    channels = draw(st.lists(laws(), min_size=1, max_size=3))
+    pairs = [(j, code) for j, channel in enumerate(channels) for code in channel.codes]
+    records = np.array(draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=12)))
+    return channels, records[:, 0], records[:, 1]
+
+
+weights = st.lists(st.sampled_from([0.0, 0.0, 1.0, -2.0, 3.5]), min_size=8, max_size=8)
+
+
+def assert_is(
+    found: Totals, channels: list[Channel], parts: np.ndarray, asked: np.ndarray, y: np.ndarray
+) -> None:
+    """Compare one total with the reference, `asked` being a_r(x) of every record and value."""
+    expected = estimate_rows(channels, parts, y, asked)
+    scale = max(1.0, expected.variance)
+    assert found.estimate[0] == pytest.approx(expected.value, abs=1e-9 * scale)
+    assert found.variance[0] == pytest.approx(expected.variance, abs=1e-7 * scale)
+    within = [asked[r, list(channels[j].codes)] for r, j in enumerate(parts)]
+    assert found.low[0] == pytest.approx(sum(own.min() for own in within))
+    assert found.high[0] == pytest.approx(sum(own.max() for own in within))
+    retention = np.array([float(channels[j].retention) for j in parts])
+    spreads = np.array([own.var() for own in within])
+    assert found.floor[0] == pytest.approx(((1 - retention) / retention**2 * spreads).sum())
+    ranges = np.array([np.ptp(own) for own in within])
+    assert found.squared_ranges[0] == pytest.approx(((ranges / retention) ** 2).sum())
+    third = np.array([((own - own.mean()) ** 3).mean() for own in within])
+    steep = ((1 - retention) / retention * third).sum()
+    assert found.slope[0] * spreads.sum() == pytest.approx(steep, abs=1e-7 * scale)
+    heavy = (spreads / retention**2).sum()
+    steps = (spreads * ranges / retention**3).sum()
+    assert 2 * found.half_step[0] * heavy == pytest.approx(steps)
+
+
+@given(published(), weights, st.lists(st.sampled_from([0.0, 1.0, -1.0, 2.5]), min_size=12, max_size=12))
+def test_products_equal_the_sum_over_records(
+    release: tuple[list[Channel], np.ndarray, np.ndarray], asked: list[float], scores: list[float]
+) -> None:
+    channels, parts, y = release
+    law, own = Laws.of(channels, 8), np.array(scores[: len(y)])
+    found = totals_of_products(law, law.cells(parts, y), own, np.array([asked]))
+    assert_is(found, channels, parts, own[:, np.newaxis] * np.array(asked), y)
+    ones = totals_of_products(law, law.cells(parts, y), None, np.array([asked]))
+    assert_is(ones, channels, parts, np.tile(asked, (len(y), 1)), y)
+
+
+@given(published(), st.lists(weights, min_size=1, max_size=3), st.integers(0, 2**32))
+def test_terms_equal_the_sum_over_records(
+    release: tuple[list[Channel], np.ndarray, np.ndarray], asked: list[list[float]], seed: int
+) -> None:
+    channels, parts, y = release
+    stream = Randomness.seeded(seed).stream("terms")
+    owner = stream.integers(len(asked), size=8)  # no value belongs to two terms
+    law, table, terms = Laws.of(channels, 8), np.zeros((len(y), 8)), []
+    for number, values in enumerate(asked):
+        places = np.flatnonzero(stream.random(len(y)) < 0.7)
+        scores = stream.choice([0.0, 1.0, -1.0, 2.5], size=len(places))
+        own = np.where(owner == number, values, 0.0)
+        table[places] += scores[:, np.newaxis] * own
+        terms.append(Term(places=places, scores=scores, weights=own))
+    assert_is(total_of_terms(law, law.cells(parts, y), terms), channels, parts, table, y)
+
+
+def test_a_record_outside_its_parts_domain_is_noticed() -> None:
+    law = Laws.of([Channel(codes=(0, 2), gamma=Fraction(3))], 3)
+    with pytest.raises(InputError):
+        law.cells(np.array([0]), np.array([1]))
+
+
+def one_part(channel: Channel, n_seen: int, n_rows: int, n_asked: int) -> Totals:
+    law = Laws.of([channel], channel.n_values)
+    cells = np.repeat([0, channel.n_values - 1], [n_seen, n_rows - n_seen])
+    asked = (np.arange(channel.n_values) < n_asked).astype(float)
+    return totals_of_products(law, cells, None, asked[np.newaxis])
+
+
+def coverage(channel: Channel, n_rows: int, n_asked: int, kind: str, confidence: float = 0.95) -> list[float]:
     """The exact probability, for each possible true count, that the interval holds it."""
-    is_asked = np.arange(channel.n_values) < n_asked
     ends = []
     for n_seen in range(n_rows + 1):
-        observed = np.zeros((1, channel.n_values))
-        observed[0, [0, -1]] = n_seen, n_rows - n_seen
+        found = one_part(channel, n_seen, n_rows, n_asked)
         if kind == "plain":
-            found = estimate_product([channel], observed, is_asked)
-            ends.append((found.value - 1.96 * found.std_error, found.value + 1.96 * found.std_error))
+            reach = stats.norm.ppf((1 + confidence) / 2) * np.sqrt(found.variance[0])
+            ends.append((found.estimate[0] - reach, found.estimate[0] + reach))
         else:
-            interval = score_interval if kind == "score" else hoeffding_interval
-            ends.append(interval([channel], observed, is_asked))
+            low, high = (score_ends if kind == "score" else hoeffding_ends)(found, confidence)
+            ends.append((np.floor(low[0] + 1e-6), np.ceil(high[0] - 1e-6)))
     low, high = np.array(ends).T
     p, q = float(channel.retention), float(channel.replacement)
     covered = []
@@ -162,16 +241,18 @@ def coverage(channel: Channel, n_rows: int, n_asked: int, kind: str) -> list[flo
     return covered
 
 
+LAWS = [(6, 4, 1), (17, "13/5", 5), (50, "5/2", 1), (2, 3, 1), (11, 12, 1), (50, "5/2", 40), (9, 30, 2)]
+
+
+@pytest.mark.parametrize("confidence", [0.90, 0.95, 0.99])
 @pytest.mark.parametrize("n_rows", [2, 5, 20, 100])
-@pytest.mark.parametrize(
-    ("n_values", "gamma", "n_asked"), [(6, 4, 1), (17, "13/5", 5), (50, "5/2", 1), (2, 3, 1), (11, 12, 1)]
-)
-def test_intervals_cover_small_counts(n_values: int, gamma: int | str, n_asked: int, n_rows: int) -> None:
+@pytest.mark.parametrize(("n_values", "gamma", "n_asked"), LAWS)
+def test_intervals_cover_every_count(
+    n_values: int, gamma: int | str, n_asked: int, n_rows: int, confidence: float
+) -> None:
     channel = Channel(codes=tuple(range(n_values)), gamma=Fraction(gamma))
-    score = coverage(channel, n_rows, n_asked, "score")
-    assert np.mean(score) > 0.93
-    assert min(score) > (0.85 if n_rows < 100 else 0.92)
-    assert min(coverage(channel, n_rows, n_asked, "hoeffding")) >= 0.95
+    assert min(coverage(channel, n_rows, n_asked, "score", confidence)) > confidence - 0.01
+    assert min(coverage(channel, n_rows, n_asked, "hoeffding", confidence)) >= confidence
 
 
 def test_the_plain_interval_fails_at_small_counts() -> None:
@@ -179,22 +260,50 @@ def test_the_plain_interval_fails_at_small_counts() -> None:
     assert min(coverage(channel, 20, 1, "plain")) < 0.5
 
 
-def test_score_intervals_cover_over_several_parts() -> None:
-    truth = ASKED[CODES[CHOSEN]].sum()
-    hits = 0
-    for parts, published in RELEASES:
-        low, high = score_interval(PLAN.channels, tables(parts[CHOSEN], published[CHOSEN], 2, 10), ASKED)
-        assert 0 <= low <= high <= CHOSEN.sum()
-        hits += low <= truth <= high
-    assert stats.binomtest(hits, len(RELEASES), 0.95).pvalue > FALSE_ALARM
-    assert stats.binomtest(hits, len(RELEASES), 0.90).pvalue < FALSE_ALARM
+GROUPS = [np.arange(420)[start::step] for start, step in ((0, 1), (1, 3), (2, 20), (3, 80))]
+COUNTED = np.stack([ASKED, np.eye(10)[0], np.eye(10)[9], np.arange(10) < 5])
+NUMBERS = np.arange(10.0)[np.newaxis]
+MONEY = (np.arange(420) * 7919 % 50 + 1).astype(np.float64)
+
+
+def hits_of(confidence: float, shrink: float) -> tuple[np.ndarray, np.ndarray]:
+    """Over the releases, how often counts and weighted sums of small and large groups are covered."""
+    law = Laws.of(PLAN.channels, 10)
+    counts: list[np.ndarray] = []
+    sums: list[np.ndarray] = []
+    for parts, values in RELEASES[:500]:
+        cells = law.cells(parts, values)
+        for rows in GROUPS:
+            for scores, asked, hits in (
+                (None, COUNTED, counts),
+                (MONEY[rows], COUNTED, sums),
+                (None, NUMBERS, sums),
+                (MONEY[rows], NUMBERS, sums),
+            ):
+                truth = (asked[:, CODES[rows]] * (1.0 if scores is None else scores)).sum(axis=1)
+                low, high = score_ends(totals_of_products(law, cells[rows], scores, asked), confidence)
+                middle, reach = (low + high) / 2, shrink * (high - low) / 2 + 1e-9
+                hits.append(np.abs(truth - middle) <= reach)
+    return np.concatenate(counts).reshape(500, -1), np.concatenate(sums).reshape(500, -1)
+
+
+@pytest.mark.parametrize("confidence", [0.90, 0.95, 0.99])
+def test_intervals_cover_over_several_parts(confidence: float) -> None:
+    fewest = stats.binom.ppf(FALSE_ALARM, 500, confidence)
+    for hits in hits_of(confidence, 1.0):
+        assert hits.sum(axis=0).min() >= fewest
+    for hits in hits_of(confidence, 0.6):  # an interval two fifths shorter would be noticed
+        assert hits.sum(axis=0).min() < fewest
 
 
 def test_certain_answers_have_no_width() -> None:
     channels = [Channel(codes=(0, 1), gamma=Fraction(3)), Channel(codes=(1, 2), gamma=Fraction(3))]
-    observed = [[4, 3, 0], [0, 5, 6]]
-    for interval in (score_interval, hoeffding_interval):
-        assert interval(channels, observed, [1, 1, 1]) == (18, 18)
-        assert interval(channels, observed, [0, 0, 0]) == (0, 0)
-        low, high = interval(channels, observed, [1, 1, 0])  # the first part for certain, at most all
-        assert 7 <= low <= high <= 18
+    law = Laws.of(channels, 3)
+    cells = np.repeat(np.arange(4), [4, 3, 5, 6])
+    asked = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0]])
+    found = totals_of_products(law, cells, None, asked)
+    assert found.variance.tolist()[:2] == [0, 0]
+    for ends in (score_ends, hoeffding_ends):
+        low, high = ends(found, 0.95)
+        assert (low[0], high[0], low[1], high[1]) == (18, 18, 0, 0)
+        assert 7 <= low[2] <= high[2] <= 18  # the first part for certain, at most all

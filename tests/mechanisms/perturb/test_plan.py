@@ -13,13 +13,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import DaleniusError, InputError, InternalError, PolicyError, PromiseNotMet
-from dalenius.mechanisms.perturb.estimate import exact_variance
 from dalenius.mechanisms.perturb.layout import Part, PerturbPlan
 from dalenius.mechanisms.perturb.plan import LEAST_TOP, METHODS, plan_as_in_paper, plan_perturbation
 from dalenius.mechanisms.perturb.posterior import largest_posterior
 from dalenius.promises.rho_privacy import RhoPrivacy
+from dalenius.reproduce.perturbation import occ_like
 
-from .histograms import EDU_LIKE, EXAMPLE, counts_lists, occ_like
+from .histograms import EDU_LIKE, EXAMPLE, counts_lists
+from .reference import exact_variance
 
 ANY = RhoPrivacy(rho1=None, rho2=Fraction(1, 2))
 

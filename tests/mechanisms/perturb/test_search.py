@@ -20,6 +20,7 @@ from dalenius.mechanisms.perturb.moves import improve_by_moves
 from dalenius.mechanisms.perturb.rearranging import candidate_orders, paper_order
 from dalenius.mechanisms.perturb.regrouping import best_set_partition, regroup
 from dalenius.mechanisms.perturb.search import paper_partition, search_partitions
+from dalenius.reproduce.perturbation import occ_like
 
 from .histograms import (
     EXAMPLE,
@@ -28,7 +29,6 @@ from .histograms import (
     everything_protected,
     histograms_with_unprotected,
     kdd_occupations,
-    occ_like,
 )
 
 EXAMPLE_OBJECTIVE = everything_protected(10, Fraction(2, 3))

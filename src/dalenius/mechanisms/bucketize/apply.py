@@ -130,13 +130,14 @@ def qit_rows(
     encoder: Encoder,
     assigner: Assigner,
     order: np.random.Generator,
+    tag: str,
 ) -> Iterator[pa.RecordBatch]:
     """The quasi-identifier table: quasi columns, bucket, and a random tag to sort a bucket's rows by."""
     for batch in batches:
         buckets = assigner.assign(encoder.encode(batch))
         tags = order.integers(2**63, size=len(buckets))
         columns = {name: batch.column(name) for name in quasi}
-        yield pa.RecordBatch.from_pydict({**columns, "bucket": buckets, "tag": tags})
+        yield pa.RecordBatch.from_pydict({**columns, "bucket": buckets, tag: tags})
     assigner.finish()
 
 

@@ -29,8 +29,8 @@ def _regression(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG00
 
 
 def _shrinkage(buckets: Buckets, columns: Columns) -> Estimator:
-    geometry = Geometry.of(buckets)
-    return Shrinkage(geometry=geometry, prior=learn_prior(buckets, geometry, columns))
+    geometry, prior = learn_prior(buckets, columns)
+    return Shrinkage(geometry=geometry, prior=prior)
 
 
 ESTIMATORS: dict[str, Callable[[Buckets, Columns], Estimator]] = {

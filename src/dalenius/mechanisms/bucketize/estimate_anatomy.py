@@ -24,7 +24,7 @@ class Anatomy:
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
-        by_value = sums.by_value()
+        by_value = sums.by_value
         terms = np.einsum("tz,zt->t", targets.weights, by_value[:, targets.score])
         own = np.arange(len(targets.score))
         first, second = targets.pairs()

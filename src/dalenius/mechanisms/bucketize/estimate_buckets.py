@@ -108,6 +108,8 @@ class ScoreSums:
     total: Floats
     squares: Floats
     """Σ score² of each score."""
+    by_value: Floats
+    """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
 
     @classmethod
     def of(cls, buckets: Buckets, scores: Sequence[Score]) -> ScoreSums:
@@ -123,6 +125,7 @@ class ScoreSums:
             sums=sums,
             total=np.asarray(sums.sum(axis=0)),
             squares=np.array([_dot(score, score) for score in scores]),
+            by_value=_by_value(buckets, sums),
         )
 
     @property
@@ -136,23 +139,6 @@ class ScoreSums:
         n = self.buckets.n_rows
         return np.maximum(self.squares / n - (self.total / n) ** 2, 0.0)
 
-    def by_value(self) -> Floats:
-        """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
-        n_scores, n_types = len(self.scores), len(self.buckets.copies)
-        step = max(1, _CELLS_AT_ONCE // n_types)
-        parts = [
-            self._by_value(first, min(first + step, n_scores), n_types) for first in range(0, n_scores, step)
-        ]
-        return np.concatenate([np.zeros((self.buckets.composition.shape[1], 0)), *parts], axis=1)
-
-    def _by_value(self, first: int, end: int, n_types: int) -> Floats:
-        buckets, n = self.buckets, end - first
-        part = slice(self.sums.indptr[first], self.sums.indptr[end])
-        column = np.repeat(np.arange(n), np.diff(self.sums.indptr[first : end + 1]))
-        place = buckets.type_of[self.sums.indices[part]].astype(np.int64) * n + column
-        by_type = np.bincount(place, self.sums.data[part], n_types * n).reshape(n_types, n)
-        return np.asarray(buckets.composition.T @ (by_type / buckets.type_size[:, None]))
-
     def covariance(self, first: int, second: int) -> float:
         """The covariance of two scores over the published rows."""
         n = self.buckets.n_rows
@@ -163,6 +149,20 @@ class ScoreSums:
         """Buckets where the product of two scores has a sum, and the sums."""
         rows, values = _product(self.scores[first], self.scores[second])
         return _sum_in_buckets(self.buckets, rows, values)
+
+
+def _by_value(buckets: Buckets, sums: sp.csc_array) -> Floats:
+    n_types, n_scores = len(buckets.copies), sums.shape[1]
+    step = max(1, _CELLS_AT_ONCE // n_types)
+    parts = [np.zeros((buckets.composition.shape[1], 0))]
+    for first in range(0, n_scores, step):
+        end = min(first + step, n_scores)
+        part = slice(sums.indptr[first], sums.indptr[end])
+        column = np.repeat(np.arange(end - first), np.diff(sums.indptr[first : end + 1]))
+        place = buckets.type_of[sums.indices[part]].astype(np.int64) * (end - first) + column
+        by_type = np.bincount(place, sums.data[part], n_types * (end - first)).reshape(n_types, -1)
+        parts.append(np.asarray(buckets.composition.T @ (by_type / buckets.type_size[:, None])))
+    return np.concatenate(parts, axis=1)
 
 
 def _sum_in_buckets(

@@ -31,6 +31,8 @@ class Geometry:
     """The eigenvectors of S, and those of the random-effects model in the space they span."""
 
     counts: Floats
+    scatter: Floats
+    """How much the share of each value scatters, relative to τ²: (mean count / o_z)^exponent."""
     eigenvalues: Floats
     """λ, of the directions that tell something."""
     directions: Floats
@@ -47,9 +49,10 @@ class Geometry:
     """Values × contrasts: the same per unit of τ²."""
 
     @classmethod
-    def of(cls, buckets: Buckets) -> Geometry:
-        """Decompose a release."""
+    def of(cls, buckets: Buckets, exponent: float = 0.0) -> Geometry:
+        """Decompose a release; with an exponent the shares of rarer values scatter more."""
         o = buckets.counts
+        scatter = (o.mean() / o) ** exponent
         root = np.sqrt(o)
         scaled = buckets.composition.multiply(1 / root[None, :])
         weighted = sp.csr_array(scaled.multiply((buckets.copies / buckets.type_size)[:, None]))
@@ -58,19 +61,20 @@ class Geometry:
         lam, U1 = np.where(eigenvalues > 1 - _ROUNDING, 1.0, eigenvalues)[told], U[:, told]
         half = np.sqrt(lam)
         # w = Λ^(-1/2) Uᵀ t has covariance v·I + τ²·G: its eigenvectors serve every v and τ² at once.
-        G = half[:, None] * (U1.T @ (o[:, None] * U1)) * half[None, :]
+        G = half[:, None] * (U1.T @ ((o * scatter)[:, None] * U1)) * half[None, :]
         known = half * (U1.T @ root)  # the direction of the overall total, which carries the mean
         spread, R = _orthogonal_eigenvectors(G, known)
         loaded = (U1 * half) @ R
         return cls(
             counts=o,
+            scatter=scatter,
             eigenvalues=lam,
             directions=root[:, None] * U1,
             hidden=root[:, None] * U[:, ~told],
             spread=np.maximum(spread, 0.0),
             contrast=R.T @ (U1 / half).T / root[None, :],
             binomial=root[:, None] * loaded,
-            random=(root * o)[:, None] * loaded,
+            random=(root * o * scatter)[:, None] * loaded,
         )
 
     def centre(self, weights: Floats) -> Floats:

@@ -20,6 +20,7 @@ from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Scor
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 
 _GRID = np.linspace(np.log(0.005), np.log(20.0), 25)
+_EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _ROUNDS = 3
 _LEARNED = 0.8
 _VALUES_PER_COLUMN = 12
@@ -52,29 +53,44 @@ def relative_scale(sums: ScoreSums) -> Floats:
     return np.asarray(np.maximum(np.where(sums.is_count, scale, np.maximum(scale, SCALE_OF_NUMBERS)), 1e-9))
 
 
-def learn_prior(buckets: Buckets, geometry: Geometry, columns: Sequence[NDArray[np.integer]]) -> ScatterPrior:
-    """Fit the prior to simple conditions on the published columns (their codes)."""
+def learn_prior(buckets: Buckets, columns: Sequence[NDArray[np.integer]]) -> tuple[Geometry, ScatterPrior]:
+    """Fit the prior to simple conditions on the published columns (their codes).
+
+    Whether rarer values scatter more than common ones is decided by the likelihood of the same conditions.
+    """
     sums = ScoreSums.of(buckets, _simple_conditions(columns))
+    fitted = [_fit(sums, Geometry.of(buckets, exponent)) for exponent in _EXPONENTS]
+    _, geometry, prior = max(fitted, key=lambda found: found[0])
+    return geometry, prior
+
+
+def _fit(sums: ScoreSums, geometry: Geometry) -> tuple[float, Geometry, ScatterPrior]:
+    """The log-likelihood of the conditions, and the prior learned from them."""
     weight = np.full(len(_GRID), 1 / len(_GRID))
+    evidence = 0.0
     if sums.scores and len(geometry.spread):
-        likelihood = _likelihood(sums, geometry)
+        logs = _log_likelihood(sums, geometry)
+        best = logs.max(axis=1, keepdims=True)
+        likelihood = np.exp(logs - best)
         for _ in range(_ROUNDS):
             posterior = likelihood * weight
             weight = (posterior / posterior.sum(axis=1, keepdims=True)).mean(axis=0)
-    return ScatterPrior(weights=tuple(_LEARNED * weight + (1 - _LEARNED) / len(_GRID)))
+        evidence = float((np.log(likelihood @ weight) + best[:, 0]).sum())
+    prior = ScatterPrior(weights=tuple(_LEARNED * weight + (1 - _LEARNED) / len(_GRID)))
+    return evidence, geometry, prior
 
 
-def _likelihood(sums: ScoreSums, geometry: Geometry) -> Floats:
+def _log_likelihood(sums: ScoreSums, geometry: Geometry) -> Floats:
     """Scores × grid, up to a factor per score."""
     share = sums.total / geometry.counts.sum()
-    z = geometry.contrast @ (sums.by_value() - np.outer(geometry.counts, share))
+    z = geometry.contrast @ (sums.by_value - np.outer(geometry.counts, share))
     squares = (z**2 / np.maximum(sums.variance, 1e-300)).T
     rho = np.minimum(np.exp(_GRID)[None, :] * relative_scale(sums)[:, None], 0.9)
     logs = np.empty_like(rho)
     for k in range(len(_GRID)):
         spread = (1 - rho[:, k, None]) + rho[:, k, None] * geometry.spread
         logs[:, k] = -0.5 * (np.log(spread) + squares / spread).sum(axis=1)
-    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+    return logs
 
 
 def _simple_conditions(columns: Sequence[NDArray[np.integer]]) -> list[Score]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, ratio, value_variances
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, as_targets_by_components
 
 
@@ -18,23 +19,27 @@ class Regression:
     geometry: Geometry
     name = "regression"
     assumption = (
-        "none about the data: only the publisher's random assignment is used (its variance is taken "
-        "with one within-value variance for all values)"
+        "none about the data for the estimate, which uses only the publisher's random assignment; the "
+        "interval takes the shares within each value from Anatomy's estimates"
     )
-    formula = "O^½ U Λ⁻¹ Uᵀ O^-½ · Anatomy's totals by value, variance v·(1−λ)/λ in each direction"
+    formula = "O^½ U Λ⁻¹ Uᵀ O^-½ · Anatomy's totals by value, variance from the random assignment"
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target; one that the release tells nothing about has an infinite variance."""
         g = self.geometry
         loads = targets.weights @ g.directions  # terms × directions
-        t = g.directions.T @ (sums.by_value() / g.counts[:, None])  # directions × scores
+        t = g.directions.T @ (sums.by_value / g.counts[:, None])  # directions × scores
         terms = ((loads / g.eigenvalues) * t.T[targets.score]).sum(axis=1)
         noise = loads * np.sqrt((1 - g.eigenvalues) / g.eigenvalues)
-        variance = targets.add_up(sums.variance[targets.score] * (noise**2).sum(axis=1))
+        alike = targets.add_up(sums.variance[targets.score] * (noise**2).sum(axis=1))
+        by_value = assignment_variance(sums.buckets, (loads / g.eigenvalues) @ g.directions.T / g.counts)
+        own = targets.add_up((value_variances(sums)[targets.score] * by_value).sum(axis=1))
+        variance = alike.copy()
         first, second = targets.pairs()
         cross = score_covariances(sums, targets, first, second) * (noise[first] * noise[second]).sum(axis=1)
         np.add.at(variance, targets.target[first], 2 * cross)
         unknown = targets.add_up(np.abs(targets.weights @ g.hidden).sum(axis=1))
+        variance = variance * ratio(own, alike)
         variance = np.where(unknown > 1e-6 * np.sqrt(g.counts.sum()), np.inf, np.maximum(variance, 0.0))
         return Estimates(
             mean=as_targets_by_components(targets.add_up(terms)),

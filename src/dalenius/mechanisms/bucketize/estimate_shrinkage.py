@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Ints, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, ratio, value_variances
 from dalenius.mechanisms.bucketize.estimate_prior import (
     SCALE_OF_NUMBERS,
     ScatterPrior,
@@ -23,7 +24,7 @@ from dalenius.mechanisms.bucketize.estimate_regression import score_covariances
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 
 RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
-_TERMS_AT_ONCE = 2000
+_CELLS_AT_ONCE = 4_000_000
 _ROUNDING = 1e-11
 
 
@@ -44,7 +45,7 @@ class Shrinkage:
         """Estimate every target."""
         g = self.geometry
         share = sums.total / g.counts.sum()
-        surprise = sums.by_value() - np.outer(g.counts, share)
+        surprise = sums.by_value - np.outer(g.counts, share)
         z = g.contrast @ surprise  # contrasts × scores
         base = targets.add_up((targets.weights @ g.counts) * share[targets.score])
         mean, variance = self._moments(sums, targets, z)
@@ -81,33 +82,54 @@ class Shrinkage:
     def _moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
         mean = np.zeros((len(targets.score), len(RHO)))
-        own = np.zeros_like(mean)
-        for start in range(0, len(targets.score), _TERMS_AT_ONCE):
-            part = slice(start, start + _TERMS_AT_ONCE)
+        alike, own = np.zeros_like(mean), np.zeros_like(mean)
+        within = value_variances(sums)
+        step = max(1, _CELLS_AT_ONCE // (len(RHO) * len(sums.buckets.copies)))
+        for start in range(0, len(targets.score), step):
+            part = slice(start, start + step)
             centred = self.geometry.centre(targets.weights[part])
             mean[part] = self._predict(centred, z.T[targets.score[part]])
-            own[part] = self._form(centred, centred) * sums.variance[targets.score[part], None]
-        variance = targets.add_up(own)
+            scores = targets.score[part]
+            alike[part] = self._form(centred, centred) * sums.variance[scores, None]
+            own[part] = self._own_variance(sums.buckets, centred, within[scores], sums.variance[scores])
+        variance = targets.add_up(alike)
         first, second = targets.pairs()
         if len(first):
             a, b = self.geometry.centre(targets.weights[first]), self.geometry.centre(targets.weights[second])
             cross = self._form(a, b) * score_covariances(sums, targets, first, second)[:, None]
             np.add.at(variance, targets.target[first], 2 * cross)
-        return targets.add_up(mean), np.maximum(variance, 0.0)
+        fit = ratio(targets.add_up(own), targets.add_up(alike))
+        return targets.add_up(mean), np.maximum(variance, 0.0) * fit
+
+    def _own_variance(self, buckets: Buckets, weights: Floats, within: Floats, scale: Floats) -> Floats:
+        """Terms × grid: the mean square error of the prediction if value z has the within-value variance v_z.
+
+        A prediction with factors ℓ_z misses the total by Σ d_z·K_z plus the noise of the assignment, where
+        d = a − O⁻¹ M ℓ is what it leaves of the weights a, and Var K_z = o_z²·τ_z² + o_z·v_z.
+        """
+        g = self.geometry
+        columns = []
+        for r in RHO:
+            loads = self._coefficients(weights, r) @ g.contrast  # terms × values
+            left = g.centre(weights - ((loads @ g.directions) * g.eigenvalues) @ g.directions.T / g.counts)
+            noise = assignment_variance(buckets, loads) + left**2 * g.counts
+            columns.append((within * noise).sum(axis=1) + r * scale * (left**2 @ (g.scatter * g.counts**2)))
+        return np.stack(columns, axis=1)
+
+    def _coefficients(self, weights: Floats, r: float) -> Floats:
+        """Terms × contrasts: the factors of the best prediction for one ρ."""
+        g = self.geometry
+        told = (1 - r) * (weights @ g.binomial) + r * (weights @ g.random)
+        return np.asarray(told / ((1 - r) + r * g.spread))
 
     def _predict(self, weights: Floats, z: Floats) -> Floats:
-        g = self.geometry
-        binomial, random = weights @ g.binomial, weights @ g.random
-        columns = [
-            (((1 - r) * binomial + r * random) * z / ((1 - r) + r * g.spread)).sum(axis=1) for r in RHO
-        ]
-        return np.stack(columns, axis=1)
+        return np.stack([(self._coefficients(weights, r) * z).sum(axis=1) for r in RHO], axis=1)
 
     def _form(self, a: Floats, b: Floats) -> Floats:
         """Pairs × grid: the posterior covariance of the totals with weights a and b, per unit of s²."""
         g = self.geometry
         a0, a1, b0, b1 = a @ g.binomial, a @ g.random, b @ g.binomial, b @ g.random
-        prior0, prior1 = (a * b) @ g.counts, (a * b) @ g.counts**2
+        prior0, prior1 = (a * b) @ g.counts, (a * b) @ (g.scatter * g.counts**2)
         columns = []
         for r in RHO:
             told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)

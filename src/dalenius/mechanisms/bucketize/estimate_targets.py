@@ -82,6 +82,10 @@ class Estimates:
         spread = self.variance + (self.mean - self.estimate[:, None]) ** 2
         return np.asarray(np.sqrt(np.maximum((self.weight * spread).sum(axis=1), 0.0)))
 
+    def intervals(self, confidence: float) -> tuple[Floats, Floats]:
+        """Central intervals of the mixtures."""
+        return intervals(self, confidence)
+
 
 class Estimator(Protocol):
     """One way of estimating totals from buckets."""

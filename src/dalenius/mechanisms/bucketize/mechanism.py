@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from dalenius.column_names import unused_name
 from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.exact import show
 from dalenius.histogram import Encoder, Histogram, label
@@ -116,10 +117,11 @@ class Bucketize:
         )
         encoder = Encoder.of(plan.histogram, plan.schema)
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
+        tag = unused_name("tag", quasi)
 
         def qit(scan: Callable[[], Batches]) -> Batches:
             order = randomness.stream("bucketize", "order")
-            return qit_rows(scan(), quasi, encoder, Assigner(layout, randomness), order)
+            return qit_rows(scan(), quasi, encoder, Assigner(layout, randomness), order, tag)
 
         def st(scan: Callable[[], Batches]) -> Batches:  # noqa: ARG001  (the plan alone decides it)
             return st_rows(layout, encoder)
@@ -127,7 +129,7 @@ class Bucketize:
         return Draft(
             method=plan.buckets.method,
             tables=(
-                PublishedTable(name="qit", columns=(*quasi, "bucket"), order_by=("bucket", "tag"), rows=qit),
+                PublishedTable(name="qit", columns=(*quasi, "bucket"), order_by=("bucket", tag), rows=qit),
                 PublishedTable(
                     name="st",
                     columns=("bucket", *sensitive, "count"),

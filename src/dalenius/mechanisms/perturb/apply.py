@@ -1,16 +1,23 @@
-"""Perturb one batch of records: deal them to the parts, then publish each value under its part's law."""
+"""Perturb records batch by batch: deal them to the parts, then publish each value under its part's law.
+
+One pass over the source: a batch needs its own rows, what is left of the parts' quotas, and its own streams.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.mechanisms.dealing import IntArray, deal
+from dalenius.errors import InternalError
+from dalenius.histogram import Encoder
+from dalenius.mechanisms.dealing import IntArray, deal, draw_quota
+from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.perturb.matrix import Channel
-from dalenius.mechanisms.perturb.plan import PerturbPlan
+from dalenius.randomness import Randomness
 
 CodeArray = NDArray[np.int32]
 
@@ -63,3 +70,50 @@ def exact_coin(probability: Fraction) -> tuple[int, int]:
     if probability.denominator <= _LARGEST_DENOMINATOR:
         return probability.numerator, probability.denominator
     return probability.numerator * _ROUNDED_DENOMINATOR // probability.denominator, _ROUNDED_DENOMINATOR
+
+
+class Perturber:
+    """Perturbs the records of a stream of batches. Every quota is used up exactly."""
+
+    def __init__(self, plan: PerturbPlan, randomness: Randomness) -> None:
+        self._plan, self._randomness = plan, randomness
+        self._remaining = plan.quota()
+        self._n_batches = 0
+
+    def perturb(self, codes: NDArray[np.int32]) -> tuple[CodeArray, CodeArray]:
+        """The part (from 0) and the published code of each record of the next batch."""
+        counts = np.bincount(codes, minlength=self._plan.n_values).astype(np.int64)
+        if (counts > self._remaining.sum(axis=1)).any():
+            raise InternalError("the table changed between two passes over it: a value has more records")
+        quota = draw_quota(self._remaining, counts, self.stream("quota"))
+        self._remaining -= quota
+        found = perturb_batch(codes, quota, self._plan, self.stream("part"), self.stream("value"))
+        self._n_batches += 1
+        return found
+
+    def stream(self, step: str) -> np.random.Generator:
+        """The stream of a step of the next batch."""
+        return self._randomness.stream("perturb", step, self._n_batches)
+
+    def finish(self) -> None:
+        """Check that every quota was used up."""
+        if self._remaining.any():
+            raise InternalError("the table changed between two passes over it: a value has fewer records")
+
+
+def data_rows(
+    batches: Iterator[pa.RecordBatch],
+    quasi: tuple[str, ...],
+    encoder: Encoder,
+    perturber: Perturber,
+    tag: str,
+) -> Iterator[pa.RecordBatch]:
+    """The published table: quasi columns, perturbed sensitive columns, part, and a random tag to sort by."""
+    for batch in batches:
+        tags = perturber.stream("order").integers(2**63, size=batch.num_rows)
+        parts, published = perturber.perturb(encoder.encode(batch))
+        columns = {name: batch.column(name) for name in quasi}
+        yield pa.RecordBatch.from_pydict(
+            {**columns, **encoder.decode(published), "part": parts + np.int32(1), tag: tags}
+        )
+    perturber.finish()

@@ -1,103 +1,220 @@
-"""Unbiased sums over the original values from the published ones, with their variance.
+"""Unbiased totals Σ_r a_r(X_r) over records, many at once, and all that their intervals need.
 
-A question asks for Σ_r a_r(X_r), X_r the true value of row r; for a count a is 0 or 1. A record published as
-y in part j contributes its score
+With the part's mean ā = Σ_{x ∈ SA_j} a(x)/m_j, b = a − ā, β = Σ b²/m_j and ν = Σ b³/m_j, a record published
+as y contributes
 
-    g_r = Σ_{x ∈ SA_j} w_j(y, x)·a_r(x) = (a_r(y) − q_j·A_rj)/p_j,   A_rj = Σ_{x ∈ SA_j} a_r(x),
+    to the estimate    ā + b(y)/p                          whose mean is a(X) (equation 7, record by record),
+    to its variance    (1−p)/p²·b(y)² + (1−p)/p·β          whose mean is Var = (1−p)/p²·β + (1−p)/p·b(X)².
 
-which is equation 7 record by record, and E[g_r | part j, X_r = x] = a_r(x) in **every** part.
+So the variance is at least the *floor* Σ (1−p)/p²·β, which is public, and grows with the answer by about
+the *slope* Σ (1−p)/p·ν / Σ β (exactly, for a count in one part). One coin moves the estimate by the range of
+a over SA_j, divided by p; half of that, averaged over the variance, is the *half step*.
 
-Which variance: parts are dealt at random and values are drawn at random. Given the parts the expectation of
-the sum is the table's true answer, whatever the parts are, so the dealing adds no variance of its own
-(Var = E[Var(·| parts)] + Var(E[·| parts]), and the second term is 0). The parts are published, so the right
-error bar is the one given the parts: Σ_r Var(g_r | j, X_r), independent over the records.
-
-The variance of one record is E[g_r²] − a_r(X_r)², and the score of a² is unbiased for a_r(X_r)². So
-Σ_r g_r(a)² − g_r(a²) is an unbiased estimate of it. It is never negative: multiplied with p² it is
-(1−p)·a_y² − 2qA·a_y + pq·A₂ + q²A², A₂ = Σ a_x² ≥ A²/m, a quadratic without two roots. The covariance of two
-questions a, b follows in the same way: Σ_r g_r(a)·g_r(b) − g_r(ab).
+Parts are dealt at random and values are drawn at random, but given the parts the expectation is the table's
+true answer whatever the parts are: dealing adds no variance, and the error bar is the one given the parts.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dalenius.mechanisms.perturb.matrix import Channel, FloatArray
+from dalenius.mechanisms.perturb.laws import IntArray, Laws
+from dalenius.mechanisms.perturb.matrix import FloatArray
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """An unbiased estimate and the unbiased estimate of its variance given the parts."""
-
-    value: float
-    variance: float
-
-    @property
-    def std_error(self) -> float:
-        """The square root of the variance."""
-        return math.sqrt(self.variance)
+_CELLS_AT_ONCE = 4_000_000
 
 
-def estimate_product(channels: Sequence[Channel], observed: ArrayLike, values: ArrayLike) -> Estimate:
-    """Σ a(X_r) over rows chosen by their other columns, a the same function of the value for each of them.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Totals:
+    """Estimates of totals, an entry of each array per total."""
+
+    estimate: FloatArray
+    variance: FloatArray
+    """Unbiased."""
+    floor: FloatArray
+    """What the variance is at least."""
+    slope: FloatArray
+    half_step: FloatArray
+    low: FloatArray
+    """What the total is at least, whatever the coins hide."""
+    high: FloatArray
+    squared_ranges: FloatArray
+    """Σ (range/p)², for Hoeffding's inequality."""
+
+    @classmethod
+    def joined(cls, pieces: Sequence[tuple[IntArray, Totals]], n_totals: int) -> Totals:
+        """Totals from pieces that hold those of the given positions; a total without a piece is 0."""
+        arrays = {field.name: np.zeros(n_totals) for field in fields(cls)}
+        for where, piece in pieces:
+            for name, array in arrays.items():
+                array[where] = getattr(piece, name)
+        return cls(**arrays)
+
+
+def totals_of_products(laws: Laws, cells: IntArray, scores: FloatArray | None, weights: FloatArray) -> Totals:
+    """Σ_r s_r·w(X_r) for each row w of `weights` (totals × values).
 
     Args:
-        channels: the law of each part.
-        observed: k × m, how many chosen rows part j publishes as value y.
-        values: a(x) of each of the m values: 1 where a predicate holds, or a number to be summed.
+        laws: the laws of the parts.
+        cells: the cell of each record that counts.
+        scores: s_r of these records; None: 1.
+        weights: what each value counts, a row per total.
     """
-    counts, asked = np.asarray(observed, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    value = variance = 0.0
-    for channel, published in zip(channels, counts, strict=True):
-        codes = list(channel.codes)
-        scores, spreads = _scores(channel, asked[codes], asked[codes].sum(), np.square(asked[codes]).sum())
-        value += float(published[codes] @ scores)
-        variance += float(published[codes] @ spreads)
-    return Estimate(value=value, variance=max(variance, 0.0))
-
-
-def estimate_rows(
-    channels: Sequence[Channel],
-    parts: NDArray[np.integer],
-    published: NDArray[np.integer],
-    values: ArrayLike,
-) -> Estimate:
-    """Σ a_r(X_r) for any predicate: `values` holds a_r(x), rows × m, a row for each published record."""
-    asked = np.asarray(values, dtype=np.float64)
-    value = variance = 0.0
-    for number, channel in enumerate(channels):
-        rows = np.flatnonzero(parts == number)
-        within = asked[rows][:, list(channel.codes)]
-        scores, spreads = _scores(
-            channel, asked[rows, published[rows]], within.sum(axis=1), np.square(within).sum(axis=1)
+    sums = _ScoreSums.of(laws, cells, scores)
+    step = max(1, _CELLS_AT_ONCE // len(laws.code))
+    pieces = [
+        (
+            np.arange(start, min(start + step, len(weights))),
+            _products(laws, sums, weights[start : start + step]),
         )
-        value += float(scores.sum())
-        variance += float(spreads.sum())
-    return Estimate(value=value, variance=max(variance, 0.0))
+        for start in range(0, len(weights), step)
+    ]
+    return Totals.joined(pieces, len(weights))
 
 
-def exact_variance(channels: Sequence[Channel], true_counts: ArrayLike, values: ArrayLike) -> float:
-    """The variance of `estimate_product` given the parts, from the true counts (k × m) of the chosen rows."""
-    counts, asked = np.asarray(true_counts, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    variance = 0.0
-    for channel, true in zip(channels, counts, strict=True):
-        codes = list(channel.codes)
-        p, q, a = float(channel.retention), float(channel.replacement), asked[codes]
-        mean = p * a + q * a.sum()  # of a(Y), by true value
-        mean_square = p * a**2 + q * np.square(a).sum()
-        variance += float(true[codes] @ (mean_square - mean**2)) / p**2
-    return variance
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _ScoreSums:
+    """Power sums of the records' scores."""
+
+    by_cell: FloatArray
+    squares_by_cell: FloatArray
+    total: FloatArray
+    """Per part, as those below."""
+    squares: FloatArray
+    cubes: FloatArray
+    sizes_cubed: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+
+    @classmethod
+    def of(cls, laws: Laws, cells: IntArray, scores: FloatArray | None) -> _ScoreSums:
+        s = np.ones(len(cells)) if scores is None else scores
+
+        def summed(values: FloatArray) -> FloatArray:
+            return np.bincount(cells, values, len(laws.code)).astype(np.float64)
+
+        by_cell, squares = summed(s), summed(s**2)
+        return cls(
+            by_cell=by_cell,
+            squares_by_cell=squares,
+            total=laws.per_part(by_cell),
+            squares=laws.per_part(squares),
+            cubes=laws.per_part(summed(s**3)),
+            sizes_cubed=laws.per_part(summed(np.abs(s) ** 3)),
+            positive=laws.per_part(summed(np.maximum(s, 0.0))),
+            negative=laws.per_part(summed(np.minimum(s, 0.0))),
+        )
 
 
-def _scores(
-    channel: Channel, asked: FloatArray, total: float | FloatArray, total_square: float | FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The score of each published value, and its contribution to the estimated variance."""
-    p, q = float(channel.retention), float(channel.replacement)
-    scores = (asked - q * total) / p
-    return scores, scores**2 - (asked**2 - q * total_square) / p
+def _products(laws: Laws, sums: _ScoreSums, weights: FloatArray) -> Totals:
+    asked = weights[:, laws.code]  # totals × cells
+    most = np.maximum.reduceat(asked, laws.first, axis=1)
+    least = np.minimum.reduceat(asked, laws.first, axis=1)
+    span = most - least
+    mean = np.where(span == 0, least, laws.per_part(asked) / laws.size)
+    centred = asked - mean[:, laws.part]
+    beta = laws.per_part(centred**2) / laws.size
+    skew = laws.per_part(centred**3) / laws.size
+    p = laws.keep
+    p_cell = p[laws.part]
+    return Totals(
+        estimate=mean @ sums.total + centred @ (sums.by_cell / p_cell),
+        variance=centred**2 @ (sums.squares_by_cell * (1 - p_cell) / p_cell**2)
+        + beta @ (sums.squares * (1 - p) / p),
+        floor=beta @ (sums.squares * (1 - p) / p**2),
+        slope=_ratio(skew @ (sums.cubes * (1 - p) / p), beta @ sums.squares),
+        half_step=_ratio((beta * span) @ (sums.sizes_cubed / p**3), beta @ (sums.squares / p**2)) / 2,
+        low=least @ sums.positive + most @ sums.negative,
+        high=most @ sums.positive + least @ sums.negative,
+        squared_ranges=span**2 @ (sums.squares / p**2),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Term:
+    """Scores of some records, and what each value counts for them."""
+
+    places: IntArray
+    """Which records, as positions in the cells of the total."""
+    scores: FloatArray | None
+    """Their scores; None: 1."""
+    weights: FloatArray
+
+
+def total_of_terms(laws: Laws, cells: IntArray, terms: Sequence[Term]) -> Totals:
+    """One total whose a_r(x) = Σ_t s_t(r)·w_t(x) is no product, from terms that share no value."""
+    moments = _Moments(laws, cells)
+    for term in terms:
+        moments.add(term)
+    return moments.total()
+
+
+class _Moments:
+    """What a_r is at the published value, and its moments and ends over SA_j, record by record."""
+
+    def __init__(self, laws: Laws, cells: IntArray) -> None:
+        self._laws, self._part, self._code = laws, laws.part[cells], laws.code[cells]
+        self._powers = np.zeros((3, len(cells)))
+        self._published = np.zeros(len(cells))
+        self._covered = np.zeros(len(cells))
+        self._least, self._most = np.full(len(cells), np.inf), np.full(len(cells), -np.inf)
+
+    def add(self, term: Term) -> None:
+        """Take in what one term says of its values."""
+        laws, places = self._laws, term.places
+        s = np.ones(len(places)) if term.scores is None else term.scores
+        own, part = term.weights[laws.code], self._part[places]
+        for k in range(3):
+            self._powers[k, places] += s ** (k + 1) * (laws.per_part(own ** (k + 1)) / laws.size)[part]
+        self._published[places] += s * term.weights[self._code[places]]
+        is_own = own != 0
+        n_own = laws.per_part(is_own.astype(np.float64))[part]
+        n_own = np.where(s != 0, n_own, 0.0)
+        self._covered[places] += n_own
+        bounds = np.stack(
+            [
+                np.minimum.reduceat(np.where(is_own, own, np.inf), laws.first)[part],
+                np.maximum.reduceat(np.where(is_own, own, -np.inf), laws.first)[part],
+            ]
+        )
+        ends = np.where(n_own > 0, s * np.where(n_own > 0, bounds, 0.0), np.nan)
+        self._least[places] = np.fmin(self._least[places], np.fmin(*ends))
+        self._most[places] = np.fmax(self._most[places], np.fmax(*ends))
+
+    def total(self) -> Totals:
+        """Add the records up."""
+        laws = self._laws
+        uncovered = self._covered < laws.size[self._part]  # some value of the part counts 0
+        least = np.where(uncovered, np.minimum(self._least, 0.0), self._least)
+        most = np.where(uncovered, np.maximum(self._most, 0.0), self._most)
+        span = most - least
+        mean, square, cube = self._powers
+        mean = np.where(span == 0, least, mean)
+        beta = np.where(span == 0, 0.0, np.maximum(square - mean**2, 0.0))
+        skew = np.where(span == 0, 0.0, cube - 3 * mean * square + 2 * mean**3)
+        centred = np.where(span == 0, 0.0, self._published - mean)
+        p = laws.keep[self._part]
+        return Totals(
+            estimate=_one((mean + centred / p).sum()),
+            variance=_one(((1 - p) / p**2 * centred**2 + (1 - p) / p * beta).sum()),
+            floor=_one(((1 - p) / p**2 * beta).sum()),
+            slope=_ratio(_one(((1 - p) / p * skew).sum()), _one(beta.sum())),
+            half_step=_ratio(_one((beta * span / p**3).sum()), _one((beta / p**2).sum())) / 2,
+            low=_one(least.sum()),
+            high=_one(most.sum()),
+            squared_ranges=_one(((span / p) ** 2).sum()),
+        )
+
+
+def _one(value: float) -> FloatArray:
+    return np.array([value], dtype=np.float64)
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """0 where nothing varies."""
+    found: NDArray[np.float64] = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    return found

@@ -1,76 +1,47 @@
-"""Intervals for counts, also for small ones.
+"""Intervals for totals, also where few records count.
 
-A count lies between 0 and the number of rows asked about, and its variance is linear in the true count. The
-score interval solves (estimate − T)² ≤ z²·Var(T) for T instead of fixing the variance at the estimate
-(Wilson's idea for a mixture of two binomials), which is what keeps the coverage at small counts. Hoeffding's
-interval holds at its confidence for any number of rows, and is wide.
+The score interval solves (|estimate − T| − half step)² ≤ z²·Var(T) for T, Var(T) = variance + slope·(T −
+estimate), but never below its public floor: Wilson's idea for a mixture of binomials, with a correction for
+continuity. Fixing the variance at the estimate instead fails at small counts. Hoeffding's interval holds at
+its confidence for any number of records, and is wide. Both are cut to what is possible.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from dalenius.mechanisms.perturb.estimate import estimate_product
-from dalenius.mechanisms.perturb.matrix import Channel
+from dalenius.mechanisms.perturb.estimate import Totals
+from dalenius.mechanisms.perturb.matrix import FloatArray
+
+Ends = tuple[FloatArray, FloatArray]
 
 
-def score_interval(
-    channels: Sequence[Channel], observed: ArrayLike, is_asked: ArrayLike, confidence: float = 0.95
-) -> tuple[float, float]:
-    """The interval of a count of rows whose value satisfies a predicate, cut to what is possible.
-
-    `observed` is k × m as in `estimate_product`; `is_asked` is 0 or 1 for each value.
-    """
-    counts, asked = np.asarray(observed, dtype=np.float64), np.asarray(is_asked, dtype=np.float64)
-    found = estimate_product(channels, counts, asked)
+def score_ends(totals: Totals, confidence: float) -> Ends:
+    """The ends of the score interval of each total."""
     z2 = float(ndtri((1 + confidence) / 2)) ** 2
-    slope = _variance_slope(channels, counts, asked)
-    centre = found.value + z2 * slope / 2
-    reach = math.sqrt(z2 * found.variance + (z2 * slope / 2) ** 2)
-    return _possible(channels, counts, asked, (centre - reach, centre + reach))
+    below, above = _reach(totals, -totals.slope, z2), _reach(totals, totals.slope, z2)
+    return _possible(totals, totals.estimate - below, totals.estimate + above)
 
 
-def hoeffding_interval(
-    channels: Sequence[Channel], observed: ArrayLike, is_asked: ArrayLike, confidence: float = 0.95
-) -> tuple[float, float]:
-    """An interval that holds with at least that probability, whatever the number of rows."""
-    counts, asked = np.asarray(observed, dtype=np.float64), np.asarray(is_asked, dtype=np.float64)
-    value = estimate_product(channels, counts, asked).value
-    spread = sum(
-        float(rows.sum()) / float(channel.retention) ** 2
-        for channel, rows in zip(channels, counts, strict=True)
-        if 0 < asked[list(channel.codes)].sum() < channel.n_values  # otherwise the part's answer is certain
-    )
-    reach = math.sqrt(math.log(2 / (1 - confidence)) / 2 * spread)
-    return _possible(channels, counts, asked, (value - reach, value + reach))
+def hoeffding_ends(totals: Totals, confidence: float) -> Ends:
+    """The ends of an interval that holds with at least that probability, whatever the number of records."""
+    reach = np.sqrt(math.log(2 / (1 - confidence)) / 2 * totals.squared_ranges)
+    return _possible(totals, totals.estimate - reach, totals.estimate + reach)
 
 
-def _possible(
-    channels: Sequence[Channel], counts: np.ndarray, asked: np.ndarray, ends: tuple[float, float]
-) -> tuple[float, float]:
-    """Cut an interval to the counts that the parts' domains and rows allow."""
-    certain = possible = 0.0
-    for channel, rows in zip(channels, counts, strict=True):
-        within = asked[list(channel.codes)]
-        certain += float(rows.sum()) if within.all() else 0.0
-        possible += float(rows.sum()) if within.any() else 0.0
-    return min(max(ends[0], certain), possible), max(min(ends[1], possible), certain)
+def _reach(totals: Totals, slope: FloatArray, z2: float) -> FloatArray:
+    """The d > 0 at which (d − c)² = z²·(variance + slope·d), c the half step."""
+    middle = 2 * totals.half_step + z2 * slope
+    product = totals.half_step**2 - z2 * totals.variance
+    root = np.sqrt(np.maximum(middle**2 - 4 * product, 0.0))
+    at_least = totals.half_step + np.sqrt(z2 * totals.floor)
+    found: FloatArray = np.maximum((middle + root) / 2, at_least)
+    return found
 
 
-def _variance_slope(channels: Sequence[Channel], counts: np.ndarray, asked: np.ndarray) -> float:
-    """By how much the variance grows per record that satisfies the predicate, averaged over the rows.
-
-    In part j it is (1 − p − 2qA)/p, A the number of its values that are asked for.
-    """
-    slopes, weights = [0.0], [0.0]
-    for channel, rows in zip(channels, counts, strict=True):
-        p, q, n_asked = float(channel.retention), float(channel.replacement), asked[list(channel.codes)].sum()
-        if 0 < n_asked < channel.n_values:
-            slopes.append((1 - p - 2 * q * n_asked) / p)
-            weights.append(float(rows.sum()))
-    return float(np.average(slopes, weights=weights)) if sum(weights) else 0.0
+def _possible(totals: Totals, low: FloatArray, high: FloatArray) -> Ends:
+    """Where the whole interval is impossible, the nearest possible number is left of it."""
+    return np.clip(low, totals.low, totals.high), np.clip(high, totals.low, totals.high)

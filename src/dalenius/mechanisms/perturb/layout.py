@@ -152,6 +152,7 @@ class PerturbPlan:
             "error_bound_hoeffding": self.error_bound_hoeffding,
             "value_rmse": self.value_rmse,
             "paper_error_bound": self.paper_error_bound,
+            "average_retention": self.average_retention,
         }
 
     def __str__(self) -> str:
@@ -164,7 +165,8 @@ class PerturbPlan:
         lines.append(
             f"{self.method} ({self.search}): error bound {self.error_bound:.4g} (the paper's procedure "
             f"{self.paper_error_bound:.4g}), Hoeffding {self.error_bound_hoeffding:.4g}, "
-            f"root mean square error of a count {self.value_rmse:.4g} rows"
+            f"root mean square error of a count {self.value_rmse:.4g} rows, average retention "
+            f"{self.average_retention:.2%}"
         )
         return "\n".join(lines)
 

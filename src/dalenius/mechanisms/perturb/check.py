@@ -1,0 +1,94 @@
+"""What the release alone shows of a perturbation: parts, domains and laws that fit the promise.
+
+A part's γ_i is ρ2(1−ρ1_i)/(ρ1_i(1−ρ2)), so it gives ρ1_i back, and ρ1_i·n_i must be the whole number of
+records that the part's commonest protected value has: a γ that is too large breaks that, or is above what
+any histogram of the part's domain allows. Whether the values were really drawn with these laws cannot be
+seen in one release: every published table is possible under every law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.perturb.matrix import Channel
+from dalenius.mechanisms.perturb.public import PublicParts
+from dalenius.promises.rho_privacy import amplification_limit, frequency_behind
+from dalenius.sql import count, identifier
+
+
+def check_parts(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+    """Parts and their values in the data, then their laws."""
+    public = PublicParts.read(connection, manifest)
+    rows = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
+    listed = set(range(1, len(public.channels) + 1))
+    strange = sorted(set(rows) ^ listed, key=str)
+    yield Check(
+        name="parts",
+        ok=not strange,
+        detail=f"parts {', '.join(map(str, strange[:5]))} are not both in the data and in the manifest"
+        if strange
+        else f"every record is in one of {len(listed)} parts",
+    )
+    foreign = _n_foreign(connection, public)
+    yield Check(
+        name="values",
+        ok=foreign == 0,
+        detail=f"{foreign} records have a value that their part does not list"
+        if foreign
+        else "every published value is one of its part's",
+    )
+    if not strange:
+        yield _check_laws([rows[number] for number in sorted(listed)], public.channels, manifest)
+
+
+def _n_foreign(connection: duckdb.DuckDBPyConnection, public: PublicParts) -> int:
+    """Records whose value is not in SA_i of their part."""
+    columns = public.values.column_names
+    numbers = [n for n, channel in enumerate(public.channels, start=1) for _ in channel.codes]
+    codes = [code for channel in public.channels for code in channel.codes]
+    cells = {f"v{i}": public.values.column(i).take(pa.array(codes)) for i in range(len(columns))}
+    connection.register("domains", pa.table({"number": pa.array(numbers, pa.int64()), **cells}))
+    same = " AND ".join(f"{identifier(name)} IS NOT DISTINCT FROM v{i}" for i, name in enumerate(columns))
+    return count(
+        connection,
+        f"SELECT coalesce(sum(n), 0) FROM (SELECT part, {', '.join(map(identifier, columns))}, count(*) AS n "
+        f"FROM data GROUP BY ALL) AS seen ANTI JOIN domains ON number = part AND {same}",
+    )
+
+
+def _check_laws(sizes: list[int], channels: tuple[Channel, ...], manifest: dict[str, Any]) -> Check:
+    promise = manifest["promise"]
+    rho2 = Fraction(promise["rho2"])
+    if manifest["mechanism"]["method"] == "uniform":
+        limit = amplification_limit(Fraction(promise["prior_at_most"]), rho2)
+        ok = len(channels) == 1 and channels[0].gamma <= limit
+        detail = "gamma is what rho1 and rho2 allow" if ok else "gamma is above what rho1 and rho2 allow"
+        return Check(name="promise", ok=ok, detail=detail)
+    covers_all = promise["rho1"] == "max"
+    wrong = [
+        number
+        for number, (n_rows, channel) in enumerate(zip(sizes, channels, strict=True), start=1)
+        if not _fits(n_rows, channel, rho2, covers_all=covers_all)
+    ]
+    return Check(
+        name="promise",
+        ok=not wrong,
+        detail=f"gamma of part {wrong[0]} fits no histogram of its rows and values"
+        if wrong
+        else "every part's gamma is what its commonest protected value allows",
+    )
+
+
+def _fits(n_rows: int, channel: Channel, rho2: Fraction, *, covers_all: bool) -> bool:
+    """Whether a part of that size can have the top count that its γ stands for."""
+    top = frequency_behind(channel.gamma, rho2) * n_rows
+    # where every value is protected, the commonest has no fewer records than the average one
+    least = Fraction(n_rows, channel.n_values) if covers_all else Fraction(1)
+    most = n_rows - channel.n_values + 1  # the other values occur too
+    return top.denominator == 1 and max(least, Fraction(1)) <= top <= most

@@ -1,0 +1,115 @@
+"""Perturbation as a mechanism: plan, draft, check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.column_names import unused_name
+from dalenius.errors import InternalError
+from dalenius.histogram import Encoder, Histogram
+from dalenius.mechanism_configs import PerturbConfig
+from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
+from dalenius.mechanisms.perturb.apply import Perturber, data_rows
+from dalenius.mechanisms.perturb.check import check_parts
+from dalenius.mechanisms.perturb.plan import LEAST_TOP, PerturbPlan, plan_perturbation
+from dalenius.mechanisms.perturb.public import to_parameters
+from dalenius.mechanisms.perturb.statement import state
+from dalenius.policy import Policy
+from dalenius.promises.rho_privacy import RhoPrivacy
+from dalenius.randomness import Randomness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PerturbTablePlan:
+    """The perturbation of a table, with the counts that it was made from."""
+
+    histogram: Histogram
+    schema: pa.Schema
+    perturbation: PerturbPlan
+
+    @property
+    def n_rows(self) -> int:
+        """How many records the source has."""
+        return self.histogram.n_rows
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.perturbation), *_advice(self.perturbation)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as `dalenius plan --json` prints it."""
+        return self.perturbation.to_dict()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Perturb:
+    """(ρ1,ρ2)-privacy by replacing sensitive values at random, within parts or over the whole domain."""
+
+    kind = "perturb"
+
+    def plan(self, policy: Policy, scan: Scan) -> PerturbTablePlan:
+        """The parts, how many records of each value go to each, and each part's law."""
+        config, promise = _own_parts(policy)
+        histogram = scan.histogram(policy.columns.sensitive)
+        perturbation = plan_perturbation(histogram.counts, promise, config.method)
+        return PerturbTablePlan(histogram=histogram, schema=scan.schema, perturbation=perturbation)
+
+    def draft(self, policy: Policy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
+        """Number the parts and say how records are perturbed."""
+        numbered = _numbered(plan.perturbation, randomness)
+        encoder = Encoder.of(plan.histogram, plan.schema)
+        quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
+        tag = unused_name("tag", (*quasi, *sensitive, "part"))
+
+        def data(scan: Callable[[], Batches]) -> Batches:
+            return data_rows(scan(), quasi, encoder, Perturber(numbered, randomness), tag)
+
+        parameters = to_parameters(dict(zip(encoder.columns, encoder.cells, strict=True)), numbered.channels)
+        return Draft(
+            method=numbered.method,
+            tables=(
+                PublishedTable(name="data", columns=(*quasi, *sensitive, "part"), order_by=(tag,), rows=data),
+            ),
+            statement=state(numbered, len(sensitive), parameters),
+            n_published=plan.n_rows,
+        )
+
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+        """Every value is one of its part's, and every part's law fits the promise."""
+        return check_parts(connection, manifest)
+
+
+def _numbered(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:
+    """The same plan with its parts in random order: the order in which a search finds them tells counts."""
+    order = randomness.stream("perturb", "numbers").permutation(len(plan.parts))
+    return replace(plan, parts=tuple(plan.parts[i] for i in order))
+
+
+def _advice(plan: PerturbPlan) -> list[str]:
+    """What a publisher should know before choosing this method."""
+    lines = []
+    smallest = min(int(part.rho1 * part.n_rows) for part in plan.parts)
+    if plan.method == "small-domain":
+        other = plan_perturbation(plan.counts, plan.promise, "least-variance")
+        if other.value_rmse < plan.value_rmse:
+            lines.append(
+                f'method = "least-variance" gives more accurate counts here: {other.value_rmse:.4g} instead '
+                f"of {plan.value_rmse:.4g} rows root mean square error, in {len(other.parts)} parts"
+            )
+        if smallest < LEAST_TOP:
+            lines.append(
+                f"the commonest protected value of the smallest part has {smallest} records: who knows such "
+                "a part's exact counts, or works them out, can pass rho2"
+            )
+    return lines
+
+
+def _own_parts(policy: Policy) -> tuple[PerturbConfig, RhoPrivacy]:
+    config, promise = policy.mechanism, policy.promise
+    if not isinstance(config, PerturbConfig) or not isinstance(promise, RhoPrivacy):
+        raise InternalError(f"perturb was given a policy of {config.kind} and {promise.kind}")
+    return config, promise

@@ -1,0 +1,77 @@
+"""What a manifest says about a perturbation's promise: for whom it holds, for whom not, and what it tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dalenius.mechanisms.base import Statement
+from dalenius.mechanisms.perturb.layout import PerturbPlan
+
+_ONE_ROW = "one row is one person"
+_UNIFORM_ASSUMES = (
+    _ONE_ROW,
+    "the attacker may believe anything about a person beforehand, and may know everybody else's sensitive "
+    "value: the promise is about every value that was believed with at most prior_at_most",
+)
+_PARTS_ASSUMES = (
+    _ONE_ROW,
+    "before seeing a person's published value the attacker's belief is the histogram of the person's part, "
+    "independently of the other records",
+)
+_UNIFORM_NOT_COVERED = (
+    "values that the attacker believed with more than prior_at_most, for instance after learning from the "
+    "release how quasi-identifiers and sensitive values go together",
+)
+_PARTS_NOT_COVERED = (
+    "any other belief beforehand: the part number is evidence by itself, it rules out the values that the "
+    "part does not have and makes others more likely, by an amount that nothing here bounds",
+    "an attacker who looks at all records of a part together or knows some of their values: a part's size, "
+    "values and gamma can determine its exact counts, and the posterior is then above rho2 in a small part "
+    "(34/39 instead of 2/3 for three records with three values, 0.668 for a hundred times as many)",
+    "values that the attacker finds more likely after learning from the release how quasi-identifiers and "
+    "sensitive values go together",
+)
+_NOT_COVERED = (
+    "whether a person is in the table",
+    "several releases about the same people",
+    "sets of sensitive values: only each single value is bounded",
+)
+_UNPROTECTED = "values commoner than rho1 in the table: nothing is promised for them"
+_COMPOUND = "a single sensitive column: the promise holds for combinations of cells"
+_DISCLOSED = (
+    "the number of records",
+    "which sensitive values occur",
+    "every record's quasi-identifiers",
+    "estimates of how often each sensitive value occurs, in the table and in every group of people",
+)
+_UNIFORM_DISCLOSED = 'gamma, and with rho1 = "max" the share of the commonest value, which gamma gives back'
+_PARTS_DISCLOSED = (
+    "the number of records of every part, which can be counted in the data",
+    "the values that occur in every part (SA_i)",
+    "gamma_i of every part, which gives back the number of records of its commonest protected value",
+)
+
+
+def state(plan: PerturbPlan, n_columns: int, parameters: dict[str, Any]) -> Statement:
+    """The statement of a plan whose values have that many columns."""
+    is_uniform = plan.method == "uniform"
+    return Statement(
+        promise=_promise(plan),
+        assumes=_UNIFORM_ASSUMES if is_uniform else _PARTS_ASSUMES,
+        not_covered=(
+            *(_UNIFORM_NOT_COVERED if is_uniform else _PARTS_NOT_COVERED),
+            *(() if is_uniform or plan.promise.rho1 is None else (_UNPROTECTED,)),
+            *((_COMPOUND,) if n_columns > 1 else ()),
+            *_NOT_COVERED,
+        ),
+        disclosed=(*_DISCLOSED, *((_UNIFORM_DISCLOSED,) if is_uniform else _PARTS_DISCLOSED)),
+        parameters=parameters,
+    )
+
+
+def _promise(plan: PerturbPlan) -> dict[str, Any]:
+    """The promise as data. The ρ1 of a uniform release follows from γ; the others do not tell the table's."""
+    promise: dict[str, Any] = dict(plan.promise.to_dict())
+    if plan.method == "uniform":
+        return {**promise, "prior": "any", "prior_at_most": str(plan.parts[0].rho1)}
+    return {**promise, "prior": "histogram of the part"}

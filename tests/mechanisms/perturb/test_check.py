@@ -1,0 +1,112 @@
+"""`verify` finds what a release alone can show: foreign values, unknown parts, a gamma that fits nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dalenius
+from dalenius.errors import DaleniusError
+from dalenius.release.manifest import sha256
+
+from .test_mechanism import policy, table_of
+
+COUNTS = (300, 250, 200, 150, 60, 50, 40, 30)
+
+
+def published(folder: Path, method: str) -> Path:
+    return dalenius.publish(policy(table_of(COUNTS), folder / "r", method), seed=1).path
+
+
+def rewrite(path: Path, change: Callable[[pd.DataFrame], None]) -> None:
+    """Change the data, and the manifest so that only the promise can tell."""
+    data = pd.read_parquet(path / "data.parquet")
+    change(data)
+    pq.write_table(pa.Table.from_pandas(data, preserve_index=False), path / "data.parquet")
+    manifest = json.loads((path / "manifest.json").read_text())
+    manifest["tables"][0]["files"][0]["sha256"] = sha256(path / "data.parquet")
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def restate(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    change(manifest)
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def failed(path: Path) -> set[str]:
+    return {check.name for check in dalenius.verify(path).checks if not check.ok}
+
+
+def test_a_value_that_its_part_does_not_have_is_found(tmp_path: Path) -> None:
+    path = published(tmp_path, "small-domain")
+    assert failed(path) == set()
+
+    def move(data: pd.DataFrame) -> None:
+        domains = data.groupby("part")["value"].agg(set)
+        part = domains.index[0]
+        data.loc[data.index[data["part"] == part][0], "value"] = min(set(range(8)) - domains[part])
+
+    rewrite(path, move)
+    assert failed(path) == {"values"}
+    with pytest.raises(DaleniusError, match="a value that its part does not have"):
+        dalenius.open_release(path).ask("SELECT COUNT(*) FROM t")
+
+
+@pytest.mark.parametrize("part", [0, 99])
+def test_an_unknown_part_is_found(part: int, tmp_path: Path) -> None:
+    path = published(tmp_path, "small-domain")
+    rewrite(path, lambda data: data.loc.__setitem__((0, "part"), part))
+    assert failed(path) == {"parts", "values"}
+    with pytest.raises(DaleniusError, match="do not have the same parts"):
+        dalenius.open_release(path).ask("SELECT COUNT(*) FROM t")
+
+
+@pytest.mark.parametrize("factor", [Fraction(102, 100), Fraction(2), Fraction(98, 100)])
+@pytest.mark.parametrize("method", ["small-domain", "least-variance"])
+def test_a_gamma_that_fits_no_histogram_is_found(method: str, factor: Fraction, tmp_path: Path) -> None:
+    path = published(tmp_path, method)
+
+    def scale(manifest: dict[str, Any]) -> None:
+        part = manifest["parameters"]["parts"][0]
+        part["gamma"] = str(Fraction(part["gamma"]) * factor)
+
+    restate(path, scale)
+    assert failed(path) == {"promise"}
+
+
+def test_a_uniform_gamma_is_compared_exactly(tmp_path: Path) -> None:
+    path = published(tmp_path, "uniform")
+
+    def scale(manifest: dict[str, Any]) -> None:
+        part = manifest["parameters"]["parts"][0]
+        part["gamma"] = str(Fraction(part["gamma"]) + Fraction(1, 10**30))
+
+    restate(path, scale)
+    assert failed(path) == {"promise"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"values": []},
+        {"values": [["1", "2"]] * 8},
+        {"parts": [{"part": 2, "gamma": "3", "values": "0-7"}]},
+        {"parts": [{"part": 1, "gamma": "1", "values": "0-7"}]},
+        {"parts": [{"part": 1, "gamma": "3", "values": "0-8"}]},
+        {"parts": [{"part": 1, "gamma": "3", "values": "0"}]},
+        {"parts": [{"part": 1, "gamma": "x", "values": "0-7"}]},
+    ],
+)
+def test_parameters_that_make_no_sense_are_found(change: dict[str, Any], tmp_path: Path) -> None:
+    path = published(tmp_path, "uniform")
+    restate(path, lambda manifest: manifest["parameters"].update(change))
+    assert failed(path) == {"tables"}

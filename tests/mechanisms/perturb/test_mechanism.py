@@ -1,0 +1,272 @@
+"""The whole way: a table is planned, perturbed in one pass, published, and refused where it must be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+import dalenius
+from dalenius import Policy
+from dalenius.engines.local import BATCH_ROWS, LocalScan
+from dalenius.errors import DaleniusError, InputError, PolicyError, PromiseNotMet
+from dalenius.mechanisms.perturb import apply
+from dalenius.mechanisms.perturb.matrix import Channel
+from dalenius.mechanisms.perturb.public import as_ranges, from_ranges
+from dalenius.promises.rho_privacy import frequency_behind
+
+from .histograms import FALSE_ALARM
+from .test_apply import transition_p_value
+
+COUNTS = tuple(12_000 * count for count in (12, 8, 6, 5, 4, 3, 1, 1, 1, 1))
+METHODS = ["small-domain", "least-variance", "uniform"]
+Z = float(stats.norm.isf(FALSE_ALARM / 2))
+
+
+def table_of(counts: tuple[int, ...]) -> pa.Table:
+    """Rows sorted by their value, which is also what `uid` gives away to the test."""
+    values = np.repeat(np.arange(len(counts)), counts)
+    return pa.table({"uid": np.arange(len(values)), "value": values})
+
+
+def policy(table: pa.Table, release: Path | str, method: str = "small-domain", **changed: Any) -> Policy:
+    sensitive = [name for name in table.column_names if name != "uid"]
+    return Policy.from_dict(
+        {
+            "source": table,
+            "release": str(release),
+            "columns": {"quasi": ["uid"], "sensitive": sensitive},
+            "promise": {"kind": "rho-privacy", "rho1": "max", "rho2": "2/3", **changed},
+            "mechanism": {"kind": "perturb", "method": method},
+        }
+    )
+
+
+def channels_of(manifest: dict[str, Any]) -> list[Channel]:
+    n_values = len(manifest["parameters"]["values"])
+    return [
+        Channel(codes=from_ranges(part["values"], n_values), gamma=Fraction(part["gamma"]))
+        for part in manifest["parameters"]["parts"]
+    ]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_published_pairs_follow_the_manifests_laws(method: str, tmp_path: Path) -> None:
+    """Over 504,000 records and all batches: the stated retention is accepted, one 2 % off is rejected."""
+    release = dalenius.publish(policy(table_of(COUNTS), tmp_path / "r", method), seed=3)
+    data = pd.read_parquet(release.path / "data.parquet").sort_values("uid")
+    assert len(data) > 3 * BATCH_ROWS
+    true = np.repeat(np.arange(10), COUNTS)
+    channels = channels_of(release.manifest)
+    for number, channel in enumerate(channels, start=1):
+        rows = (data["part"] == number).to_numpy()
+        own, published = true[rows], data["value"].to_numpy()[rows]
+        assert set(own) == set(channel.codes)
+        assert transition_p_value(channel, own, published, float(channel.retention)) > FALSE_ALARM
+    unchanged = int((true == data["value"].to_numpy()).sum())
+    sizes = data["part"].value_counts().sort_index().to_numpy()
+    assert abs(surprise(unchanged, sizes, channels, 1.0)) < Z
+    assert surprise(unchanged, sizes, channels, 0.98) > Z
+    assert surprise(unchanged, sizes, channels, 1.02) < -Z
+
+
+def surprise(unchanged: int, sizes: np.ndarray, channels: list[Channel], factor: float) -> float:
+    """How many standard deviations more records are unchanged than if all retentions were that much off."""
+    kept = factor * np.array([float(channel.retention) for channel in channels])
+    chance = kept + (1 - kept) / np.array([channel.n_values for channel in channels])
+    return float((unchanged - sizes @ chance) / np.sqrt(sizes @ (chance * (1 - chance))))
+
+
+@pytest.mark.parametrize("method", ["small-domain", "least-variance"])
+def test_gamma_gives_back_each_parts_top_count_and_no_part_passes_rho2(method: str, tmp_path: Path) -> None:
+    """The parts as an attacker with the original sees them: exact Bayes on their true histograms."""
+    release = dalenius.publish(policy(table_of(COUNTS), tmp_path / "r", method))
+    data = pd.read_parquet(release.path / "data.parquet").sort_values("uid")
+    true = np.repeat(np.arange(10), COUNTS)
+    for number, channel in enumerate(channels_of(release.manifest), start=1):
+        counts = Counter(true[(data["part"] == number).to_numpy()].tolist())
+        total, top = sum(counts.values()), max(counts.values())
+        assert frequency_behind(channel.gamma, Fraction(2, 3)) == Fraction(top, total)
+        highest = max(
+            counts[y] * channel.gamma / (total + (channel.gamma - 1) * counts[y]) for y in channel.codes
+        )
+        assert highest == Fraction(2, 3)
+
+
+def test_which_record_of_a_value_goes_to_which_part_is_random(tmp_path: Path) -> None:
+    """Records of one value, in source order: the first half is in each part as often as the second."""
+    release = dalenius.publish(policy(table_of(COUNTS), tmp_path / "r"), seed=5)
+    data = pd.read_parquet(release.path / "data.parquet").sort_values("uid")
+    true, part = np.repeat(np.arange(10), COUNTS), data["part"].to_numpy()
+    n_split = 0
+    for value in range(10):
+        halves = np.array_split(part[true == value], 2)
+        for number in np.unique(part[true == value]):
+            first, second = ((half == number).sum() for half in halves)
+            if first + second < COUNTS[value]:
+                n_split += 1
+                share = (first + second) / COUNTS[value]
+                deviation = (first - second) / np.sqrt(COUNTS[value] * share * (1 - share))
+                assert abs(deviation) < 5
+    assert n_split >= 2
+
+
+def test_parts_are_numbered_at_random(tmp_path: Path) -> None:
+    table = table_of((60, 50, 40, 30, 5, 4, 3, 2))
+    firsts = {
+        dalenius.publish(policy(table, tmp_path / f"r{seed}"), seed=seed).manifest["parameters"]["parts"][0][
+            "gamma"
+        ]
+        for seed in range(12)
+    }
+    assert len(firsts) > 1
+
+
+def test_the_source_is_scanned_once_after_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scans = []
+    original = LocalScan.batches
+
+    def counted(self: LocalScan) -> Any:
+        scans.append(1)
+        return original(self)
+
+    monkeypatch.setattr(LocalScan, "batches", counted)
+    dalenius.publish(policy(table_of((30, 20, 20)), tmp_path / "r"))
+    assert len(scans) == 1
+
+
+def test_streams_of_steps_and_batches_are_separate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No two draws of a run come from one stream."""
+    names: list[tuple[str | int, ...]] = []
+    original = apply.Perturber.stream
+
+    def noted(self: apply.Perturber, step: str) -> np.random.Generator:
+        names.append((step, self._n_batches))
+        return original(self, step)
+
+    monkeypatch.setattr(apply.Perturber, "stream", noted)
+    dalenius.publish(policy(table_of(COUNTS), tmp_path / "r"))
+    n_batches = -(-sum(COUNTS) // BATCH_ROWS)
+    assert sorted(names) == sorted(
+        (s, b) for s in ("order", "part", "quota", "value") for b in range(n_batches)
+    )
+
+
+def test_compound_values_are_perturbed_together(tmp_path: Path) -> None:
+    """Only combinations that occur are published, and the manifest says what that leaves open."""
+    stream = np.random.default_rng(4)
+    age, country = stream.integers(17, 60, 4_000), stream.integers(0, 25, 4_000)
+    table = pa.table({"uid": range(4_000), "age": age, "country": [f"c{c}" for c in country]})
+    release = dalenius.publish(policy(table, tmp_path / "r", rho2="1/5"))
+    data = pd.read_parquet(release.path / "data.parquet")
+    occurring = set(zip(table["age"].to_pylist(), table["country"].to_pylist(), strict=True))
+    assert set(zip(data["age"], data["country"], strict=True)) <= occurring
+    assert len(release.manifest["parameters"]["values"]) == len(occurring) > 900
+    assert any("single sensitive column" in text for text in release.manifest["not_covered"])
+    assert release.verify(strict=True).ok
+    (row,) = release.ask("SELECT COUNT(*) FROM t WHERE age < 30 AND country < 'c2'").rows
+    truth = sum(a < 30 and c < "c2" for a, c in zip(age, table["country"].to_pylist(), strict=True))
+    assert row.low is not None
+    assert row.high is not None
+    assert row.low <= truth <= row.high
+
+
+@pytest.mark.parametrize("n_values", [5_390, 15_000])
+def test_thousands_of_values_are_published_and_asked(n_values: int, tmp_path: Path) -> None:
+    counts = tuple(max(2, 3_000 // rank) for rank in range(1, n_values + 1))
+    release = dalenius.publish(policy(table_of(counts), tmp_path / "r", rho2="1/3"))
+    assert release.verify(strict=True).ok
+    assert (release.path / "manifest.json").stat().st_size < 40 * n_values
+    (row,) = release.ask("SELECT COUNT(*) FROM t WHERE value < 10 AND uid % 2 = 0", confidence=0.999999).rows
+    truth = (sum(counts[:10]) + 1) // 2
+    assert row.low is not None
+    assert row.high is not None
+    assert row.low <= truth <= row.high
+
+
+def test_the_statement_says_for_whom_the_promise_holds(tmp_path: Path) -> None:
+    table = table_of((500, 300, 100, 40, 30, 20, 10))
+    by_part = dalenius.publish(policy(table, tmp_path / "p", rho1="1/10", rho2="1/5")).manifest
+    uniform = dalenius.publish(policy(table, tmp_path / "u", "uniform", rho2="3/4")).manifest
+    assert by_part["promise"] == {
+        "kind": "rho-privacy",
+        "rho1": "1/10",
+        "rho2": "1/5",
+        "prior": "histogram of the part",
+    }
+    assert uniform["promise"]["prior"] == "any"
+    assert uniform["promise"]["prior_at_most"] == "1/2"
+    assert any("part number is evidence" in text for text in by_part["not_covered"])
+    assert any("commoner than rho1" in text for text in by_part["not_covered"])
+    assert not any("part number" in text for text in uniform["not_covered"])
+    assert any("SA_i" in text for text in by_part["disclosed"])
+    assert any("gamma_i" in text for text in by_part["disclosed"])
+    shown = " ".join(map(str, [by_part["parameters"], by_part["promise"]]))
+    assert "search" not in shown  # no private result of planning
+
+
+def test_the_plan_prints_what_a_publisher_should_weigh(tmp_path: Path) -> None:
+    plan = dalenius.plan(policy(table_of((60, 50, 40, 30, 5, 4, 3, 2, 1, 1, 1)), tmp_path / "r"))
+    shown = plan.to_dict()
+    assert set(shown["parts"][0]) == {"rows", "values", "gamma", "retention", "diagonal"}
+    assert {"error_bound", "error_bound_hoeffding", "paper_error_bound", "average_retention"} <= set(shown)
+    assert "can pass rho2" in str(plan)
+    large = dalenius.plan(policy(table_of(COUNTS), tmp_path / "r"))
+    assert 'method = "least-variance" gives more accurate counts' in str(large)
+
+
+def test_a_column_called_tag_is_published_as_it_is(tmp_path: Path) -> None:
+    table = table_of((30, 20, 20)).append_column("tag", pa.array(range(70)))
+    for kind, promise in (
+        ("perturb", {"kind": "rho-privacy", "rho1": "max", "rho2": "2/3"}),
+        ("bucketize", {"kind": "l-diversity", "l": 2}),
+    ):
+        release = dalenius.publish(
+            Policy.from_dict(
+                {
+                    "source": table,
+                    "release": str(tmp_path / kind),
+                    "columns": {"quasi": ["uid", "tag"], "sensitive": ["value"]},
+                    "promise": promise,
+                }
+            )
+        )
+        name = "data" if kind == "perturb" else "qit"
+        found = pd.read_parquet(release.path / f"{name}.parquet")
+        assert (found["uid"] == found["tag"]).all()
+
+
+@pytest.mark.parametrize(
+    ("counts", "changed", "error", "said"),
+    [
+        ((50,), {}, InputError, "has 1 different values"),
+        ((60, 40), {"rho2": "1/2"}, PromiseNotMet, "the largest frequency (0.6)"),
+        ((50, 50), {"rho2": "1/2"}, PromiseNotMet, "rho2 (1/2) is not above rho1"),
+        ((60, 40), {"rho1": "1/3", "rho2": "1/2"}, PolicyError, "covers no value"),
+        ((60, 40), {"rho1": "1/2", "rho2": "1/3"}, InputError, "rho1 (1/2) must be below rho2"),
+        ((60, 40), {"rho2": "5/4"}, InputError, "must lie between 0 and 1"),
+        ((60, 40), {"rho1": 0}, InputError, "must lie between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_published_is_refused(
+    counts: tuple[int, ...], changed: dict[str, Any], error: type[DaleniusError], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error) as refused:
+        dalenius.publish(policy(table_of(counts), tmp_path / "r", **changed))
+    assert said in refused.value.message
+    assert not list(tmp_path.iterdir())
+
+
+def test_ranges_are_read_as_written() -> None:
+    for codes in ((0, 1), (0, 2, 3, 4, 9), tuple(range(300)), (5, 7, 9)):
+        assert from_ranges(as_ranges(codes), 300) == codes
+    for broken in ("", "0-", "-1", "0-x", "3-400", "0,,1"):
+        with pytest.raises(DaleniusError):
+            from_ranges(broken, 300)

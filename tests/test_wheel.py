@@ -1,0 +1,58 @@
+"""What is installed is whole: the wheel has its data files, and its entry point runs from it alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parent.parent
+WITHOUT_EXTRAS = """
+import sys
+
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("altair", "vl_convert", "pandas", "polars", "opendp", "pyspark", "hypothesis"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Hide())
+from dalenius.cli.main import app, run
+
+assert all(run([command.name, "--help"]) == 0 for command in app.registered_commands)
+assert run(["demo", sys.argv[1]]) == 0
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*build, "-w", str(folder), str(PROJECT)], check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_the_schema_and_the_type_marker(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "dalenius/release/manifest.schema.json" in names
+    assert "dalenius/py.typed" in names
+    assert not any(name.startswith("tests") for name in names)
+
+
+def test_every_command_starts_from_the_wheel_without_the_extras(wheel: Path, tmp_path: Path) -> None:
+    """The extras' packages are hidden: a command that needed one would not start."""
+    environment = {**os.environ, "PYTHONPATH": str(wheel)}
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, str(tmp_path / "tour")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "Try next" in ran.stdout
