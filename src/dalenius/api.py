@@ -81,9 +81,16 @@ def verify(path: str | Path, *, strict: bool = False) -> Verdict:
     return open_release(path).verify(strict=strict)
 
 
-def audit(path: str | Path, original: Policy | str | Path | Any, *, seed: int | None = None) -> Audit:
+def audit(
+    path: str | Path,
+    original: Policy | str | Path | Any,
+    *,
+    also: Iterable[str | Path] = (),
+    seed: int | None = None,
+) -> Audit:
     """Attack a release folder with the original at hand: its table, or the policy that published it."""
-    return audit_release(StoredRelease.open(path), original, seed=seed)
+    others = [StoredRelease.open(other) for other in also]
+    return audit_release(StoredRelease.open(path), original, also=others, seed=seed)
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

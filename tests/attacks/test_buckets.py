@@ -251,3 +251,17 @@ def test_profiles_are_equal_rows_and_known_values_are_those_that_all_share(
         same = {r[2] for r in rows if r[:2] == one[:2]}
         assert known[i] == (one[2] if len(same) == 1 else -1)
         assert all((profile[i] == profile[j]) == (one[:2] == r[:2]) for j, r in enumerate(rows))
+
+
+def test_two_releases_are_intersected_and_shared_coins_are_caught(tmp_path: Path) -> None:
+    table = people()
+    first, second = (
+        write_release(tmp_path, table, deal(table, 5, rng(7 + i)), rng=rng(20 + i), name=f"r{i}")
+        for i in range(2)
+    )
+    audit = audit_release(first, table, also=[second], seed=1)
+    assert audit.ok
+    both = audit.named("two releases")
+    assert both.low > 0.3 > (both.control or 1.0)
+    again = write_release(tmp_path, table, deal(table, 5, rng(7)), rng=rng(30), name="again")
+    assert broken(audit_release(first, table, also=[again], seed=1)) == {"shared coins"}

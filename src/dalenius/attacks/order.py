@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from dalenius.attacks.bucket_case import BucketCase, Floats
 from dalenius.attacks.interval import FALSE_ALARM, bernstein_limit, clopper_pearson, rank_correlation
 from dalenius.attacks.original import Ints
+from dalenius.attacks.perturb_case import PerturbCase
 from dalenius.attacks.result import AttackResult
 from dalenius.attacks.threat import Threat
 
@@ -81,6 +82,34 @@ def attack_source_order(case: BucketCase) -> AttackResult:
     )
 
 
+def attack_table_order(position: Ints, n_failed: int) -> AttackResult:
+    """Do the rows of a table, known by where they were in the source, follow the source's order?"""
+    n = len(position)
+    found = abs(rank_correlation(np.arange(n), position))
+    limit = _correlation_limit(n, 1)
+    return AttackResult(
+        name="source order",
+        threat=_SOURCE_ORDER,
+        success=found,
+        low=0.0,
+        high=min(1.0, found + 2 / math.sqrt(max(n - 1, 1))),
+        baseline=0.0,
+        control=None,
+        bound=limit,
+        holds=found <= limit,
+        n_trials=n,
+        n_failed=n_failed,
+        recommendation=None if found <= limit else "rows must be in random order, not in the source's",
+    )
+
+
+def _correlation_limit(n: int, n_tests: int) -> float:
+    """A correlation of independent orders has variance 1/(n−1) and lighter tails than the normal one."""
+    if n < _FEW:
+        return 1.0
+    return min(1.0, math.sqrt(2 * math.log(2 * n_tests / FALSE_ALARM) / (n - 1)))
+
+
 def attack_bucket_numbers(case: BucketCase) -> AttackResult:
     """Do bucket numbers follow the source's order, or the buckets' sizes or contents?"""
     position = source_positions(case)
@@ -97,8 +126,7 @@ def attack_bucket_numbers(case: BucketCase) -> AttackResult:
         "size": abs(_tied_correlation(numbers, case.size)),
     }
     n = int(has_position.sum())
-    # a correlation of independent orders has variance 1/(n−1) and lighter tails than the normal one
-    limit = min(1.0, math.sqrt(2 * math.log(6 / FALSE_ALARM) / max(n - 1, 1))) if n >= _FEW else 1.0
+    limit = _correlation_limit(n, 3)
     strongest = max(found.values())
     return AttackResult(
         name="bucket numbers",
@@ -170,11 +198,11 @@ def _entry_counts(case: BucketCase, bucket: Ints, value: Ints) -> Ints:
     return np.where(keys[place] == wanted, case.st_count[place], 0)
 
 
-def source_positions(case: BucketCase) -> Ints:
+def source_positions(case: BucketCase | PerturbCase) -> Ints:
     """Where in the source each published row was; −1 for profiles that several people share."""
     n_profiles = int(max(case.profile.max(), case.row_profile.max())) + 1
     position = np.full(n_profiles, -1)
-    position[case.profile] = np.arange(case.n_people)
+    position[case.profile] = np.arange(len(case.profile))
     shared = np.bincount(case.profile, minlength=n_profiles) > 1
     position[shared] = -1
     return position[case.row_profile]

@@ -22,11 +22,16 @@ def command(
         Path, typer.Option(help="The table that was published, or the policy that published it.")
     ],
     as_json: JsonOption = False,
+    also: Annotated[
+        list[Path] | None, typer.Option(help="Another release about the same people, to be joined with it.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Makes the attackers' own coins repeatable.")] = None,
 ) -> int:
     """Attack a release with the original at hand; exit 3 if a promised bound is broken beyond doubt."""
     with progress_bar() as progress:
-        audit = audit_release(StoredRelease.open(release), original, seed=seed, progress=progress)
+        others = [StoredRelease.open(path) for path in also or []]
+        stored = StoredRelease.open(release)
+        audit = audit_release(stored, original, also=others, seed=seed, progress=progress)
     if as_json:
         print_json(audit.to_dict())
     else:
