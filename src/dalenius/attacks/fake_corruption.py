@@ -130,3 +130,9 @@ def success_knowing(
     guess = belief.argmax(axis=1)
     right = (value[:, q:] == guess[:, None]).mean(axis=1)
     return [float(share) for share in right]
+
+
+def best_success(law: FakeLaw, contents: Ints, fakes: Ints) -> float:
+    """How often the likeliest of the values that are left over is the last person's."""
+    known, left, weight = _victims(contents, fakes)
+    return float((_is_first(law.last_posterior(known, left)) * weight).sum() / max(len(contents), 1))

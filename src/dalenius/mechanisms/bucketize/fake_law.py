@@ -78,6 +78,8 @@ class FakeLaw:
         if known is not None:
             single &= known == 0
         result = np.zeros(counts.shape)
+        if not self.n_fakes:
+            return result
         for n_single in np.unique(single.sum(axis=1)):
             rows = np.flatnonzero(single.sum(axis=1) == n_single)
             candidates = np.argsort(~single[rows], axis=1, kind="stable")[:, :n_single]

@@ -93,7 +93,7 @@ class FakePlan:
 def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePlan:
     """Choose the fakes' law; from the counts alone, with coins that everybody may know."""
     _refuse_impossible(plan, problem, n_fakes)
-    samples = [_sample(plan, problem, j) for j in range(len(plan.sizes))]
+    samples = [simulated_contents(plan, problem, j) for j in range(len(plan.sizes))]
     people = [size * b / plan.n_rows for size, b in zip(plan.sizes, plan.n_buckets, strict=True)]
 
     def laws_at(tau: float) -> tuple[FakeLaw, ...]:
@@ -210,7 +210,7 @@ def _real_weights(plan: BucketPlan, problem: BucketProblem, j: int) -> Floats:
     return content_weights(mean, problem.capacity(plan.sizes[j]), plan.sizes[j])
 
 
-def _sample(plan: BucketPlan, problem: BucketProblem, j: int) -> Ints:
+def simulated_contents(plan: BucketPlan, problem: BucketProblem, j: int) -> Ints:
     """Simulated contents of buckets of the j-th size, up to `_STATED`."""
     stream = Randomness.seeded(0).stream("fakes", "sample", j)
     buckets = stream.permutation(plan.n_buckets[j])[:_STATED]
