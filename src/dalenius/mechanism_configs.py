@@ -20,6 +20,8 @@ class BucketizeConfig:
 
     method: str = "optimal"
     max_bucket: int = MAX_BUCKET
+    fakes: int = 0
+    """σ: how many values of every bucket are nobody's."""
 
     kind = "bucketize"
     promises = ("f-privacy", "l-diversity")
@@ -28,11 +30,12 @@ class BucketizeConfig:
     @classmethod
     def from_policy(cls, section: Mapping[str, Any]) -> BucketizeConfig:
         """Read the section."""
-        refuse_unknown_keys(section, ("kind", "method", "max_bucket"), "[mechanism]")
+        refuse_unknown_keys(section, ("kind", "method", "max_bucket", "fakes"), "[mechanism]")
         max_bucket = parse_integer(
             section.get("max_bucket", MAX_BUCKET), "[mechanism] max_bucket", at_least=1
         )
-        return cls(method=parse_method(section, cls.methods), max_bucket=max_bucket)
+        fakes = parse_integer(section.get("fakes", 0), "[mechanism] fakes", at_least=0)
+        return cls(method=parse_method(section, cls.methods), max_bucket=max_bucket, fakes=fakes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +143,21 @@ MECHANISM_CONFIGS: dict[str, type[BucketizeConfig] | type[PerturbConfig] | type[
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressConfig:
+    """How records are withheld before bucketize where a value is too common for l-diversity."""
+
+    method: str = "safe"
+
+    methods = ("safe", "randomized", "exact")
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any]) -> SuppressConfig:
+        """Read the section."""
+        refuse_unknown_keys(section, ("method",), "[suppress]")
+        return cls(method=parse_method(section, cls.methods, "[suppress]"))
+
+
 def parse_mechanism(section: Mapping[str, Any], promise_kind: str) -> MechanismConfig:
     """The mechanism's section; without a `kind`, the mechanism that keeps this kind of promise."""
     default = next(kind for kind, config in MECHANISM_CONFIGS.items() if promise_kind in config.promises)
@@ -157,9 +175,9 @@ def parse_mechanism(section: Mapping[str, Any], promise_kind: str) -> MechanismC
     return config.from_policy(section)
 
 
-def parse_method(section: Mapping[str, Any], methods: tuple[str, ...]) -> str:
+def parse_method(section: Mapping[str, Any], methods: tuple[str, ...], where: str = "[mechanism]") -> str:
     """The `method` key; the first method is the default."""
     method = section.get("method", methods[0])
     if method not in methods:
-        raise PolicyError(f"[mechanism] method {method!r} is unknown; {did_you_mean(str(method), methods)}")
+        raise PolicyError(f"{where} method {method!r} is unknown; {did_you_mean(str(method), methods)}")
     return str(method)

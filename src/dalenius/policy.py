@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dalenius import policy_sections as sections
 from dalenius.domains import DeclaredDomain, parse_domains
 from dalenius.errors import PolicyError, refuse_unknown_keys
-from dalenius.mechanism_configs import COPY, AlphaBetaConfig, MechanismConfig
+from dalenius.mechanism_configs import COPY, AlphaBetaConfig, MechanismConfig, SuppressConfig
 from dalenius.policy_sections import Columns, Promise
 from dalenius.recode import Recode
 from dalenius.table import Source, open_source
@@ -44,14 +44,18 @@ class Policy:
     """Which values a column may take, where that is declared."""
     promise: Promise
     mechanism: MechanismConfig
+    suppress: SuppressConfig | None = None
+    """What is done about values that are too common for the promise; None: such a table is refused."""
+    series: Literal["batches"] | None = None
+    """Whether every run adds a batch to the folder `release`; None: the release is one."""
     ledger: Path | None = None
     """The publisher's private memory of what was published; None: the usual place."""
     folder: Path = Path()
     """What the policy's paths are relative to."""
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Policy:
-        """Read a policy file; its paths are relative to it."""
+    def from_file(cls, path: str | Path, *, source: str | Path | None = None) -> Policy:
+        """Read a policy file; its paths are relative to it. Another `source` can stand in for its own."""
         file = Path(path)
         try:
             data = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
@@ -63,6 +67,8 @@ class Policy:
             raise PolicyError(f"policy {file} cannot be read: it is not a text file") from error
         except tomllib.TOMLDecodeError as error:
             raise PolicyError(f"policy {file} is not valid TOML: {error}") from error
+        if source is not None:
+            data["source"] = Path(source).absolute()
         return cls.from_dict(data, folder=file.parent)
 
     @classmethod
@@ -82,6 +88,8 @@ class Policy:
             domains=_parse_domains(data.get("domains", {}), columns, mechanism, base),
             promise=promise,
             mechanism=mechanism,
+            suppress=sections.parse_suppress(data.get("suppress"), promise, mechanism),
+            series=sections.parse_series(data.get("series"), mechanism),
             ledger=sections.parse_ledger(data.get("ledger", {}), base),
             folder=base,
         )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dalenius import mechanism_configs
 from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
-from dalenius.mechanism_configs import MechanismConfig
+from dalenius.mechanism_configs import BucketizeConfig, MechanismConfig, SuppressConfig
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
@@ -17,7 +17,18 @@ from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.recode import Recode, parse_recode
 from dalenius.table import Source
 
-TOP_LEVEL_KEYS = ("source", "release", "columns", "recode", "domains", "promise", "mechanism", "ledger")
+TOP_LEVEL_KEYS = (
+    "source",
+    "release",
+    "columns",
+    "recode",
+    "domains",
+    "promise",
+    "mechanism",
+    "suppress",
+    "series",
+    "ledger",
+)
 RESERVED_NAMES = ("bucket", "copy", "count", "part", "weight")
 """Columns that the published tables add; a source column cannot have these names."""
 
@@ -91,6 +102,49 @@ def parse_promise(section: Any, columns: Columns) -> Promise:
 def parse_mechanism(section: Any, promise: Promise) -> MechanismConfig:
     """`[mechanism]`: how the promise is kept."""
     return mechanism_configs.parse_mechanism(_table(section, "mechanism", 'kind = "bucketize"'), promise.kind)
+
+
+def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -> SuppressConfig | None:
+    """`[suppress]`: only where a value can be too common for the promise to be kept at all."""
+    if section is None:
+        return None
+    config = SuppressConfig.from_policy(_table(section, "suppress", 'method = "safe"'))
+    if not isinstance(promise, LDiversity) or not isinstance(mechanism, BucketizeConfig):
+        raise PolicyError(
+            f"[suppress] does not go with {promise.kind}: its methods thin a table until no value is above "
+            "1/l, and what they promise is stated for that case only",
+            hint='leave it out, or use [promise] kind = "l-diversity"',
+        )
+    if mechanism.fakes:
+        raise PolicyError(
+            "[suppress] does not go with fakes: what an attacker learns from both together is not known",
+            hint="leave out one of them",
+        )
+    # Whatever is drawn must then be published: a table that is l-diverse as a whole always has buckets of
+    # l to 2l-1 people, in two sizes that differ by one.
+    if mechanism.max_bucket < 2 * promise.l - 1:
+        raise PolicyError(
+            f"[mechanism] max_bucket {mechanism.max_bucket} is too small for [suppress] with l = "
+            f"{promise.l}: what is left may need larger buckets, and it must not be drawn a second time",
+            hint=f"max_bucket = {2 * promise.l - 1} is always enough",
+        )
+    return config
+
+
+def parse_series(section: Any, mechanism: MechanismConfig) -> Literal["batches"] | None:
+    """`[series]`: every run adds a batch of other people to the policy's release folder."""
+    if section is None:
+        return None
+    section = _table(section, "series", 'kind = "batches"')
+    refuse_unknown_keys(section, ("kind",), "[series]")
+    if section.get("kind") != "batches":
+        raise PolicyError(f"[series] kind {section.get('kind')!r} is unknown", hint='kind = "batches"')
+    if not isinstance(mechanism, BucketizeConfig):
+        raise PolicyError(
+            f"[series] batches are published by bucketize, not by {mechanism.kind}",
+            hint="several views of one table: [mechanism] views, with alpha-beta",
+        )
+    return "batches"
 
 
 def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[str, Recode], ...]:

@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dalenius.batches import as_batch, batch_folder, next_batch
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import InternalError, PolicyError
 from dalenius.ledger import Entry, Ledger
-from dalenius.mechanisms.base import Draft, Mechanism, Plan
-from dalenius.mechanisms.registry import MECHANISMS, SERIAL_MECHANISMS
+from dalenius.mechanisms.base import Draft, Plan
+from dalenius.mechanisms.registry import SERIAL_MECHANISMS, mechanism_of
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import build_manifest, describe_file
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import check_promise
 from dalenius.release.writer import SPILL, new_release, refuse_existing, write_manifest
-from dalenius.series import NextView, next_folder, next_view
+from dalenius.series import NextInSeries, next_folder, next_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Published:
     n_rows: int
     n_published: int
     n_suppressed: int | None
+    posterior: float | None
+    """How sure an attacker can be of the commonest value of the source; None without suppression."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -41,7 +44,7 @@ class Published:
             "rows": self.n_rows,
             "published": self.n_published,
             "suppressed": self.n_suppressed,
-            "posterior": None,
+            "posterior": self.posterior,
             "seconds": round(self.seconds, 3),
         }
 
@@ -49,7 +52,7 @@ class Published:
 def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Plan:
     """What would be published; nothing is written."""
     with (engine or LocalEngine()).open(policy, None, progress) as scan:
-        return _mechanism(policy).plan(policy, scan)
+        return mechanism_of(policy).plan(policy, scan)
 
 
 def write_release(
@@ -61,7 +64,7 @@ def write_release(
         raise PolicyError(
             "the policy does not say where the release goes", hint='release = "patients.release"'
         )
-    target = next_folder(policy)
+    target = batch_folder(policy.release) if policy.series == "batches" else next_folder(policy)
     refuse_existing(target)
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
     with (
@@ -71,8 +74,8 @@ def write_release(
         new_release(target) as folder,
     ):
         with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
-            view = next_view(policy, scan)
-            plan = _mechanism(policy).plan(policy, scan)
+            view = next_batch(policy, scan) if policy.series == "batches" else next_view(policy, scan)
+            plan = mechanism_of(policy).plan(policy, scan)
             draft = _draft(policy, plan, randomness, view)
             series = None if view is None else view.to_manifest()
             manifest = _write_tables(
@@ -86,13 +89,19 @@ def write_release(
         n_rows=plan.n_rows,
         n_published=manifest["rows"]["published"],
         n_suppressed=manifest["rows"]["suppressed"],
+        posterior=_posterior(manifest),
         seconds=time.monotonic() - started,
     )
 
 
+def _posterior(manifest: dict[str, Any]) -> float | None:
+    found = (manifest["promise"].get("suppression") or {}).get("posterior")
+    return None if found is None else float(found["value"])
+
+
 @contextmanager
 def _series_folder(policy: Policy, target: Path) -> Iterator[None]:
-    """The folder of a series, made for its first view and removed if that does not come to be."""
+    """The folder of a series, made for its first release and removed if that does not come to be."""
     is_new = target != policy.release and not target.parent.exists() and target.parent.parent.is_dir()
     if is_new:
         target.parent.mkdir()
@@ -124,16 +133,13 @@ def _memory() -> Iterator[Callable[[Ledger, Entry], None]]:
         raise
 
 
-def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextView | None) -> Draft:
-    if view is None:
-        return _mechanism(policy).draft(policy, plan, randomness)
+def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextInSeries | None) -> Draft:
+    if view is None or view.kind == "batches":
+        draft = mechanism_of(policy).draft(policy, plan, randomness)
+        return draft if view is None else as_batch(draft)
     draft = SERIAL_MECHANISMS[policy.mechanism.kind].draft_at(policy, plan, randomness, view.place)
     view.refuse_other_parameters(draft.statement)
     return draft
-
-
-def _mechanism(policy: Policy) -> Mechanism:
-    return MECHANISMS[policy.mechanism.kind]
 
 
 def _write_tables(

@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet
@@ -23,13 +23,12 @@ from dalenius.release.manifest import FILE_NAME, sha256
 from dalenius.release.reader import StoredRelease
 from dalenius.release.series import releases_in
 
-KIND = "views"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextView:
-    """The view that a run is about to publish."""
+class NextInSeries:
+    """The release of a series that a run is about to publish."""
 
+    kind: Literal["views", "batches"]
     place: Place
     folder: Path
     ledger: Ledger
@@ -38,7 +37,7 @@ class NextView:
 
     def to_manifest(self) -> dict[str, Any]:
         """The manifest's `series`."""
-        return {"id": self.place.id, "kind": KIND, "index": self.place.index, "of": self.place.of}
+        return {"id": self.place.id, "kind": self.kind, "index": self.place.index, "of": self.place.of}
 
     def refuse_other_parameters(self, statement: Statement) -> None:
         """All views of a series have the parameters of the first."""
@@ -82,7 +81,7 @@ def next_folder(policy: Policy) -> Path:
     return policy.release / f"view-{len(releases_in(policy.release)) + 1}"
 
 
-def next_view(policy: Policy, scan: OpenedTable) -> NextView | None:
+def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries | None:
     """The view to publish now; None where the policy is for a single release.
 
     Raises:
@@ -96,7 +95,7 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextView | None:
     ledger = open_ledger(policy.ledger)
     fingerprint = scan.fingerprint(ledger.key())
     if earlier:
-        _refuse_wrong_series(earlier, ledger, policy.release)
+        refuse_wrong_series(earlier, ledger, policy.release)
         _refuse_one_too_many(earlier, planned)
         _refuse_changed_table(earlier, ledger, fingerprint)
         series_id = str(earlier[0].manifest["series"]["id"])
@@ -108,12 +107,17 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextView | None:
         of=planned,
         earlier=tuple(tuple(release.files("view")) for release in earlier),
     )
-    return NextView(
-        place=place, folder=next_folder(policy), ledger=ledger, fingerprint=fingerprint, earlier=earlier
+    return NextInSeries(
+        kind="views",
+        place=place,
+        folder=next_folder(policy),
+        ledger=ledger,
+        fingerprint=fingerprint,
+        earlier=earlier,
     )
 
 
-def _refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, folder: Path) -> None:
+def refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, folder: Path) -> None:
     """What is in the folder must be what the ledger remembers, whole and in order."""
     known = ledger.series(str((earlier[0].manifest["series"] or {}).get("id")))
     found = [(release.manifest["id"], sha256(release.path / FILE_NAME)) for release in earlier]

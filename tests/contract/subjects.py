@@ -20,6 +20,7 @@ class Subject:
     name: str
     promise: dict[str, Any]
     mechanism: dict[str, Any] = field(default_factory=dict)
+    suppress: dict[str, Any] | None = None
     record_table: str
     """The table that holds one row per published record."""
     keeps_every_row: bool = True
@@ -46,6 +47,7 @@ class Subject:
                 "columns": roles,
                 "promise": self.promise,
                 "mechanism": self.mechanism,
+                **({} if self.suppress is None else {"suppress": self.suppress}),
             }
         )
 
@@ -98,6 +100,19 @@ def _perturb(method: str) -> Subject:
     )
 
 
+def _suppressed(method: str) -> Subject:
+    """30 % of the people have one value: too many for l = 4."""
+    return Subject(
+        name=f"suppress {method}, bucketize",
+        promise={"kind": "l-diversity", "l": 4},
+        mechanism={"kind": "bucketize"},
+        suppress={"method": method},
+        record_table="qit",
+        keeps_every_row=False,
+        allows_certainty=False,
+    )
+
+
 LINEAR = {"kind": "f-privacy", "default": {"times": 2, "plus": 0.05}}
 DIVERSE = {"kind": "l-diversity", "l": 2}
 SUBJECTS = [
@@ -110,6 +125,9 @@ SUBJECTS = [
     _view("distinct, active", {"k": 1}, {"duplicates": "distinct", "domains": "active"}, fewest_rows=2),
     _view("copies", {"d": 0.01}, {"duplicates": "copies", "domains": "active"}),
     _view("frapp", {"d": 0.01}, {"method": "frapp", "domains": "active"}, fewest_rows=2),
+    _suppressed("safe"),
+    _suppressed("randomized"),
+    _suppressed("exact"),
     _perturb("small-domain"),
     _perturb("least-variance"),
     _perturb("uniform"),

@@ -153,7 +153,10 @@ TROUBLESOME = {
         {
             "uid": pa.array([None, 1, 2, 3, None, 5] * 20),
             "age": pa.array([None] * 60 + [30] * 60, pa.int64()),
-            "disease": pa.array(["Flu", None, "Cold", None, "Flu", "Angina"] * 20),
+            "disease": pa.array(
+                ["Flu", None, "Cold", None, "Flu", "Angina"] * 19
+                + ["Flu", None, "Cold", None, "Flu", "Eczema"]
+            ),
         }
     ),
     "unicode and quotes": pa.table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,22 @@ def ask_many(
     answers: list[Answer] = []
     for start in range(0, len(queries), _TOGETHER):
         answers += _answer(model, lookup, queries[start : start + _TOGETHER], request)
-    return answers
+    return [_about_published(answer, _n_withheld(release)) for answer in answers]
+
+
+def _n_withheld(release: StoredRelease) -> int:
+    return sum(one.manifest["rows"]["suppressed"] or 0 for one in (*release.earlier, release))
+
+
+def _about_published(answer: Answer, n_withheld: int) -> Answer:
+    """Where records were withheld, even an exact answer is about the published ones only."""
+    if not n_withheld:
+        return answer
+    note = (
+        f"this is about the published records; {n_withheld} more were withheld, and of the commonest "
+        "sensitive values a larger share than of the others"
+    )
+    return replace(answer, assumption=f"{answer.assumption}; {note}" if answer.assumption else note)
 
 
 def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Request) -> list[Answer]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from dalenius.ask.bucketized import BucketizedModel
+from dalenius.ask.batches import load_buckets
 from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Model
@@ -19,7 +19,7 @@ from dalenius.errors import QueryError
 from dalenius.release.reader import StoredRelease
 
 MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
-    "bucketize": BucketizedModel.load,
+    "bucketize": load_buckets,
     "perturb": PerturbedModel.load,
     "alpha-beta": ViewModel.load,
 }
@@ -47,7 +47,7 @@ class Opened:
         )
 
 
-_open: OrderedDict[tuple[str, str], Opened] = OrderedDict()
+_open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()
 
 
 def open_for_asking(release: StoredRelease) -> Opened:
@@ -55,8 +55,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
     load = MODELS.get(release.mechanism)
     if load is None:
         raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
-    path = release.path.parent if release.earlier else release.path  # a series, or one of its releases
-    key = (str(path.resolve()), str(release.manifest["id"]))
+    key = (str(release.path.resolve()), str(release.manifest["id"]), len(release.earlier))
     if key not in _open:
         _open[key] = Opened(model=load(release), database=Database({}, Limits()))
         while len(_open) > _KEPT_OPEN:

@@ -10,6 +10,7 @@ import typer
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.histogram import Histogram, label
 from dalenius.inspection import Inspection, look_at
+from dalenius.mechanism_configs import SuppressConfig
 from dalenius.table import open_source
 
 NAME = "inspect"
@@ -65,6 +66,21 @@ def _say_feasible(inspection: Inspection) -> None:
         f"\nfeasible: l-diversity up to l = {inspection.largest_l}; f-privacy with any thresholds that are "
         "not below the shares above"
     )
+    needs = [need for need in inspection.suppression() if need.withheld is not None]
+    if not needs:
+        return
+    methods = SuppressConfig.methods
+    rows = [
+        [str(need.l), *(_withheld(need.withheld[method], inspection.n_rows) for method in methods)]
+        for need in needs
+        if need.withheld is not None
+    ]
+    say("\na larger l needs [suppress]; records withheld on average by each of its methods:")
+    say_table(["l", *methods], rows)
+
+
+def _withheld(number: float, n_rows: int) -> str:
+    return f"{number:,.0f} ({number / n_rows:.1%})"
 
 
 def _say_d_gamma(inspection: Inspection) -> None:

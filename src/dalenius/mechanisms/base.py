@@ -102,8 +102,8 @@ class Place:
     """Of the series; random."""
     index: int
     """From 1."""
-    of: int
-    """How many releases the series may have."""
+    of: int | None
+    """How many releases the series may have; None: any number."""
     earlier: tuple[tuple[Path, ...], ...] = ()
     """The Parquet files of each earlier release's table."""
 

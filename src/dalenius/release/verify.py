@@ -55,14 +55,16 @@ def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
             yield Check(name=f"{one.path.name}: {check.name}", ok=check.ok, detail=check.detail)
     parts = (*release.earlier, release)
     indices = [part.manifest["series"]["index"] for part in parts]
-    same = all(part.manifest["parameters"] == release.manifest["parameters"] for part in parts)
+    of = release.manifest["series"]["of"]
+    # Views of one table share all parameters; batches have buckets of their own, but the same columns.
+    shared = "columns" if release.manifest["series"]["kind"] == "batches" else "parameters"
+    same = all(part.manifest[shared] == release.manifest[shared] for part in parts)
     yield Check(
         name="series",
-        ok=same
-        and indices == list(range(1, len(parts) + 1))
-        and len(parts) <= release.manifest["series"]["of"],
-        detail=f"releases {', '.join(map(str, indices))} of {release.manifest['series']['of']}"
-        + ("" if same else ", made with different parameters"),
+        ok=same and indices == list(range(1, len(parts) + 1)) and (of is None or len(parts) <= of),
+        detail=f"releases {', '.join(map(str, indices))}"
+        + ("" if of is None else f" of {of}")
+        + ("" if same else f", made with different {shared}"),
     )
 
 

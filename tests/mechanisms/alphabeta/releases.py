@@ -30,7 +30,7 @@ def survey(n_rows: int = 300, seed: int = 1) -> pa.Table:
 
 def policy(release: Path | str, table: Any = None, **changes: Any) -> Policy:
     """A policy for the survey; keys of `changes` are sections, or entries of [mechanism]."""
-    sections = {
+    sections: dict[str, Any] = {
         key: changes.pop(key) for key in ("promise", "domains", "columns", "recode") if key in changes
     }
     if changes.pop("active", False):
