@@ -90,6 +90,7 @@ def test_the_public_names_are_these() -> None:
         "Release",
         "ReleaseCorrupt",
         "SourceError",
+        "audit",
         "open_release",
         "plan",
         "publish",
