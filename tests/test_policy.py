@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,40 @@ def test_a_missing_policy_file_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="does not exist") as caught:
         Policy.from_file(tmp_path / "p.toml")
     assert "dalenius init" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"suppress": {"method": "unsafe"}}, "did you mean 'safe'"),
+        ({"suppress": {"methods": "safe"}}, "did you mean 'method'"),
+        (
+            {"suppress": {}, "promise": {"kind": "f-privacy", "default": 0.5}},
+            "does not go with f-privacy",
+        ),
+        ({"suppress": {}, "mechanism": {"max_bucket": 4}}, "max_bucket 4 is too small"),
+        ({"series": {"kind": "days"}}, "'days' is unknown"),
+    ],
+)
+def test_suppression_and_series_are_refused_where_they_do_not_belong(
+    changes: dict[str, Any], message: str
+) -> None:
+    data = {
+        "source": pa.table({"age": [30, 41], "disease": ["Flu", "Cold"]}),
+        "columns": {"quasi": ["age"], "sensitive": ["disease"]},
+        "promise": {"kind": "l-diversity", "l": 3},
+    }
+    assert Policy.from_dict(data).suppress is None
+    suppress = Policy.from_dict({**data, "suppress": {}, "mechanism": {"max_bucket": 5}}).suppress
+    assert suppress is not None
+    assert suppress.method == "safe"
+    with pytest.raises(PolicyError, match=re.escape(message)):
+        Policy.from_dict({**data, **changes})
+
+
+def test_fakes_and_suppression_are_refused_together() -> None:
+    data = changed("promise", {"kind": "l-diversity", "l": 2}) | {"suppress": {"method": "safe"}}
+    assert Policy.from_dict(data).suppress is not None
+    data["mechanism"] = {"kind": "bucketize", "fakes": 1}
+    with pytest.raises(PolicyError, match="does not go with fakes"):
+        Policy.from_dict(data)

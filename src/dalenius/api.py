@@ -13,9 +13,11 @@ from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.result import Audit
+from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan, write_release
+from dalenius.release import series
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import Verdict, verify_release
 
@@ -56,6 +58,10 @@ class Release:
         """Answer many questions faster than one by one."""
         return ask_many(self.stored, list(sqls), confidence=confidence, estimator=estimator)
 
+    def export(self, target: str | Path, *, name: str | None = None) -> Exported:
+        """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
+        return export_release(self.stored, target, name=name)
+
     def verify(self, *, strict: bool = False) -> Verdict:
         """Check files, tables and promise."""
         return verify_release(self.stored, strict=strict)
@@ -72,8 +78,8 @@ def publish(policy: Policy | str | Path, *, seed: int | None = None) -> Release:
 
 
 def open_release(path: str | Path) -> Release:
-    """Open a release folder."""
-    return Release(stored=StoredRelease.open(path))
+    """Open a release folder, or a folder of the releases of one series."""
+    return Release(stored=series.open_release(path))
 
 
 def verify(path: str | Path, *, strict: bool = False) -> Verdict:

@@ -8,6 +8,9 @@ from typing import Any
 
 from dalenius.errors import InputError, did_you_mean
 from dalenius.histogram import Histogram, label
+from dalenius.mechanism_configs import SuppressConfig
+from dalenius.mechanisms.alphabeta.feasible import Feasible, feasible_region
+from dalenius.mechanisms.suppress.plan import costs
 from dalenius.sql import connect, identifier, identifiers, one_row
 from dalenius.table import Source
 
@@ -22,6 +25,8 @@ _SENSITIVE_WORDS = (
     "religion",
 )
 _MOST_VALUES = 1_000
+DIVERSITIES = range(2, 11)
+"""The l for which an inspection says whether suppression is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,27 @@ class ColumnFacts:
     def to_dict(self) -> dict[str, Any]:
         """As `inspect --json` prints it."""
         return {"name": self.name, "type": self.type, "distinct": self.n_distinct, "nulls": self.n_null}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressionNeed:
+    """What ℓ-diversity would cost for one ℓ."""
+
+    l: int  # noqa: E741  (the policy's own name)
+    withheld: dict[str, float] | None
+    """By method, how many records are withheld on average; None: no suppression is needed."""
+
+    @classmethod
+    def of(cls, counts: tuple[int, ...], ell: int) -> SuppressionNeed:
+        """From the counts of the sensitive values."""
+        if max(counts) * ell <= sum(counts):
+            return cls(l=ell, withheld=None)
+        found = costs(counts, ell)
+        return cls(l=ell, withheld={method: float(found[method]) for method in SuppressConfig.methods})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `inspect --json` prints it."""
+        return {"l": self.l, "needed": self.withheld is not None, "withheld": self.withheld}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +84,29 @@ class Inspection:
         """The largest ℓ that a release can keep (Lemma 1); None without a histogram."""
         return None if self.histogram is None else self.n_rows // max(self.histogram.counts)
 
+    @property
+    def tuple_columns(self) -> tuple[str, ...]:
+        """The columns that alpha-beta could publish: those whose values repeat."""
+        return tuple(column.name for column in self.columns if column.n_distinct < max(self.n_rows, 2))
+
+    @property
+    def tuple_domain(self) -> int:
+        """How many different rows the values of these columns could form."""
+        return math.prod(column.n_distinct for column in self.columns if column.name in self.tuple_columns)
+
+    @property
+    def d_gamma(self) -> tuple[Feasible, ...]:
+        """Which (d,γ) a view of these columns could keep, and at which error."""
+        return feasible_region(self.n_rows, self.tuple_domain) if self.n_rows and self.tuple_columns else ()
+
+    def suppression(self) -> tuple[SuppressionNeed, ...]:
+        """For l = 2..10, whether `[suppress]` is needed, and how many records each method withholds."""
+        if self.histogram is None:
+            return ()
+        counts = self.histogram.counts
+        possible = [ell for ell in DIVERSITIES if ell <= len(counts)]
+        return tuple(SuppressionNeed.of(counts, ell) for ell in possible)
+
     def to_dict(self) -> dict[str, Any]:
         """As `inspect --json` prints it."""
         return {
@@ -67,7 +116,15 @@ class Inspection:
             "columns": [column.to_dict() for column in self.columns],
             "domain_size": self.domain_size,
             "sensitive": None if self.histogram is None else _histogram_dict(self.histogram),
-            "feasible": {"largest_l": self.largest_l},
+            "feasible": {
+                "largest_l": self.largest_l,
+                "d_gamma": {
+                    "columns": list(self.tuple_columns),
+                    "domain_size": self.tuple_domain,
+                    "region": [one.to_dict() for one in self.d_gamma],
+                },
+            },
+            "suppression": [need.to_dict() for need in self.suppression()],
         }
 
 

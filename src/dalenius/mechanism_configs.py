@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
 from dalenius.exact import parse_integer
 
 MAX_BUCKET = 50
+COPY = "copy"
+"""The column that numbers the copies of a row, where copies are published."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +55,27 @@ class PerturbConfig:
         return cls(method=parse_method(section, cls.methods))
 
 
+Duplicates = Literal["distinct", "copies"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlphaBetaConfig:
     """How tuples are deleted and inserted at random."""
 
     method: str = "alpha-beta"
+    views: int = 1
+    """How many views of this table will ever be published."""
+    duplicates: Duplicates | None = None
+    """What a row that repeats another counts for; None: not chosen, refused where it matters.
+
+    FRAPP publishes a multiset: it counts every row unless "distinct" is chosen.
+    """
+    active_domains: tuple[str, ...] | None = ()
+    """Columns whose domain is read off the data; None: all that are not declared."""
+    noise: str | None = None
+    """A file with the share of the noise that each value of a column gets."""
+    exclusive: bool = False
+    """Whether the attacker may know sets of tuples of which exactly one is in the table."""
 
     kind = "alpha-beta"
     promises = ("d-gamma-privacy",)
@@ -66,8 +84,55 @@ class AlphaBetaConfig:
     @classmethod
     def from_policy(cls, section: Mapping[str, Any]) -> AlphaBetaConfig:
         """Read the section."""
-        refuse_unknown_keys(section, ("kind", "method"), "[mechanism]")
-        return cls(method=parse_method(section, cls.methods))
+        known = ("kind", "method", "views", "duplicates", "domains", "noise", "exclusive")
+        refuse_unknown_keys(section, known, "[mechanism]")
+        config = cls(
+            method=parse_method(section, cls.methods),
+            views=parse_integer(section.get("views", 1), "[mechanism] views", at_least=1),
+            duplicates=_parse_duplicates(section.get("duplicates")),
+            active_domains=_parse_active(section.get("domains", [])),
+            noise=_parse_file(section.get("noise"), "noise"),
+            exclusive=_parse_bool(section.get("exclusive", False), "exclusive"),
+        )
+        misplaced = {"views": config.views > 1, "noise": config.noise, "exclusive": config.exclusive}
+        for key, is_set in misplaced.items():
+            if config.method == "frapp" and is_set:
+                raise PolicyError(
+                    f"[mechanism] frapp has no {key}: it publishes one randomised row for every row, once",
+                    hint='leave it out, or use method = "alpha-beta"',
+                )
+        return config
+
+
+def _parse_duplicates(value: Any) -> Duplicates | None:
+    if value is None or value in ("distinct", "copies"):
+        return value  # type: ignore[no-any-return]
+    raise PolicyError(
+        f"[mechanism] duplicates {value!r} is unknown; {did_you_mean(str(value), ('distinct', 'copies'))}"
+    )
+
+
+def _parse_active(value: Any) -> tuple[str, ...] | None:
+    if value == "active":
+        return None
+    if isinstance(value, list | tuple) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    raise PolicyError(
+        f'[mechanism] domains: {value!r} must be "active", or a list of the columns to read off the data',
+        hint='declare the other columns under [domains], e.g. age = "17..90"',
+    )
+
+
+def _parse_file(value: Any, key: str) -> str | None:
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise PolicyError(f"[mechanism] {key}: {value!r} must be the name of a file")
+
+
+def _parse_bool(value: Any, key: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise PolicyError(f"[mechanism] {key}: {value!r} must be true or false")
 
 
 MechanismConfig = BucketizeConfig | PerturbConfig | AlphaBetaConfig
@@ -76,6 +141,21 @@ MECHANISM_CONFIGS: dict[str, type[BucketizeConfig] | type[PerturbConfig] | type[
     "perturb": PerturbConfig,
     "alpha-beta": AlphaBetaConfig,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuppressConfig:
+    """How records are withheld before bucketize where a value is too common for l-diversity."""
+
+    method: str = "safe"
+
+    methods = ("safe", "randomized", "exact")
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any]) -> SuppressConfig:
+        """Read the section."""
+        refuse_unknown_keys(section, ("method",), "[suppress]")
+        return cls(method=parse_method(section, cls.methods, "[suppress]"))
 
 
 def parse_mechanism(section: Mapping[str, Any], promise_kind: str) -> MechanismConfig:
@@ -95,9 +175,9 @@ def parse_mechanism(section: Mapping[str, Any], promise_kind: str) -> MechanismC
     return config.from_policy(section)
 
 
-def parse_method(section: Mapping[str, Any], methods: tuple[str, ...]) -> str:
+def parse_method(section: Mapping[str, Any], methods: tuple[str, ...], where: str = "[mechanism]") -> str:
     """The `method` key; the first method is the default."""
     method = section.get("method", methods[0])
     if method not in methods:
-        raise PolicyError(f"[mechanism] method {method!r} is unknown; {did_you_mean(str(method), methods)}")
+        raise PolicyError(f"{where} method {method!r} is unknown; {did_you_mean(str(method), methods)}")
     return str(method)

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dalenius import policy_sections as sections
+from dalenius.domains import DeclaredDomain, parse_domains
 from dalenius.errors import PolicyError, refuse_unknown_keys
-from dalenius.mechanism_configs import MechanismConfig
+from dalenius.mechanism_configs import COPY, AlphaBetaConfig, MechanismConfig, SuppressConfig
 from dalenius.policy_sections import Columns, Promise
 from dalenius.recode import Recode
 from dalenius.table import Source, open_source
@@ -39,12 +40,22 @@ class Policy:
     """Where the release is written; None: only plans can be made."""
     columns: Columns
     recode: tuple[tuple[str, Recode], ...] = ()
+    domains: tuple[tuple[str, DeclaredDomain], ...] = ()
+    """Which values a column may take, where that is declared."""
     promise: Promise
     mechanism: MechanismConfig
+    suppress: SuppressConfig | None = None
+    """What is done about values that are too common for the promise; None: such a table is refused."""
+    series: Literal["batches"] | None = None
+    """Whether every run adds a batch to the folder `release`; None: the release is one."""
+    ledger: Path | None = None
+    """The publisher's private memory of what was published; None: the usual place."""
+    folder: Path = Path()
+    """What the policy's paths are relative to."""
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Policy:
-        """Read a policy file; its paths are relative to it."""
+    def from_file(cls, path: str | Path, *, source: str | Path | None = None) -> Policy:
+        """Read a policy file; its paths are relative to it. Another `source` can stand in for its own."""
         file = Path(path)
         try:
             data = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
@@ -56,6 +67,8 @@ class Policy:
             raise PolicyError(f"policy {file} cannot be read: it is not a text file") from error
         except tomllib.TOMLDecodeError as error:
             raise PolicyError(f"policy {file} is not valid TOML: {error}") from error
+        if source is not None:
+            data["source"] = Path(source).absolute()
         return cls.from_dict(data, folder=file.parent)
 
     @classmethod
@@ -64,7 +77,7 @@ class Policy:
         refuse_unknown_keys(data, sections.TOP_LEVEL_KEYS, "the policy")
         base = Path(folder)
         source = _open(data, base)
-        columns = sections.parse_columns(data.get("columns"), source)
+        columns = sections.parse_columns(data.get("columns"), source, data.get("promise"))
         promise = sections.parse_promise(data.get("promise"), columns)
         mechanism = sections.parse_mechanism(data.get("mechanism", {}), promise)
         return cls(
@@ -72,8 +85,13 @@ class Policy:
             release=base / _text(data["release"], "release") if "release" in data else None,
             columns=columns,
             recode=sections.parse_recodes(data.get("recode", {}), columns, base),
+            domains=_parse_domains(data.get("domains", {}), columns, mechanism, base),
             promise=promise,
             mechanism=mechanism,
+            suppress=sections.parse_suppress(data.get("suppress"), promise, mechanism),
+            series=sections.parse_series(data.get("series"), mechanism),
+            ledger=sections.parse_ledger(data.get("ledger", {}), base),
+            folder=base,
         )
 
 
@@ -82,6 +100,18 @@ def _open(data: Mapping[str, Any], base: Path) -> Source:
         raise PolicyError("the policy names no source", hint='source = "patients.csv"')
     spec = data["source"]
     return open_source(base / spec if isinstance(spec, str | Path) else spec)
+
+
+def _parse_domains(
+    section: Any, columns: Columns, mechanism: MechanismConfig, base: Path
+) -> tuple[tuple[str, DeclaredDomain], ...]:
+    """`[domains]`: the published columns, and the number of a copy where copies are numbered."""
+    if not isinstance(mechanism, AlphaBetaConfig):
+        if section:
+            raise PolicyError(f"[domains] is for alpha-beta; {mechanism.kind} does not use it")
+        return ()
+    copies = (COPY,) if mechanism.duplicates == "copies" else ()
+    return parse_domains(section, (*columns.published, *copies), base)
 
 
 def _text(value: Any, where: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dalenius import mechanism_configs
 from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
-from dalenius.mechanism_configs import MechanismConfig
+from dalenius.mechanism_configs import BucketizeConfig, MechanismConfig, SuppressConfig
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
@@ -17,8 +17,19 @@ from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.recode import Recode, parse_recode
 from dalenius.table import Source
 
-TOP_LEVEL_KEYS = ("source", "release", "columns", "recode", "promise", "mechanism")
-RESERVED_NAMES = ("bucket", "count", "part", "weight")
+TOP_LEVEL_KEYS = (
+    "source",
+    "release",
+    "columns",
+    "recode",
+    "domains",
+    "promise",
+    "mechanism",
+    "suppress",
+    "series",
+    "ledger",
+)
+RESERVED_NAMES = ("bucket", "copy", "count", "part", "weight")
 """Columns that the published tables add; a source column cannot have these names."""
 
 BucketPromise = FPrivacy | LDiversity
@@ -51,8 +62,11 @@ class Columns:
         return self.quasi + self.sensitive
 
 
-def parse_columns(section: Any, source: Source) -> Columns:
-    """`[columns]`: every column of the source is named once."""
+def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
+    """`[columns]`: every column of the source is named once.
+
+    d-gamma-privacy protects whole rows and so needs no sensitive column.
+    """
     section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
     lists = ("identifiers", "quasi", "sensitive", "dropped")
     refuse_unknown_keys(section, ("unit", *lists), "[columns]")
@@ -60,10 +74,13 @@ def parse_columns(section: Any, source: Source) -> Columns:
     unit = section.get("unit")
     if unit is not None:
         roles["unit"] = _names([unit], "[columns] unit")
-    if not roles["sensitive"]:
+    whole_rows = isinstance(promise, Mapping) and promise.get("kind") == DGammaPrivacy.kind
+    if not roles["sensitive"] and not whole_rows:
         raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
     _refuse_wrong_names(roles, source)
     columns = Columns(unit=unit, **{role: roles[role] for role in lists})
+    if not columns.published:
+        raise PolicyError("[columns] publishes no column", hint='e.g. quasi = ["age", "sex"]')
     for name in columns.published:
         if name.casefold() in RESERVED_NAMES:
             raise PolicyError(
@@ -87,6 +104,49 @@ def parse_mechanism(section: Any, promise: Promise) -> MechanismConfig:
     return mechanism_configs.parse_mechanism(_table(section, "mechanism", 'kind = "bucketize"'), promise.kind)
 
 
+def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -> SuppressConfig | None:
+    """`[suppress]`: only where a value can be too common for the promise to be kept at all."""
+    if section is None:
+        return None
+    config = SuppressConfig.from_policy(_table(section, "suppress", 'method = "safe"'))
+    if not isinstance(promise, LDiversity) or not isinstance(mechanism, BucketizeConfig):
+        raise PolicyError(
+            f"[suppress] does not go with {promise.kind}: its methods thin a table until no value is above "
+            "1/l, and what they promise is stated for that case only",
+            hint='leave it out, or use [promise] kind = "l-diversity"',
+        )
+    if mechanism.fakes:
+        raise PolicyError(
+            "[suppress] does not go with fakes: what an attacker learns from both together is not known",
+            hint="leave out one of them",
+        )
+    # Whatever is drawn must then be published: a table that is l-diverse as a whole always has buckets of
+    # l to 2l-1 people, in two sizes that differ by one.
+    if mechanism.max_bucket < 2 * promise.l - 1:
+        raise PolicyError(
+            f"[mechanism] max_bucket {mechanism.max_bucket} is too small for [suppress] with l = "
+            f"{promise.l}: what is left may need larger buckets, and it must not be drawn a second time",
+            hint=f"max_bucket = {2 * promise.l - 1} is always enough",
+        )
+    return config
+
+
+def parse_series(section: Any, mechanism: MechanismConfig) -> Literal["batches"] | None:
+    """`[series]`: every run adds a batch of other people to the policy's release folder."""
+    if section is None:
+        return None
+    section = _table(section, "series", 'kind = "batches"')
+    refuse_unknown_keys(section, ("kind",), "[series]")
+    if section.get("kind") != "batches":
+        raise PolicyError(f"[series] kind {section.get('kind')!r} is unknown", hint='kind = "batches"')
+    if not isinstance(mechanism, BucketizeConfig):
+        raise PolicyError(
+            f"[series] batches are published by bucketize, not by {mechanism.kind}",
+            hint="several views of one table: [mechanism] views, with alpha-beta",
+        )
+    return "batches"
+
+
 def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[str, Recode], ...]:
     """`[recode]`: coarser values, column by column."""
     section = _table(section, "recode", "age = { bins = [0, 18, 65, 120] }")
@@ -94,6 +154,16 @@ def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[s
         if name not in columns.published:
             raise PolicyError(f"[recode] {name!r} is not published; {did_you_mean(name, columns.published)}")
     return tuple((name, parse_recode(name, spec, folder)) for name, spec in section.items())
+
+
+def parse_ledger(section: Any, folder: Path) -> Path | None:
+    """`[ledger]`: where the publisher's private memory of what was published is kept."""
+    section = _table(section, "ledger", 'path = "private/ledger"')
+    refuse_unknown_keys(section, ("path",), "[ledger]")
+    path = section.get("path")
+    if path is not None and (not isinstance(path, str) or not path):
+        raise PolicyError(f"[ledger] path: {path!r} must be the name of a file")
+    return None if path is None else folder / Path(path).expanduser()
 
 
 def _table(section: Any, name: str, example: str) -> Mapping[str, Any]:

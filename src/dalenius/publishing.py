@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dalenius.batches import as_batch, batch_folder, next_batch
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanisms.base import Draft, Mechanism, Plan
-from dalenius.mechanisms.registry import MECHANISMS
+from dalenius.ledger import Entry, Ledger
+from dalenius.mechanisms.base import Draft, Plan
+from dalenius.mechanisms.registry import SERIAL_MECHANISMS, mechanism_of
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import build_manifest, describe_file
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import check_promise
 from dalenius.release.writer import SPILL, new_release, refuse_existing, write_manifest
+from dalenius.series import NextInSeries, next_folder, next_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +32,9 @@ class Published:
     release: StoredRelease
     n_rows: int
     n_published: int
-    n_suppressed: int
+    n_suppressed: int | None
+    posterior: float | None
+    """How sure an attacker can be of the commonest value of the source; None without suppression."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -37,7 +44,7 @@ class Published:
             "rows": self.n_rows,
             "published": self.n_published,
             "suppressed": self.n_suppressed,
-            "posterior": None,
+            "posterior": self.posterior,
             "seconds": round(self.seconds, 3),
         }
 
@@ -45,7 +52,7 @@ class Published:
 def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Plan:
     """What would be published; nothing is written."""
     with (engine or LocalEngine()).open(policy, None, progress) as scan:
-        return _mechanism(policy).plan(policy, scan)
+        return mechanism_of(policy).plan(policy, scan)
 
 
 def write_release(
@@ -57,34 +64,100 @@ def write_release(
         raise PolicyError(
             "the policy does not say where the release goes", hint='release = "patients.release"'
         )
-    refuse_existing(policy.release)
+    target = batch_folder(policy.release) if policy.series == "batches" else next_folder(policy)
+    refuse_existing(target)
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
-    mechanism = _mechanism(policy)
-    with engine_errors(), new_release(policy.release) as folder:
+    with (
+        engine_errors(),
+        _series_folder(policy, target),
+        _memory() as remember,
+        new_release(target) as folder,
+    ):
         with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
-            plan = mechanism.plan(policy, scan)
-            draft = mechanism.draft(policy, plan, randomness)
-            _write_tables(policy, draft, scan, folder, is_seeded=randomness.is_seeded)
+            view = next_batch(policy, scan) if policy.series == "batches" else next_view(policy, scan)
+            plan = mechanism_of(policy).plan(policy, scan)
+            draft = _draft(policy, plan, randomness, view)
+            series = None if view is None else view.to_manifest()
+            manifest = _write_tables(
+                policy, draft, scan, folder, is_seeded=randomness.is_seeded, series=series
+            )
         _recheck(folder)
+        if view is not None:
+            remember(view.ledger, view.entry(manifest, folder))
     return Published(
-        release=StoredRelease.open(policy.release),
+        release=StoredRelease.open(target),
         n_rows=plan.n_rows,
-        n_published=draft.n_published,
-        n_suppressed=draft.n_suppressed,
+        n_published=manifest["rows"]["published"],
+        n_suppressed=manifest["rows"]["suppressed"],
+        posterior=_posterior(manifest),
         seconds=time.monotonic() - started,
     )
 
 
-def _mechanism(policy: Policy) -> Mechanism:
-    return MECHANISMS[policy.mechanism.kind]
+def _posterior(manifest: dict[str, Any]) -> float | None:
+    found = (manifest["promise"].get("suppression") or {}).get("posterior")
+    return None if found is None else float(found["value"])
 
 
-def _write_tables(policy: Policy, draft: Draft, scan: OpenedTable, folder: Path, *, is_seeded: bool) -> None:
+@contextmanager
+def _series_folder(policy: Policy, target: Path) -> Iterator[None]:
+    """The folder of a series, made for its first release and removed if that does not come to be."""
+    is_new = target != policy.release and not target.parent.exists() and target.parent.parent.is_dir()
+    if is_new:
+        target.parent.mkdir()
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            target.parent.rmdir()
+        raise
+
+
+@contextmanager
+def _memory() -> Iterator[Callable[[Ledger, Entry], None]]:
+    """Records in ledgers what is about to appear, and takes it back if it does not.
+
+    The ledger is first: a view that it does not know would be one too many in the end.
+    """
+    recorded: list[tuple[Ledger, Entry]] = []
+
+    def remember(ledger: Ledger, entry: Entry) -> None:
+        ledger.record(entry)
+        recorded.append((ledger, entry))
+
+    try:
+        yield remember
+    except BaseException:
+        for ledger, entry in recorded:
+            ledger.forget(entry)
+        raise
+
+
+def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextInSeries | None) -> Draft:
+    if view is None or view.kind == "batches":
+        draft = mechanism_of(policy).draft(policy, plan, randomness)
+        return draft if view is None else as_batch(draft)
+    draft = SERIAL_MECHANISMS[policy.mechanism.kind].draft_at(policy, plan, randomness, view.place)
+    view.refuse_other_parameters(draft.statement)
+    return draft
+
+
+def _write_tables(
+    policy: Policy,
+    draft: Draft,
+    scan: OpenedTable,
+    folder: Path,
+    *,
+    is_seeded: bool,
+    series: dict[str, Any] | None,
+) -> dict[str, Any]:
     tables = []
     for table in draft.tables:
         path = folder / f"{table.name}.parquet"
         tables.append(describe_file(path, table.name, scan.write(table, path)))
-    write_manifest(folder, build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded))
+    manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
+    write_manifest(folder, manifest)
+    return manifest
 
 
 def _recheck(folder: Path) -> None:

@@ -57,6 +57,13 @@ class Bins:
             )
         return f"CASE {' '.join(cases)} END"
 
+    def values(self) -> tuple[str, ...]:
+        """Every label that a bin can give."""
+        last = len(self.edges) - 2
+        return tuple(
+            _interval_label(low, high, closed=i == last) for i, (low, high) in enumerate(pairwise(self.edges))
+        )
+
     def outside(self, column: str) -> str:
         """The condition of a value that no bin holds."""
         name = identifier(column)
@@ -126,6 +133,10 @@ class MapFile:
         keys = ", ".join(literal(key) for key, _ in self.pairs)
         values = ", ".join(literal(value) for _, value in self.pairs)
         return f"map_extract_value(map([{keys}], [{values}]), {identifier(column)}::VARCHAR)"
+
+    def values(self) -> tuple[str, ...]:
+        """Every text that the file maps to, once."""
+        return tuple(dict.fromkeys(value for _, value in self.pairs))
 
     def outside(self, column: str) -> str:
         """The condition of a value that the file does not map."""

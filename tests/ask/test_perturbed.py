@@ -277,12 +277,12 @@ def answers(tmp_path_factory: pytest.TempPathFactory, table: pa.Table) -> dict[f
 def opened_as(release: StoredRelease, model: PerturbedModel, name: str) -> StoredRelease:
     """The release, but with what another draw of its coins would have published."""
     other = replace(release, manifest={**release.manifest, "id": name})
-    key = (str(release.path.resolve()), name)
-    shared = opened._open.get((str(release.path.resolve()), "shared"))
+    key = (str(release.path.resolve()), name, 0)
+    shared = opened._open.get((str(release.path.resolve()), "shared", 0))
     if shared is None:
         shared = opened.Opened(model=model, database=Database({}, Limits()))
     opened._open.clear()
-    opened._open[key[0], "shared"] = shared
+    opened._open[key[0], "shared", 0] = shared
     opened._open[key] = replace(shared, model=model)  # the values are the same: what was looked up stays
     return other
 

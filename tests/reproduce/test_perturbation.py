@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dalenius.reproduce.catalogue import EXPERIMENTS
+from dalenius.reproduce.perturbation import compare_partitions, compare_retentions
 
 
 def test_table_1_to_the_digits_printed() -> None:
@@ -17,7 +18,8 @@ def test_table_1_to_the_digits_printed() -> None:
 
 
 def test_table_2_and_our_partitions_beside_it() -> None:
-    for _, uniform, stated_uniform, parts, stated_parts, *_ in EXPERIMENTS["perturbation-table2"].run().rows:
+    assert EXPERIMENTS["perturbation-table2"].run is compare_retentions
+    for _, uniform, stated_uniform, parts, stated_parts, *_ in compare_retentions([3]).rows:
         assert uniform == pytest.approx(stated_uniform, abs=0.1)
         assert parts == pytest.approx(stated_parts, rel=0.03)
 
@@ -29,7 +31,8 @@ def test_table_3_has_the_stated_numbers_of_groups() -> None:
 
 def test_epsilon_falls_on_both_histograms(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DALENIUS_DATA", str(real_data))
-    outcome = EXPERIMENTS["perturbation-partition"].run()
+    assert EXPERIMENTS["perturbation-partition"].run is compare_partitions
+    outcome = compare_partitions([3])
     assert {row[0] for row in outcome.rows} == {"OCC-like 300k", "KDD"}
     for _, _, paper, ours, fall, _, *errors in outcome.rows:
         assert float(ours) < 0.8 * float(paper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,16 @@ from dalenius.ask.answer import Answer, AnswerRow, finite
 from dalenius.ask.consistent import make_consistent
 from dalenius.ask.database import Limits
 from dalenius.ask.estimation import Column, TotalEstimates, estimate_formula, estimate_totals, is_exact
+from dalenius.ask.finishing import order_groups
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Estimation, Model
-from dalenius.ask.opened import Request, open_for_asking
+from dalenius.ask.opened import open_for_asking
 from dalenius.ask.query import AggregateRef, Query
+from dalenius.ask.request import Request
 from dalenius.ask.summands import ScoreList, summands
 from dalenius.ask.templates import parse_shared
+from dalenius.ask.view_answer import answer_from_views
+from dalenius.ask.viewed import ViewModel
 from dalenius.errors import InputError, did_you_mean
 from dalenius.release.reader import StoredRelease
 
@@ -84,13 +89,31 @@ def ask_many(
         consistent=consistent,
         limits=limits,
     )
-    lookup = opened.lookup(request)
+    if isinstance(model, ViewModel):
+        questions = [parse_shared(text, model.names, request.tables) for text in texts]
+        return answer_from_views(model, questions, request, opened.database)
+    lookup = opened.lookup(model, request)
     names = [*model.rows.columns, *model.sensitive.columns]
     queries = [parse_shared(text, names, request.tables) for text in texts]
     answers: list[Answer] = []
     for start in range(0, len(queries), _TOGETHER):
         answers += _answer(model, lookup, queries[start : start + _TOGETHER], request)
-    return answers
+    return [_about_published(answer, _n_withheld(release)) for answer in answers]
+
+
+def _n_withheld(release: StoredRelease) -> int:
+    return sum(one.manifest["rows"]["suppressed"] or 0 for one in (*release.earlier, release))
+
+
+def _about_published(answer: Answer, n_withheld: int) -> Answer:
+    """Where records were withheld, even an exact answer is about the published ones only."""
+    if not n_withheld:
+        return answer
+    note = (
+        f"this is about the published records; {n_withheld} more were withheld, and of the commonest "
+        "sensitive values a larger share than of the others"
+    )
+    return replace(answer, assumption=f"{answer.assumption}; {note}" if answer.assumption else note)
 
 
 def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Request) -> list[Answer]:
@@ -177,30 +200,11 @@ def _order(
     lookup: Lookup, query: Query, totals: TotalEstimates, number: int, estimated: dict[str, list[Column]]
 ) -> list[int]:
     """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys."""
-    keys = totals.keys[number]
-    if not query.groups and not query.finish:
-        return list(range(len(keys)))
     values = totals.summands[number].key_values
-    table = {"__id": pa.array(np.arange(len(keys)))}
-    for k, cells in enumerate(values):
-        table[f"g{k}"] = cells.take(pa.array([key[k] for key in keys], pa.int64()))
-    for letter, columns in estimated.items():
-        for k, column in enumerate(columns):
-            table[f"{letter}{k}"] = pa.array(column.estimate, from_pandas=True)
-    clauses = query.finish
-    if query.groups and "ORDER BY" not in clauses:
-        by_keys = "ORDER BY " + ", ".join(f"g{k}" for k in range(len(values)))
-        head, limit = _split_limit(clauses)
-        clauses = f"{head} {by_keys} {limit}"
-    return lookup.database.finish(clauses, pa.table(table), lookup.deadline)
-
-
-def _split_limit(clauses: str) -> tuple[str, str]:
-    for word in ("LIMIT ", "OFFSET "):
-        at = clauses.rfind(word)
-        if at >= 0 and clauses[at + len(word) :].replace("OFFSET", "").replace(" ", "").isdigit():
-            return clauses[:at], clauses[at:]
-    return clauses, ""
+    estimates = {
+        f"{letter}{k}": c.estimate for letter, columns in estimated.items() for k, c in enumerate(columns)
+    }
+    return order_groups(lookup.database, lookup.deadline, query, totals.keys[number], values, estimates)
 
 
 def _explain(model: Model, query: Query, estimator: str) -> str:

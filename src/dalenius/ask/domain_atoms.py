@@ -67,10 +67,25 @@ class Atoms:
 
     def evaluate(self, node: exp.Expression) -> Table:
         """Where the expression is TRUE."""
+        columns, shape = self._checked(node)
+        holds = np.zeros(math.prod(shape), dtype=np.bool_)
+        where = f"WHERE ({node.sql('duckdb')}) IS TRUE"
+        holds[self._run(node, f"SELECT {_RANK}", columns, where).column(0).to_numpy()] = True
+        return Table(columns=columns, holds=holds.reshape(shape))
+
+    def values(self, node: exp.Expression) -> tuple[tuple[int, ...], tuple[int, ...], pa.Array]:
+        """The columns that the expression names, their sizes, and its value for every combination."""
+        columns, shape = self._checked(node)
+        found = self._run(node, f"SELECT ({node.sql('duckdb')}) AS v", columns, f"ORDER BY {_RANK}").column(0)
+        joined = found.combine_chunks()
+        return columns, shape, joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
+
+    def _checked(self, node: exp.Expression) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The columns that the expression names and their sizes, if that is not too much to write out."""
         _refuse_volatile(node)
         self._refuse_unknown_tables(node)
         columns = self.columns_of(node)
-        shape = [self._sizes[number] for number in columns]
+        shape = tuple(self._sizes[number] for number in columns)
         size = math.prod(shape)
         if size > LARGEST_TABLE:
             raise QueryError(
@@ -78,11 +93,10 @@ class Atoms:
                 f"at most {LARGEST_TABLE:,} can be tried",
                 hint="write it with AND and OR of comparisons of fewer columns",
             )
-        holds = np.zeros(size, dtype=np.bool_)
-        holds[self._true_ranks(node, columns)] = True
-        return Table(columns=columns, holds=holds.reshape(shape))
+        return columns, shape
 
-    def _true_ranks(self, node: exp.Expression, columns: tuple[int, ...]) -> Any:
+    def _run(self, node: exp.Expression, select: str, columns: tuple[int, ...], rest: str) -> pa.Table:
+        """Evaluate over the cross product of the columns' values, whose combinations are numbered."""
         rank = "0::BIGINT"
         for number in columns:
             rank = f"({rank}) * {self._sizes[number]} + {_code(number)}"
@@ -91,12 +105,9 @@ class Atoms:
         ]
         source = ", ".join(["(SELECT 0)", *(_domain_table(number) for number in columns)])
         listed = ", ".join([*values, f"{rank} AS {_RANK}"])
-        sql = (
-            f"SELECT {_RANK} FROM (SELECT {listed} FROM {source}) AS {_quoted(self._relation)} "
-            f"WHERE ({node.sql('duckdb')}) IS TRUE"
-        )
+        sql = f"{select} FROM (SELECT {listed} FROM {source}) AS {_quoted(self._relation)} {rest}"
         try:
-            return self._connection.execute(sql).fetchnumpy()[_RANK]
+            return self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
             raise QueryError(f"{node.sql('duckdb')}: {str(error).splitlines()[0]}") from error
 

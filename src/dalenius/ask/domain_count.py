@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +25,21 @@ from dalenius.errors import QueryError, did_you_mean
 
 Weights = Mapping[str, Sequence[Fraction | int]]
 
-_LARGEST_RESULT = 2**22
+LARGEST_RESULT = 2**22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnWeights:
+    """What each column's values count for: whole numbers over one denominator; None: 1 each."""
+
+    numerators: tuple[list[int] | None, ...]
+    sizes: tuple[int, ...]
+    denominator: int
+
+    def total(self) -> int:
+        """The sum of the weights' magnitudes over the whole domain, times the denominator."""
+        columns = zip(self.numerators, self.sizes, strict=True)
+        return math.prod(size if column is None else sum(map(abs, column)) for column, size in columns)
 
 
 def domain_count(
@@ -67,53 +82,68 @@ def domain_counts_by(
     names = list(columns)
     kept = tuple(_number_of(name, names) for name in by)
     sizes = [len(values) for values in columns.values()]
-    if math.prod(sizes[number] for number in kept) > _LARGEST_RESULT:
-        raise QueryError(f"grouping by {', '.join(by)} gives more than {_LARGEST_RESULT:,} groups")
+    if math.prod(sizes[number] for number in kept) > LARGEST_RESULT:
+        raise QueryError(f"grouping by {', '.join(by)} gives more than {LARGEST_RESULT:,} groups")
     with open_atoms(columns, tables or {}, relation) as atoms:
-        formula = is_true(_parsed(predicate), atoms.evaluate)
-    return _sum_formula(formula, _integer_weights(weights or {}, names, sizes), kept)
+        formula = is_true(parse_predicate(predicate), atoms.evaluate)
+    return sum_formula(formula, integer_weights(weights or {}, names, sizes), kept)
 
 
-def _sum_formula(
-    formula: Formula, weights: tuple[list[list[int]], int], kept: tuple[int, ...]
+def sum_formula(
+    formula: Formula,
+    weights: ColumnWeights,
+    kept: tuple[int, ...],
+    factors: Sequence[Tensor] = (),
 ) -> NDArray[np.object_]:
-    """The weighted sum over all columns but the kept ones; a column that no tensor names is a factor."""
-    numerators, denominator = weights
-    tensors = network(formula)
+    """The weighted sum over all columns but the kept ones; a column that no tensor names is a factor.
+
+    Args:
+        formula: what the tuples must satisfy.
+        weights: of `integer_weights`.
+        kept: the numbers of the columns that the result has axes for.
+        factors: numbers that each tuple counts for besides, as whole numbers over some columns.
+    """
+    tensors = [*network(formula), *factors]
     named = {index for tensor in tensors for index in tensor.indices}
     factor = 1
-    for number, column in enumerate(numerators):
-        if number in named or number in kept:
+    for number, (column, size) in enumerate(zip(weights.numerators, weights.sizes, strict=True)):
+        if number not in named and number not in kept:
+            factor *= size if column is None else sum(column)
+        elif column is not None:
             tensors.append(Tensor(indices=(number,), entries=np.array(column, dtype=object)))
-        else:
-            factor *= sum(column)
-    bound = math.prod(sum(abs(weight) for weight in column) for column in numerators)
+        elif number not in named:
+            tensors.append(Tensor(indices=(number,), entries=np.ones(size)))
+    bound = weights.total()
+    bound *= math.prod(max(1, int(np.abs(factor.entries).max(initial=0))) for factor in factors)
     total = contract(tensors, kept, bound) * factor
-    return np.asarray(total if denominator == 1 else total * Fraction(1, denominator), dtype=object)
+    return np.asarray(
+        total * Fraction(1, weights.denominator) if weights.denominator > 1 else total, dtype=object
+    )
 
 
-def _integer_weights(weights: Weights, names: list[str], sizes: list[int]) -> tuple[list[list[int]], int]:
-    """Each column's weights as integers over a common denominator, and the product of the denominators."""
-    given = {_number_of(name, names): list(column) for name, column in weights.items()}
-    numerators, product = [], 1
-    for number, size in enumerate(sizes):
-        column = [Fraction(weight) for weight in given.get(number, [1] * size)]
-        if len(column) != size:
-            raise QueryError(f"column {names[number]!r} has {size} values and {len(column)} weights")
+def integer_weights(weights: Weights, names: Sequence[str], sizes: Sequence[int]) -> ColumnWeights:
+    """Each column's weights as integers over a common denominator."""
+    given = {_number_of(name, names): [Fraction(w) for w in column] for name, column in weights.items()}
+    numerators: list[list[int] | None] = [None] * len(sizes)
+    product = 1
+    for number, column in given.items():
+        if len(column) != sizes[number]:
+            raise QueryError(f"column {names[number]!r} has {sizes[number]} values and {len(column)} weights")
         denominator = math.lcm(*(weight.denominator for weight in column))
-        numerators.append([int(weight * denominator) for weight in column])
+        numerators[number] = [int(weight * denominator) for weight in column]
         product *= denominator
-    return numerators, product
+    return ColumnWeights(numerators=tuple(numerators), sizes=tuple(sizes), denominator=product)
 
 
-def _number_of(name: str, names: list[str]) -> int:
+def _number_of(name: str, names: Sequence[str]) -> int:
     lowered = [known.lower() for known in names]
     if name.lower() not in lowered:
         raise QueryError(f"the release has no column {name!r}", hint=did_you_mean(name, names))
     return lowered.index(name.lower())
 
 
-def _parsed(predicate: str | exp.Expression) -> exp.Expression:
+def parse_predicate(predicate: str | exp.Expression) -> exp.Expression:
+    """The tree of what may stand after WHERE."""
     if isinstance(predicate, exp.Expression):
         return predicate.copy()
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 from dalenius.ask.grouping import Key
 from dalenius.ask.model import Estimation
 from dalenius.ask.query import Formula, Query
-from dalenius.ask.summands import Summands
+from dalenius.ask.summands import Summands, Term
 from dalenius.ask.totals import Floats, Linear, linearize
 from dalenius.mechanisms.bucketize.estimate_targets import Targets
 
+_WEIGHTS_AT_ONCE = 20_000_000
 _EXACT = 1e-9
 """A standard error below this part of the number of people is rounding."""
 
@@ -64,8 +66,8 @@ def estimate_totals(
         t.kind == "count" for one, own in zip(summands, keys, strict=True) for _ in own for t in one.totals
     ]
     sizes = [len(own) * len(one.totals) for one, own in zip(summands, keys, strict=True)]
-    targets, is_count = Targets.of(terms), np.array(kinds, dtype=bool)
-    columns, possible = _estimate(estimation, targets, confidence)
+    is_count = np.array(kinds, dtype=bool)
+    columns, possible = _estimate(estimation, terms, confidence)
     known = is_count & is_exact(columns, n_rows)
     columns = replace(columns, estimate=np.where(known, np.rint(columns.estimate), columns.estimate))
     low, high = _whole(np.maximum(columns.low, possible[0]), np.minimum(columns.high, possible[1]), is_count)
@@ -82,6 +84,28 @@ def estimate_totals(
 
 
 def _estimate(
+    estimation: Estimation, terms: list[list[Term]], confidence: float
+) -> tuple[Column, tuple[Floats, Floats]]:
+    """Estimate targets given by their terms, no more at once than their weights fit into memory."""
+    n_values = max((len(weights) for parts in terms for _, weights in parts), default=1)
+    filled = np.cumsum([len(parts) for parts in terms]) * n_values // _WEIGHTS_AT_ONCE
+    starts = np.flatnonzero(np.diff(filled, prepend=-1)).tolist() or [0]
+    found = [
+        _estimate_together(estimation, Targets.of(terms[start:end]), confidence)
+        for start, end in pairwise([*starts, len(terms)])
+    ]
+    if len(found) == 1:
+        return found[0]
+    columns = {
+        field.name: np.concatenate([getattr(c, field.name) for c, _ in found]) for field in fields(Column)
+    }
+    return Column(**columns), (
+        np.concatenate([low for _, (low, _) in found]),
+        np.concatenate([high for _, (_, high) in found]),
+    )
+
+
+def _estimate_together(
     estimation: Estimation, targets: Targets, confidence: float
 ) -> tuple[Column, tuple[Floats, Floats]]:
     empty = np.zeros(targets.n_targets)
@@ -128,7 +152,7 @@ def estimate_formula(
         ]
         for i, key in enumerate(summands.groups)
     ]
-    found, _ = _estimate(estimation, Targets.of(terms), confidence)
+    found, _ = _estimate(estimation, terms, confidence)
     # one Newton step: an estimator need not be linear, and may know a combination better than its parts
     planned = np.nansum(linear.gradient * totals.estimate, axis=1)
     estimate = linear.value + found.estimate - planned

@@ -3,59 +3,51 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from dalenius.ask.bucketized import BucketizedModel
+from dalenius.ask.batches import load_buckets
 from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Model
 from dalenius.ask.perturbed import PerturbedModel
+from dalenius.ask.request import Request
+from dalenius.ask.viewed import ViewModel
 from dalenius.errors import QueryError
 from dalenius.release.reader import StoredRelease
 
-MODELS: dict[str, Callable[[StoredRelease], Model]] = {
-    "bucketize": BucketizedModel.load,
+MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
+    "bucketize": load_buckets,
     "perturb": PerturbedModel.load,
+    "alpha-beta": ViewModel.load,
 }
 """How a release of each mechanism is opened for asking."""
 _KEPT_OPEN = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """How to answer."""
-
-    confidence: float = 0.95
-    estimator: str | None = None
-    tables: Mapping[str, pa.Table] = field(default_factory=dict)
-    consistent: bool = False
-    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Opened:
     """A release's encoded form, and what was found out about its values so far."""
 
-    model: Model
+    model: Model | ViewModel
     database: Database
     remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
 
-    def lookup(self, request: Request) -> Lookup:
+    def lookup(self, model: Model, request: Request) -> Lookup:
         """For questions with auxiliary tables nothing is shared with other questions."""
         shared = not request.tables and request.limits.memory == Limits().memory
         return Lookup(
-            rows=self.model.rows,
-            sensitive=self.model.sensitive,
+            rows=model.rows,
+            sensitive=model.sensitive,
             database=self.database if shared else Database(request.tables, request.limits),
             deadline=Deadline(request.limits),
             remembered=self.remembered if shared else {},
         )
 
 
-_open: OrderedDict[tuple[str, str], Opened] = OrderedDict()
+_open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()
 
 
 def open_for_asking(release: StoredRelease) -> Opened:
@@ -63,7 +55,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
     load = MODELS.get(release.mechanism)
     if load is None:
         raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
-    key = (str(release.path.resolve()), str(release.manifest["id"]))
+    key = (str(release.path.resolve()), str(release.manifest["id"]), len(release.earlier))
     if key not in _open:
         _open[key] = Opened(model=load(release), database=Database({}, Limits()))
         while len(_open) > _KEPT_OPEN:

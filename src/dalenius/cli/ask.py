@@ -13,7 +13,7 @@ from dalenius.ask.asking import ask
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.errors import InputError
 from dalenius.histogram import label_cell
-from dalenius.release.reader import StoredRelease
+from dalenius.release.series import open_release
 from dalenius.sql import connect
 from dalenius.table import open_source
 
@@ -36,7 +36,7 @@ def command(
 ) -> int:
     """Answer a question from a release alone: estimate, standard error, interval."""
     answer = ask(
-        StoredRelease.open(release),
+        open_release(release),
         sql,
         confidence=confidence,
         estimator=estimator,

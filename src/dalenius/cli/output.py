@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,9 @@ from rich.table import Table
 from dalenius.engines.base import Progress as ShowProgress
 from dalenius.engines.base import silent
 
+SourceOption = Annotated[
+    Path | None, typer.Option("--source", help="Instead of the policy's own source, e.g. today's batch.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 
 

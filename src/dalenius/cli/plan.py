@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, progress_bar, say
+from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
 from dalenius.errors import PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan
@@ -18,10 +18,11 @@ NAME = "plan"
 def command(
     policy: Annotated[Path, typer.Argument(help="The policy file.")],
     as_json: JsonOption = False,
+    source: SourceOption = None,
     chart: Annotated[Path | None, typer.Option(help="Draw the plan into this .svg or .png file.")] = None,
 ) -> int:
     """Show the plan, its loss or error bound and what would be published; touches no output."""
-    parsed = Policy.from_file(policy)
+    parsed = Policy.from_file(policy, source=source)
     try:
         with progress_bar() as progress:
             plan = make_plan(parsed, progress=progress)

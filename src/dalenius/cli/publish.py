@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, progress_bar, say
+from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
 from dalenius.errors import InputError, did_you_mean
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
@@ -19,6 +19,7 @@ ENGINES = ("local",)
 def command(
     policy: Annotated[Path, typer.Argument(help="The policy file.")],
     as_json: JsonOption = False,
+    source: SourceOption = None,
     seed: Annotated[
         int | None, typer.Option(help="Repeatable, and therefore marked as not for publication.")
     ] = None,
@@ -28,13 +29,30 @@ def command(
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r} is unknown; {did_you_mean(engine, ENGINES)}")
     with progress_bar() as progress:
-        published = write_release(Policy.from_file(policy), seed=seed, progress=progress)
+        published = write_release(Policy.from_file(policy, source=source), seed=seed, progress=progress)
     if as_json:
         print_json(published.to_dict())
         return 0
     path, seconds = published.release.path, published.seconds
-    say(f"published {published.n_published:,} of {published.n_rows:,} records to {path} in {seconds:.1f} s")
+    done = f"{published.n_published:,} of {published.n_rows:,} records"
+    if published.n_suppressed is None:  # random insertions and deletions: rows are not records
+        done = f"a view of {published.n_published:,} rows, drawn from {published.n_rows:,} records,"
+    say(f"published {done} to {path} in {seconds:.1f} s")
+    if published.n_suppressed:
+        say(f"withheld {published.n_suppressed:,}; {_about_posterior(published.release.manifest)}")
     if seed is not None:
         say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
     say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')
     return 0
+
+
+def _about_posterior(manifest: dict[str, Any]) -> str:
+    suppression = manifest["promise"]["suppression"]
+    posterior, bound = suppression["posterior"], suppression["bound"]
+    if posterior is None:
+        return "how sure an attacker can be of the commonest value was not computed: the table is too large"
+    return (
+        f"the likeliest candidate for the commonest value has a posterior of {posterior['value']:.4f} "
+        f"({posterior['how']}), "
+        + ("with no proven bound" if bound is None else f"proven to be at most {bound}")
+    )

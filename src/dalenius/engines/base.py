@@ -24,6 +24,9 @@ class OpenedTable(Scan, Protocol):
     def write(self, table: PublishedTable, path: Path) -> int:
         """Write one table as Parquet, in its order; the number of rows written."""
 
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed digest of the records that does not depend on their order."""
+
 
 class Engine(Protocol):
     """Opens tables."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +16,11 @@ import pyarrow as pa
 from dalenius.engines.base import Progress
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
 from dalenius.histogram import Histogram
-from dalenius.mechanisms.base import PublishedTable
+from dalenius.mechanism_configs import COPY
+from dalenius.mechanisms.base import PublishedTable, Reads
 from dalenius.policy import Policy
 from dalenius.recode import NUMERIC_TYPES
-from dalenius.sql import connect, count, identifier, identifiers, literal
+from dalenius.sql import connect, count, identifier, identifiers, literal, one_row
 
 BATCH_ROWS = 131_072
 _ROW_GROUP_ROWS = 122_880
@@ -81,10 +84,68 @@ class LocalScan:
         *cells, counts = (column.to_pylist() for column in counted.columns)
         return Histogram.of(columns, dict(zip(zip(*cells, strict=True), counts, strict=True)))
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """All records, in source order, in batches of a fixed size so that a seeded run repeats."""
-        total, done = self.n_rows(), 0
-        reader = self.connection.sql(self.select).to_arrow_reader(BATCH_ROWS)
+    def n_records(self, reads: Reads) -> int:
+        """How many records there are, or how many different ones."""
+        return count(self.connection, f"SELECT count(*) FROM ({self._reading(reads)})")
+
+    def most_copies(self) -> int:
+        """How often the most frequent record occurs."""
+        return count(
+            self.connection,
+            f"SELECT max(n) FROM (SELECT count(*) AS n FROM ({self.select}) "
+            f"GROUP BY {identifiers(self.schema.names)})",
+        )
+
+    def active_values(self, column: str) -> pa.Array:
+        """The different values of a column in ascending order, NULL last."""
+        name = identifier(column)
+        found = self.connection.sql(
+            f"SELECT DISTINCT {name} FROM ({self.select}) ORDER BY {name} NULLS LAST"
+        ).to_arrow_table()
+        return found.column(0).combine_chunks()
+
+    def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
+        """How many records have one of the values in the column, and the number of the first, from 1."""
+        self.connection.register("sought", pa.table({"v": values}))
+        n_found, first = one_row(
+            self.connection,
+            f"SELECT count(*), coalesce(min(n), 0) FROM (SELECT {identifier(column)} AS c, row_number() "
+            f"OVER () AS n FROM ({self.select})) SEMI JOIN sought ON c IS NOT DISTINCT FROM v",
+        )
+        self.connection.unregister("sought")
+        return int(n_found), int(first)
+
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed digest of the records that does not depend on their order.
+
+        Each record's cells, with their lengths, are hashed under the key; the hashes are added up.
+        """
+        cells = " || ".join(
+            f"coalesce(length({identifier(name)}::VARCHAR) || ':' || {identifier(name)}::VARCHAR, 'N')"
+            for name in self.schema.names
+        )
+        halves = ", ".join(f"sum(('0x' || substr(h, {start}, 15))::BIGINT)" for start in (1, 16, 31))
+        sums = one_row(
+            self.connection,
+            f"SELECT count(*), {halves} FROM (SELECT sha256('{key.hex()}' || {cells}) AS h "
+            f"FROM ({self.select}))",
+        )
+        described = "\n".join([str(self.schema.remove_metadata()), *map(str, sums)])
+        return hmac.new(key, described.encode(), hashlib.sha256).hexdigest()
+
+    def _reading(self, reads: Reads) -> str:
+        listed = identifiers(self.schema.names)
+        if reads == "distinct":
+            return f"SELECT DISTINCT {listed} FROM ({self.select}) ORDER BY {listed}"
+        if reads == "copies":
+            numbered = f"row_number() OVER (PARTITION BY {listed}) AS {identifier(COPY)}"
+            return f"SELECT {listed}, {numbered} FROM ({self.select}) ORDER BY {listed}, {identifier(COPY)}"
+        return self.select
+
+    def batches(self, reads: Reads = "records") -> Iterator[pa.RecordBatch]:
+        """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats."""
+        total, done = self.n_records(reads), 0
+        reader = self.connection.sql(self._reading(reads)).to_arrow_reader(BATCH_ROWS)
         for batch in _rebatch(reader):
             yield batch
             done += batch.num_rows
@@ -93,18 +154,19 @@ class LocalScan:
     def write(self, table: PublishedTable, path: Path) -> int:
         """Write one table as Parquet, in its order; the number of rows written."""
         raised: list[Exception] = []
-        rows = _remember_errors(table.rows(self.batches), raised)
+        rows = _remember_errors(table.rows(lambda: self.batches(table.reads)), raised)
         first = next(rows, None)
         if first is None:
             raise InternalError(f"table {table.name!r} has no rows")
         reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rows))
+        select = "SELECT DISTINCT" if table.distinct else "SELECT"
         # A database of its own: the scan that feeds it holds the other one's threads.
         with engine_errors(), connect(self.spill) as writer:
             writer.register("rows", reader)
             try:
                 columns, order = identifiers(table.columns), identifiers(table.order_by)
                 writer.execute(
-                    f"COPY (SELECT {columns} FROM rows ORDER BY {order}) TO {literal(str(path))}"
+                    f"COPY ({select} {columns} FROM rows ORDER BY {order}) TO {literal(str(path))}"
                     f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
                 )
             except duckdb.Error:

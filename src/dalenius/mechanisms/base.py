@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +15,9 @@ from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 
 Batches = Iterator[pa.RecordBatch]
+Reads = Literal["records", "distinct", "copies"]
+"""What a table is made from: every record in source order; every different record once, in the order of its
+cells; or every record with the number of its copy, from 1, in column `copy`."""
 
 
 class Scan(Protocol):
@@ -25,6 +29,18 @@ class Scan(Protocol):
 
     def histogram(self, columns: tuple[str, ...]) -> Histogram:
         """How often each combination of cells of these columns occurs."""
+
+    def n_records(self, reads: Reads) -> int:
+        """How many records there are, or how many different ones."""
+
+    def most_copies(self) -> int:
+        """How often the most frequent record occurs."""
+
+    def active_values(self, column: str) -> pa.Array:
+        """The different values of a column in ascending order, NULL last."""
+
+    def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
+        """How many records have one of the values in the column, and the number of the first, from 1."""
 
 
 class Plan(Protocol):
@@ -49,6 +65,9 @@ class PublishedTable:
     """Row order is information: rows are sorted by these, random tags or published columns."""
     rows: Callable[[Callable[[], Batches]], Batches]
     """From a function that scans the source, the rows in batches. It may leave the source unread."""
+    reads: Reads = "records"
+    distinct: bool = False
+    """Whether a row that comes several times is written once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +88,24 @@ class Draft:
     method: str
     tables: tuple[PublishedTable, ...]
     statement: Statement
-    n_published: int
-    n_suppressed: int = 0
+    n_published: int | None
+    """None: as many rows as the first table turns out to have."""
+    n_suppressed: int | None = 0
+    """None: not known, or not to be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Which release of a series is being made, and what was published before it."""
+
+    id: str
+    """Of the series; random."""
+    index: int
+    """From 1."""
+    of: int | None
+    """How many releases the series may have; None: any number."""
+    earlier: tuple[tuple[Path, ...], ...] = ()
+    """The Parquet files of each earlier release's table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +134,10 @@ class Mechanism(Protocol):
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Check the promise on published tables alone; they are views of the connection."""
+
+
+class SerialMechanism(Mechanism, Protocol):
+    """A mechanism that can publish several releases of one table, each drawn in view of the ones before."""
+
+    def draft_at(self, policy: Policy, plan: Any, randomness: Randomness, place: Place) -> Draft:
+        """The draft of the release at that place of its series."""

@@ -28,13 +28,16 @@ FILE_NAME = "manifest.json"
 
 
 def build_manifest(
-    policy: Policy, draft: Draft, schema: pa.Schema, tables: list[dict[str, Any]], *, is_seeded: bool
+    policy: Policy,
+    draft: Draft,
+    schema: pa.Schema,
+    tables: list[dict[str, Any]],
+    *,
+    is_seeded: bool,
+    series: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that is public about a release; no seed, no private count, no path, no time of day."""
     statement = draft.statement
-    roles = dict.fromkeys(policy.columns.quasi, "quasi") | dict.fromkeys(
-        policy.columns.sensitive, "sensitive"
-    )
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -47,13 +50,24 @@ def build_manifest(
         "not_covered": list(statement.not_covered),
         "disclosed": list(statement.disclosed),
         "parameters": statement.parameters,
-        "columns": [
-            {"name": name, "role": role, "type": str(schema.field(name).type)} for name, role in roles.items()
-        ],
-        "rows": {"published": draft.n_published, "suppressed": draft.n_suppressed},
+        "columns": published_columns(policy, schema),
+        "rows": {
+            "published": tables[0]["rows"] if draft.n_published is None else draft.n_published,
+            "suppressed": draft.n_suppressed,
+        },
         "tables": tables,
-        "series": None,
+        "series": series,
     }
+
+
+def published_columns(policy: Policy, schema: pa.Schema) -> list[dict[str, str]]:
+    """The manifest's `columns`: name, role and type of what is published."""
+    roles = dict.fromkeys(policy.columns.quasi, "quasi") | dict.fromkeys(
+        policy.columns.sensitive, "sensitive"
+    )
+    return [
+        {"name": name, "role": role, "type": str(schema.field(name).type)} for name, role in roles.items()
+    ]
 
 
 def describe_file(path: Path, name: str, n_rows: int) -> dict[str, Any]:

@@ -19,6 +19,8 @@ class StoredRelease:
 
     path: Path
     manifest: dict[str, Any]
+    earlier: tuple[StoredRelease, ...] = ()
+    """The releases of its series before it, where the whole series was opened."""
 
     @classmethod
     def open(cls, path: str | Path) -> StoredRelease:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.registry import MECHANISMS
 from dalenius.release.manifest import FILE_NAME, sha256
 from dalenius.release.reader import StoredRelease
+from dalenius.release.series import open_release
 from dalenius.sql import count, identifier
 
 
@@ -34,13 +35,37 @@ class Verdict:
 
 
 def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
-    """Files, tables and promise; with `strict` also whether it may be published at all."""
+    """Files, tables and promise; with `strict` also whether it may be published at all.
+
+    Of a series that was opened whole, every release.
+    """
+    if release.earlier:
+        return Verdict(checks=tuple(_check_series(release, strict=strict)))
     checks = [_check_files(release)]
     if checks[0].ok:
         checks.extend(_check_tables(release))
     if strict:
         checks.append(_check_publishable(release.manifest))
     return Verdict(checks=tuple(checks))
+
+
+def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
+    for one in (*release.earlier, replace(release, earlier=())):
+        for check in verify_release(one, strict=strict).checks:
+            yield Check(name=f"{one.path.name}: {check.name}", ok=check.ok, detail=check.detail)
+    parts = (*release.earlier, release)
+    indices = [part.manifest["series"]["index"] for part in parts]
+    of = release.manifest["series"]["of"]
+    # Views of one table share all parameters; batches have buckets of their own, but the same columns.
+    shared = "columns" if release.manifest["series"]["kind"] == "batches" else "parameters"
+    same = all(part.manifest[shared] == release.manifest[shared] for part in parts)
+    yield Check(
+        name="series",
+        ok=same and indices == list(range(1, len(parts) + 1)) and (of is None or len(parts) <= of),
+        detail=f"releases {', '.join(map(str, indices))}"
+        + ("" if of is None else f" of {of}")
+        + ("" if same else f", made with different {shared}"),
+    )
 
 
 def check_promise(release: StoredRelease) -> list[Check]:
@@ -104,4 +129,4 @@ def _check_publishable(manifest: dict[str, Any]) -> Check:
 
 def verify(path: str | Path, *, strict: bool = False) -> Verdict:
     """Verify a release folder."""
-    return verify_release(StoredRelease.open(path), strict=strict)
+    return verify_release(open_release(path), strict=strict)

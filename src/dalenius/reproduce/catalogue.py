@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dalenius.reproduce import corruption, differential_inference, perturbation
+from dalenius.reproduce.alphabeta_adult import FIGURE_2, FIGURE_3
+from dalenius.reproduce.alphabeta_views import VIEWS
 from dalenius.reproduce.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -11,5 +13,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         *corruption.EXPERIMENTS,
         *differential_inference.EXPERIMENTS,
         *perturbation.EXPERIMENTS,
+        FIGURE_2,
+        FIGURE_3,
+        VIEWS,
     )
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +15,8 @@ from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.reproduce.experiment import Experiment, Reproduction, Row, data_file
 from dalenius.sql import connect, literal
 
+LEVELS = (6, 5, 4, 3)
+"""The paper's L: rho2 = 1/L."""
 _OCC = "an OCC-like histogram (50 values from 7.5 % to 0.18 %, a stretched geometric sequence) for CENSUS OCC"
 _KDD = "occupation_code of KDD Census-Income (148,318 rows, 46 values), standing in for CENSUS"
 
@@ -64,15 +66,17 @@ def _table1() -> Reproduction:
     )
 
 
-def _table2() -> Reproduction:
+def compare_retentions(levels: Sequence[int] = LEVELS) -> Reproduction:
+    """Table 2: rho2 = 1/L for each of the levels L."""
     counts = tuple(occ_like(300_000))
     rows: list[Row] = []
-    for level, uniform, partitioned in ((6, 2.9, 9.0), (5, 4.0, 12.3), (4, 5.9, 17.3), (3, 9.4, 25.7)):
+    stated = {6: (2.9, 9.0), 5: (4.0, 12.3), 4: (5.9, 17.3), 3: (9.4, 25.7)}
+    for level in levels:
         promise = RhoPrivacy(rho1=None, rho2=Fraction(1, level))
         plans = [plan_perturbation(counts, promise, method) for method in ("uniform", *list(METHODS)[:2])]
         one, ours, accurate = (100 * plan.average_retention for plan in plans)
         paper = 100 * plan_as_in_paper(counts, promise).average_retention
-        rows.append((level, one, uniform, paper, partitioned, ours, accurate))
+        rows.append((level, one, stated[level][0], paper, stated[level][1], ours, accurate))
     return Reproduction(
         columns=(
             "L",
@@ -122,7 +126,8 @@ def _averages(plan: PerturbPlan) -> tuple[float, float]:
     return sum(sizes) / len(sizes), math.fsum(float(part.gamma) for part in plan.parts) / len(sizes)
 
 
-def _partition() -> Reproduction:
+def compare_partitions(levels: Sequence[int] = LEVELS) -> Reproduction:
+    """eps(Part) and the values' errors, of the paper's procedure and of ours."""
     sources: tuple[tuple[str, Callable[[], list[int]]], ...] = (
         ("OCC-like 300k", lambda: occ_like(300_000)),
         ("KDD", kdd_occupations),
@@ -130,7 +135,7 @@ def _partition() -> Reproduction:
     rows: list[Row] = []
     for name, counts_of in sources:
         counts = tuple(counts_of())
-        for level in (6, 5, 4, 3):
+        for level in levels:
             promise = RhoPrivacy(rho1=None, rho2=Fraction(1, level))
             ours, accurate = (plan_perturbation(counts, promise, method) for method in list(METHODS)[:2])
             paper = plan_as_in_paper(counts, promise)
@@ -171,9 +176,11 @@ EXPERIMENTS = (
     Experiment(
         name="perturbation-table1", title="Retention of uniform perturbation by domain size", run=_table1
     ),
-    Experiment(name="perturbation-table2", title="Retention with and without parts", run=_table2),
+    Experiment(name="perturbation-table2", title="Retention with and without parts", run=compare_retentions),
     Experiment(name="perturbation-table3", title="Initial groups and parts by number of rows", run=_table3),
     Experiment(
-        name="perturbation-partition", title="eps(Part) against the paper's own procedure", run=_partition
+        name="perturbation-partition",
+        title="eps(Part) against the paper's own procedure",
+        run=compare_partitions,
     ),
 )

@@ -144,7 +144,6 @@ def test_shaped_noise_keeps_the_promise_for_its_own_priors(k: Fraction) -> None:
     less = ViewLaw(retention=plan.law.retention, beta=plan.law.beta * 99 / 100)
     assert shaped_extremes(noise, less, plan.d)[0] > PROMISE.gamma
     assert plan.noise_rows == pytest.approx(float(plan.law.beta / noise.largest_share))
-    assert plan.public_parameters()["noise_shares"]
     larger = plan_alphabeta(10, domain, plan.promise, noise=noise, retention=Fraction(3, 5))
     assert larger.rho > 0
     with pytest.raises(PolicyError, match="single view"):

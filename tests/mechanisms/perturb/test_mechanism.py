@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
@@ -178,10 +181,10 @@ def test_compound_values_are_perturbed_together(tmp_path: Path) -> None:
     assert row.low <= truth <= row.high
 
 
-@pytest.mark.parametrize("n_values", [5_390, 15_000])
-def test_thousands_of_values_are_published_and_asked(n_values: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("n_values", "method"), [(5_390, "small-domain"), (15_000, "uniform")])
+def test_thousands_of_values_are_published_and_asked(n_values: int, method: str, tmp_path: Path) -> None:
     counts = tuple(max(2, 3_000 // rank) for rank in range(1, n_values + 1))
-    release = dalenius.publish(policy(table_of(counts), tmp_path / "r", rho2="1/3"))
+    release = dalenius.publish(policy(table_of(counts), tmp_path / "r", method, rho2="1/3"))
     assert release.verify(strict=True).ok
     assert (release.path / "manifest.json").stat().st_size < 40 * n_values
     (row,) = release.ask("SELECT COUNT(*) FROM t WHERE value < 10 AND uid % 2 = 0", confidence=0.999999).rows
@@ -262,6 +265,40 @@ def test_what_cannot_be_published_is_refused(
         dalenius.publish(policy(table_of(counts), tmp_path / "r", **changed))
     assert said in refused.value.message
     assert not list(tmp_path.iterdir())
+
+
+TYPED = {
+    "double": pa.array([0.1, 1e16, -2.5e-7, None] * 30, pa.float64()),
+    "decimal": pa.array([Decimal("0.10"), Decimal("3.00"), Decimal("-7.25"), None] * 30, pa.decimal128(9, 2)),
+    "boolean": pa.array([True, False, None, True] * 30),
+    "date": pa.array([datetime.date(2024, 2, 29), datetime.date(1, 1, 1), None, None] * 30),
+    "time": pa.array([datetime.datetime(2024, 2, 29, 1, 2, 3, 4), datetime.datetime(1970, 1, 1)] * 60),
+    "text": pa.array(["NULL", "", None, "1e16"] * 30),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_values_of_any_type_come_back_as_they_were(kind: str, tmp_path: Path) -> None:
+    table = pa.table({"uid": range(120), "value": TYPED[kind]})
+    release = dalenius.publish(policy(table, tmp_path / "r", rho2="4/5"))
+    data = pq.read_table(release.path / "data.parquet")
+    assert data["value"].type == table["value"].type
+    assert set(data["value"].to_pylist()) <= set(table["value"].to_pylist())
+    assert release.verify(strict=True).ok
+    answer = release.ask("SELECT value, COUNT(*) FROM t GROUP BY value")
+    assert {row.group[0][1] for row in answer.rows} == set(table["value"].to_pylist())
+    assert sum(row.estimate or 0 for row in answer.rows) == pytest.approx(120)
+
+
+def test_a_table_without_quasi_identifiers_is_published_and_asked(tmp_path: Path) -> None:
+    source = {"source": table_of((30, 20, 20)).drop_columns(["uid"]), "release": str(tmp_path / "r")}
+    promise = {"kind": "rho-privacy", "rho1": "max", "rho2": "2/3"}
+    release = dalenius.publish(
+        Policy.from_dict({**source, "columns": {"sensitive": ["value"]}, "promise": promise})
+    )
+    assert [row.estimate for row in release.ask("SELECT COUNT(*) FROM t").rows] == [70]
+    (row,) = release.ask("SELECT COUNT(*) FROM t WHERE value = 1").rows
+    assert row.status == "estimate"
 
 
 def test_ranges_are_read_as_written() -> None:

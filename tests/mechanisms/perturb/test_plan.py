@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dalenius.errors import DaleniusError, InputError, InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb.layout import Part, PerturbPlan
+from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.mechanisms.perturb.plan import LEAST_TOP, METHODS, plan_as_in_paper, plan_perturbation
 from dalenius.mechanisms.perturb.posterior import largest_posterior
 from dalenius.promises.rho_privacy import RhoPrivacy
@@ -114,6 +115,40 @@ def test_who_knows_a_small_part_exactly_learns_more_than_rho2() -> None:
     }
     posterior = sum(w for order, w in weights.items() if order[0] == 0) / sum(weights.values())
     assert posterior == Fraction(34, 39) > Fraction(2, 3)
+
+
+def posterior(channel: Channel, prior: dict[int, Fraction], x: int, y: int) -> Fraction:
+    """Bayes' rule for any prior of the attacker; values outside the part's domain are impossible in it."""
+
+    def likelihood(value: int) -> Fraction:
+        return (channel.retention * (value == y) + channel.replacement) * (value in channel.codes)
+
+    return prior.get(x, Fraction(0)) * likelihood(x) / sum(p * likelihood(v) for v, p in prior.items())
+
+
+@given(st.lists(st.integers(1, 50), min_size=2, max_size=6), st.fractions(Fraction(1, 20), Fraction(19, 20)))
+def test_uniform_perturbation_keeps_its_promise_for_every_prior(belief: list[int], slack: Fraction) -> None:
+    prior = {value: Fraction(weight, sum(belief)) for value, weight in enumerate(belief)}
+    rho1 = min(prior.values())
+    promise = RhoPrivacy(rho1=rho1, rho2=rho1 + (1 - rho1) * slack)
+    (part,) = plan_perturbation([7] * len(belief), promise, "uniform").parts
+    for x in (x for x, p in prior.items() if p <= rho1):
+        assert max(posterior(part.channel, prior, x, y) for y in part.codes) <= promise.rho2
+    worst = {0: rho1, 1: 1 - rho1}  # the prior that uses all of it, and a gamma 2 % too large
+    assert posterior(part.channel, worst, 0, 0) == promise.rho2
+    broken = Channel(codes=part.codes, gamma=part.gamma * Fraction(102, 100))
+    assert posterior(broken, worst, 0, 0) > promise.rho2
+
+
+def test_with_parts_another_prior_ends_in_certainty() -> None:
+    # Example 1: who believes x1 with 2/3 and x7 with 1/3 is certain of x7 on seeing the part without x1.
+    plan = plan_as_in_paper(EXAMPLE, max_promise(Fraction(2, 3)))
+    prior = {0: Fraction(2, 3), 6: Fraction(1, 3)}
+    channel = next(part.channel for part in plan.parts if 0 not in part.codes)
+    assert {posterior(channel, prior, 6, y) for y in channel.codes} == {Fraction(1)}
+    promise = RhoPrivacy(rho1=Fraction(1, 3), rho2=Fraction(2, 3))
+    (whole,) = plan_perturbation(EXAMPLE, promise, "uniform").parts
+    assert max(posterior(whole.channel, prior, 6, y) for y in range(10)) <= Fraction(2, 3)
 
 
 def test_example_1() -> None:

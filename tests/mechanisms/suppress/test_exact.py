@@ -189,7 +189,7 @@ def test_the_stated_posterior_is_that_of_the_enumeration() -> None:
 
 def test_both_forms_keep_the_bound_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "N_SOLVED", 8)  # so that some classes are solved and some are grouped
-    sizes = {len(tables_like(table, 3, 100)) > 8 for table in violating_partitions(16, 5, 3)}
+    sizes = {len(tables_like(table[3:], 16, 3, 100)) > 8 for table in violating_partitions(16, 5, 3)}
     assert sizes == {True, False}
     assert beliefs_of_uniform_prior(16, 5, 3, exact_law).worst() == Fr(1, 3)
     stated = exact_posterior((10, 3, 1, 1, 1), 3)

@@ -18,7 +18,7 @@ from dalenius.mechanisms.suppress.posterior import (
     beliefs_of_uniform_prior,
     safe_posterior,
 )
-from dalenius.mechanisms.suppress.r_posterior import r_posteriors, worst_r_posterior
+from dalenius.mechanisms.suppress.r_posterior import r_posteriors, work_of, worst_r_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
 from tests.mechanisms.suppress import brute
@@ -147,6 +147,7 @@ def test_the_worst_over_a_law_is_that_of_the_enumeration() -> None:
     beliefs = beliefs_of_uniform_prior(14, 4, 3, r_law)
     for table in violating_partitions(14, 4, 3):
         worst = worst_r_posterior(RSuppression(table, 3), 40, stream())
+        assert worst is not None
         assert worst.value == beliefs.worst_of(r_law(table, 3))
 
 
@@ -167,8 +168,20 @@ def test_a_simulated_posterior_says_so_and_its_interval_holds_the_exact_one(
 def test_what_was_not_looked_at_may_be_worse() -> None:
     table = RSuppression((2_000, 500, 333, 250, 200, 166), 3)
     worst = worst_r_posterior(table, 4, stream())
+    assert worst is not None
     assert (worst.how, worst.high) == ("simulated", Fr(1))
     assert worst.value > Fr(1, 3)
+
+
+def test_what_is_too_laborious_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = RSuppression((10, 4, 2, 1, 1), 3)
+    works = [work_of(view, 18, 3) for view in table.law()]
+    monkeypatch.setattr(r_posterior, "MOST_WORK", min(works) - 1)
+    assert worst_r_posterior(table, 40, stream()) is None
+    monkeypatch.setattr(r_posterior, "MOST_WORK", min(works))
+    worst = worst_r_posterior(table, 40, stream())
+    assert worst is not None
+    assert (worst.how, worst.high) == ("simulated", Fr(1))
 
 
 def test_large_tables_in_closed_form_where_only_the_commonest_value_was_cut() -> None:

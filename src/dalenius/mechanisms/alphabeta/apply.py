@@ -47,9 +47,14 @@ def shaped_view(
 ) -> Codes:
     """The view whose noise follows declared distributions: t in the table with α+β(t), else with β(t)."""
     _refuse_duplicates(domain.pack(table))
+    kept = kept_shaped(table, law, noise, stream)
+    return union(domain, [kept, *shaped_hits(noise, law.beta, stream)])
+
+
+def kept_shaped(table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator) -> Codes:
+    """The rows of a batch that stay, each with probability α/(1−β(t))."""
     beta = float(law.beta) * noise.relative(table)
-    kept = stream.random(len(beta)) * (1 - beta) < float(law.alpha)
-    return union(domain, [_select(table, kept), *shaped_hits(noise, law.beta, stream)])
+    return _select(table, stream.random(len(beta)) * (1 - beta) < float(law.alpha))
 
 
 def next_view(

@@ -63,6 +63,16 @@ class FrappPlan:
         """How many rows are expected to be replaced."""
         return float(self.n_rows * (1 - self.gamma_f))
 
+    @property
+    def other_rate(self) -> Fraction:
+        """The probability that a record becomes one given other tuple: β, where γ_f is α+β."""
+        return (1 - self.gamma_f) / (self.domain_size - 1)
+
+    def epsilon(self) -> float:
+        """The ε of local differential privacy of one record."""
+        ratio = self.gamma_f / self.other_rate if self.gamma_f < 1 else math.inf
+        return math.log(max(ratio, 1 / ratio))
+
     def posterior(self) -> Fraction:
         """The posterior of a record's tuple that had prior k/m and is seen in its place."""
         prior = self.k / self.domain_size
@@ -93,7 +103,12 @@ class FrappPlan:
             "method": self.method,
             "feasible": True,
             "rows": self.n_rows,
+            "alpha": float(self.gamma_f - self.other_rate),
+            "beta": float(self.other_rate),
             "gamma_f": float(self.gamma_f),
+            "d": float(self.k / self.domain_size),
+            "gamma": float(self.promise.gamma),
+            "epsilon": self.epsilon(),
             "domain_size": self.domain_size,
             "noise_rows": self.noise_rows,
             "rho": self.rho,
@@ -131,6 +146,8 @@ def plan_frapp(n_rows: int, domain: Domain, promise: DGammaPrivacy, *, miss: flo
         raise PolicyError(
             "FRAPP promises nothing against the exclusive adversary", hint='use method = "alpha-beta"'
         )
+    if domain.size < 2:
+        raise PromiseNotMet("the domain has a single tuple; there is nothing to replace it with")
     k = promise.k
     if k is None:
         assert promise.d is not None  # noqa: S101  (exactly one of k and d is set)

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from scipy import special, stats
+from numpy.typing import NDArray
+from scipy import special
 
 from dalenius.mechanisms.alphabeta.estimate import CountEstimate
 
@@ -51,7 +52,7 @@ def weighted_interval(estimate: CountEstimate, spread: Fraction, confidence: flo
 
 def score_interval(estimate: CountEstimate, confidence: float) -> Interval:
     """All Q whose own variance explains the estimate, by the normal law."""
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+    z = float(special.ndtri((1 + confidence) / 2))
     return _within(estimate, z**2, 0.0)
 
 
@@ -120,9 +121,16 @@ def _cdf(observed: int, count: int, population: int, inside: float, outside: flo
     if observed < 0:
         return 0.0
     from_inside = np.arange(min(count, observed) + 1)
-    weights = stats.binom.pmf(from_inside, count, inside)
+    weights = _binomial_pmf(from_inside, count, inside)
     n_outside, left = population - count, observed - from_inside
     rest = np.ones(len(left))
     short = left < n_outside
     rest[short] = special.betaincc(left[short] + 1, float(n_outside) - left[short], outside)
     return float(weights @ rest)
+
+
+def _binomial_pmf(successes: NDArray[np.int64], n: int, p: float) -> NDArray[np.float64]:
+    # scipy.stats has this too, and takes a second to load
+    log_ways = special.gammaln(n + 1) - special.gammaln(successes + 1) - special.gammaln(n - successes + 1)
+    log_pmf = log_ways + special.xlogy(successes, p) + special.xlog1py(n - successes, -p)
+    return np.asarray(np.exp(log_pmf))

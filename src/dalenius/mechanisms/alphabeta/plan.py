@@ -23,7 +23,7 @@ from dalenius.mechanisms.alphabeta.parameters import (
 )
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
-Public = dict[str, str | int | float | list[list[str]] | None]
+Public = dict[str, str | int | float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +86,15 @@ class AlphaBetaPlan:
             "noise_rows": self.noise_rows,
             "rho": self.rho,
             "views": self.law.views,
-            "epsilon_dp": self.law.epsilon(),
+            "d": float(self.d),
+            "gamma": float(self.promise.gamma),
+            "epsilon": self.law.epsilon(),
             "warnings": list(self.warnings()),
             "private": True,
         }
 
     def public_parameters(self) -> Public:
         """What the manifest may say: enough to estimate and to verify, nothing that gives n away."""
-        shares = None if self.noise is None else [[str(p) for p in column] for column in self.noise.shares]
         return {
             "method": self.method,
             "alpha": str(self.law.alpha),
@@ -104,8 +105,7 @@ class AlphaBetaPlan:
             "d": str(self.d),
             "gamma": str(self.promise.gamma),
             "adversary": self.promise.adversary,
-            "noise_shares": shares,
-            "epsilon_dp": self.law.epsilon(),
+            "epsilon": self.law.epsilon(),
         }
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.sql import count, identifier
 
 _BUCKET_SIZES = """
@@ -48,6 +49,8 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     )
     if n_fakes:
         yield _check_domain(connection, fakes["values"], sensitive)
+    yield _check_numbers(connection, manifest["rows"])
+    yield check_suppression(connection, manifest, tuple(sensitive))
     yield _check_thresholds(connection, manifest["promise"], sensitive, n_fakes)
 
 
@@ -67,6 +70,15 @@ def _check_domain(
 def _same_cells(sensitive: list[str]) -> str:
     return " AND ".join(
         f"CAST({identifier(name)} AS VARCHAR) IS NOT DISTINCT FROM v{i}" for i, name in enumerate(sensitive)
+    )
+
+
+def _check_numbers(connection: duckdb.DuckDBPyConnection, rows: dict[str, Any]) -> Check:
+    n_people = count(connection, "SELECT count(*) FROM qit")
+    return Check(
+        name="records",
+        ok=n_people == rows["published"],
+        detail=f"{n_people} records are published, and the manifest says {rows['published']}",
     )
 
 

@@ -108,13 +108,13 @@ class Shrinkage:
         d = a − O⁻¹ M ℓ is what it leaves of the weights a, and Var K_z = o_z²·τ_z² + o_z·v_z.
         """
         g = self.geometry
-        columns = []
-        for r in RHO:
-            loads = self._coefficients(weights, r) @ g.contrast  # terms × values
-            left = g.centre(weights - ((loads @ g.directions) * g.eigenvalues) @ g.directions.T / g.counts)
-            noise = assignment_variance(buckets, loads) + left**2 * g.counts
-            columns.append((within * noise).sum(axis=1) + r * scale * (left**2 @ (g.scatter * g.counts**2)))
-        return np.stack(columns, axis=1)
+        shape = (len(RHO), len(weights), len(g.counts))
+        loads = np.concatenate([self._coefficients(weights, r) for r in RHO]) @ g.contrast
+        noise = assignment_variance(buckets, loads).reshape(shape)
+        seen = (((loads @ g.directions) * g.eigenvalues) @ g.directions.T / g.counts).reshape(shape)
+        left = g.centre(weights[None] - seen) ** 2  # grid × terms × values
+        assigned = np.einsum("gtz,tz->tg", noise + left * g.counts, within)
+        return np.asarray(assigned + np.outer(scale, RHO) * (left @ (g.scatter * g.counts**2)).T)
 
     def _coefficients(self, weights: Floats, r: float) -> Floats:
         """Terms × contrasts: the factors of the best prediction for one ρ."""

@@ -91,22 +91,7 @@ class Bucketize:
 
     def plan(self, policy: Policy, scan: Scan) -> BucketizePlan:
         """The bucket sizes, how many of each, and how many records of each value go to each size."""
-        config, promise = _own_parts(policy)
-        histogram = scan.histogram(policy.columns.sensitive)
-        thresholds = promise.thresholds(histogram)
-        problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=config.max_bucket)
-        broken = violations(problem)
-        if broken:
-            raise infeasible(promise, histogram, thresholds, broken)
-        buckets = plan_buckets(problem, config.method)
-        return BucketizePlan(
-            histogram=histogram,
-            schema=scan.schema,
-            thresholds=thresholds,
-            buckets=buckets,
-            problem=problem,
-            fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
-        )
+        return plan_counts(policy, scan.histogram(policy.columns.sensitive), scan.schema)
 
     def draft(self, policy: Policy, plan: BucketizePlan, randomness: Randomness) -> Draft:
         """Number the buckets and say how records find theirs."""
@@ -146,6 +131,25 @@ class Bucketize:
         return check_buckets(connection, manifest)
 
 
+def plan_counts(policy: Policy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
+    """The plan for a table with these counts."""
+    config, promise = _own_parts(policy)
+    thresholds = promise.thresholds(histogram)
+    problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=config.max_bucket)
+    broken = violations(problem)
+    if broken:
+        raise infeasible(promise, histogram, thresholds, broken)
+    buckets = plan_buckets(problem, config.method)
+    return BucketizePlan(
+        histogram=histogram,
+        schema=schema,
+        thresholds=thresholds,
+        buckets=buckets,
+        problem=problem,
+        fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
+    )
+
+
 def infeasible(
     promise: BucketPromise, histogram: Histogram, thresholds: tuple[Fraction, ...], broken: tuple[int, ...]
 ) -> PromiseNotMet:
@@ -167,9 +171,10 @@ def infeasible(
         f"the commonest makes up {show(frequency)} of the records, its threshold is {show(thresholds[worst])}"
     )
     largest_l = frequency.denominator // frequency.numerator
-    return PromiseNotMet(
-        message, hint=f"no threshold can be below {show(frequency)}, nor l above {largest_l}"
-    )
+    hint = f"no threshold can be below {show(frequency)}, nor l above {largest_l}"
+    if isinstance(promise, LDiversity) and len(histogram) >= promise.l:
+        hint += "; or publish part of the table: a section [suppress] in the policy withholds records"
+    return PromiseNotMet(message, hint=hint)
 
 
 def _own_parts(policy: Policy) -> tuple[BucketizeConfig, BucketPromise]:

@@ -33,7 +33,7 @@ def exact_law(ranked: Sequence[int], ell: int) -> Law:
     >>> {kept: str(p) for kept, p in exact_law((4, 1, 1), 2).items()}
     {(1, 1, 1): '1'}
     """
-    tables = tuple(tables_like(ranked, ell, N_SOLVED + 1))
+    tables = tuple(tables_like(ranked[ell:], sum(ranked), ell, N_SOLVED + 1))
     if len(tables) > N_SOLVED:
         return {grouped(ranked, ell): Fraction(1)}
     return _solved(tables, ell)[tuple(ranked)]
@@ -44,13 +44,23 @@ def exact_posterior(ranked: Sequence[int], ell: int) -> Posterior:
 
     Exact where the class is solved; otherwise the proved bound 1/ℓ, which the value need not reach.
     """
-    tables = tuple(tables_like(ranked, ell, N_SOLVED + 1))
+    tables = tuple(tables_like(ranked[ell:], sum(ranked), ell, N_SOLVED + 1))
+    views = [tuple(ranked)] if len(tables) > N_SOLVED else list(_solved(tables, ell)[tuple(ranked)])
+    return _posterior_of(views, tables, ell)
+
+
+def exact_view_posterior(view: Sequence[int], n_rows: int, ell: int) -> Posterior:
+    """The same for one view, in descending order; its tail is the table's, so the view tells its class."""
+    return _posterior_of([view], tuple(tables_like(view[ell:], n_rows, ell, N_SOLVED + 1)), ell)
+
+
+def _posterior_of(views: Sequence[Sequence[int]], tables: tuple[Counts, ...], ell: int) -> Posterior:
     if len(tables) > N_SOLVED:
         bound = Fraction(1, ell)
-        return Posterior(value=bound, low=Fraction(1, len(ranked)), high=bound, how="closed form")
+        return Posterior(value=bound, low=Fraction(1, len(tables[0])), high=bound, how="closed form")
     laws = _solved(tables, ell)
     beliefs = beliefs_from((n_arrangements(table), law) for table, law in laws.items())
-    worst = beliefs.worst_of(laws[tuple(ranked)])
+    worst = beliefs.worst_of(views)
     return Posterior(value=worst, low=worst, high=worst, how="exact")
 
 

@@ -32,16 +32,14 @@ Pair = tuple[int, Counts]
 _GRAIN = 2**40  # probabilities are rounded down to multiples of 1/_GRAIN
 
 
-def tables_like(ranked: Sequence[int], ell: int, limit: int) -> list[Counts]:
-    """The violating tables with the same n and the same tail, up to `limit` of them, in a fixed order.
+def tables_like(tail: Sequence[int], n_rows: int, ell: int, limit: int) -> list[Counts]:
+    """The violating tables of n rows with the tail F_{ℓ+1..m}, up to `limit` of them, in a fixed order.
 
-    >>> tables_like((6, 3, 3, 1, 1), 3, 100)[:3]
+    >>> tables_like((1, 1), 14, 3, 100)[:3]
     [(10, 1, 1, 1, 1), (9, 2, 1, 1, 1), (8, 3, 1, 1, 1)]
     """
-    tail = tuple(sorted(ranked, reverse=True)[ell:])
-    least = tail[0] if tail else 1
-    violating = least_violating_count(sum(ranked), ell)
-    tops = partitions(sum(ranked) - sum(tail), ell, least=least)
+    violating = least_violating_count(n_rows, ell)
+    tops = partitions(n_rows - sum(tail), ell, least=tail[0] if tail else 1)
     return list(islice(((*top, *tail) for top in tops if top[0] >= violating), limit))
 
 

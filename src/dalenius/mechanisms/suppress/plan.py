@@ -57,7 +57,7 @@ class SuppressPlan:
     in secret order. None where there are too many to list."""
     expected_suppressed: Fraction
     worst_posterior: Posterior | None
-    """The largest over all outcomes; None for a table that is eligible as it is."""
+    """The largest over all outcomes; None for a table that is eligible as it is, or if it is not known."""
     probability_of_no_release: Fraction
     """How likely it is that nothing is kept, and then there is no release."""
     safe_suppressed: int
@@ -67,6 +67,11 @@ class SuppressPlan:
     def n_rows(self) -> int:
         """How many records the table has."""
         return sum(self.counts)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the table breaks ℓ-eligibility, so that something must be withheld."""
+        return not is_eligible(self.counts, self.l)
 
     def draw(self, stream: np.random.Generator) -> Counts:
         """How many records of each value to keep, in the order of `counts`. To be called once."""
@@ -86,9 +91,12 @@ class SuppressPlan:
             f"  withheld (expected)     {expected:.1f} ({expected / self.n_rows:.2%})",
             f"  withheld by safe        {self.safe_suppressed} ({self.safe_suppressed / self.n_rows:.2%})",
         ]
-        if self.worst_posterior is not None:
+        if self.is_needed:
             worst = self.worst_posterior
-            lines.append(f"  worst posterior         {float(worst.value):.4f} ({worst.how})")
+            found = "not computed" if worst is None else f"{float(worst.value):.4f} ({worst.how})"
+            lines.append(f"  worst posterior         {found}")
+        else:
+            lines.append("  no value is too common: nothing will be withheld")
         return "\n".join(lines)
 
 

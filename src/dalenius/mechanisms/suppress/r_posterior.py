@@ -9,9 +9,9 @@ summed exactly, a large one is sampled.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import comb, factorial, prod, sqrt
@@ -29,6 +29,8 @@ N_LISTED = 2_000
 """Strata of up to this many tables are summed exactly."""
 N_SAMPLED = 200
 """How many tables are drawn from a larger stratum."""
+MOST_WORK = 5_000_000
+"""No more than so many tables times values are looked at (about ten seconds)."""
 _Z = 3.29  # of the intervals: 99.9 % for each sampled stratum
 _NO_HIT = 7  # e^-7 < 0.001: a mean of more than 7/N shows up in N draws of [0, 1] weights
 
@@ -51,6 +53,14 @@ class _Weight:
 _NOTHING = _Weight(value=Fraction(0), low=Fraction(0), high=Fraction(0))
 
 
+def work_of(view: Sequence[int], n_rows: int, ell: int) -> int:
+    """How much there is to do for the posteriors of a view: tables to look at, times their values."""
+    sorted_view = tuple(sorted(view, reverse=True))
+    strata = (stratum for count in set(sorted_view) for stratum in _strata(sorted_view, count, n_rows, ell))
+    sizes = (comb(stratum.n_withheld, len(stratum.cut)) for stratum in strata)
+    return len(view) * sum(size if size <= N_LISTED else N_SAMPLED for size in sizes)
+
+
 def r_posteriors(
     view: Sequence[int], n_rows: int, ell: int, stream: np.random.Generator
 ) -> dict[int, Posterior]:
@@ -68,27 +78,40 @@ def r_posteriors(
         )
         for count in times
     }
-    return {count: _normalised(count, weights, times, how) for count in times}
+    everything = sum((weights[count] * times[count] for count in times), _NOTHING)
+    return {count: _normalised(weights[count], times[count], everything, how) for count in times}
 
 
-def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Generator) -> Posterior:
+def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Generator) -> Posterior | None:
     """The largest posterior over what R-suppression may publish of the table.
 
     Where there are more than `n_views` outcomes, so many are looked at, spread over the levels of
-    step 1; the value is then only what was found, and the interval reaches up to 1.
+    step 1, and fewer where they are laborious; the value is then only what was found, and the interval
+    reaches up to 1. None if not one was looked at.
     """
+    judged, budget = 0, MOST_WORK
+    found: list[Posterior] = []
     views = _spread_views(table, n_views)
-    posteriors = [
-        posterior
-        for view in views
-        for posterior in r_posteriors(view, table.n_rows, table.ell, stream).values()
-    ]
-    saw_all = table.n_outcomes() <= n_views
+    for view in views:
+        work = work_of(view, table.n_rows, table.ell)
+        if work <= budget:
+            found += r_posteriors(view, table.n_rows, table.ell, stream).values()
+            judged, budget = judged + 1, budget - work
+    if not judged:
+        return None
+    worst = largest(found)
+    if judged == len(views) and table.n_outcomes() <= n_views:
+        return worst
+    return replace(worst, high=Fraction(1), how="simulated")
+
+
+def largest(posteriors: Collection[Posterior]) -> Posterior:
+    """The largest of some posteriors, no surer than the least sure of them."""
     return Posterior(
         value=max(posterior.value for posterior in posteriors),
         low=max(posterior.low for posterior in posteriors),
-        high=max(posterior.high for posterior in posteriors) if saw_all else Fraction(1),
-        how=_least_sure({posterior.how for posterior in posteriors} if saw_all else {"simulated"}),
+        high=max(posterior.high for posterior in posteriors),
+        how=_least_sure({posterior.how for posterior in posteriors}),
     )
 
 
@@ -211,9 +234,11 @@ def _chance_of_order(
     table: Sequence[int], view: Counts, others: Sequence[int], kept: Sequence[int]
 ) -> Fraction:
     """Pr[the random order of equal counts gives each value what the view shows of it]."""
+    ranks_of: dict[int, list[int]] = defaultdict(list)
+    for rank, value in enumerate(others):
+        ranks_of[table[value]].append(rank)
     chance = Fraction(1)
-    for count in {table[value] for value in others}:
-        ranks = [rank for rank, value in enumerate(others) if table[value] == count]
+    for ranks in ranks_of.values():
         given = Counter(kept[rank] for rank in ranks)
         if given != Counter(view[others[rank]] for rank in ranks):
             return Fraction(0)
@@ -221,11 +246,11 @@ def _chance_of_order(
     return chance
 
 
-def _normalised(count: int, weights: dict[int, _Weight], times: Counter[int], how: set[str]) -> Posterior:
-    mine = weights[count]
-    rest = sum((weights[other] * times[other] for other in times if other != count), _NOTHING)
-    total = mine.value * times[count] + rest.value
-    highest, lowest = mine.high * times[count] + rest.low, mine.low * times[count] + rest.high
+def _normalised(mine: _Weight, n_alike: int, everything: _Weight, how: set[str]) -> Posterior:
+    """The posterior of one of so many values with this weight each."""
+    rest = everything + mine * -n_alike
+    total = everything.value
+    highest, lowest = mine.high * n_alike + rest.low, mine.low * n_alike + rest.high
     return Posterior(
         value=mine.value / total if total else Fraction(0),
         low=mine.low / lowest if lowest else Fraction(0),

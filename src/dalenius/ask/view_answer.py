@@ -1,0 +1,213 @@
+"""Answers from views: estimates of totals and of formulas over them, with intervals, group by group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from dalenius.ask.answer import Answer, AnswerRow, finite
+from dalenius.ask.consistent import project
+from dalenius.ask.database import Database, Deadline
+from dalenius.ask.domain_atoms import open_atoms
+from dalenius.ask.estimation import Column
+from dalenius.ask.finishing import order_groups
+from dalenius.ask.names import ROW
+from dalenius.ask.query import AggregateRef, Formula, Query
+from dalenius.ask.request import Request
+from dalenius.ask.totals import Floats, Linear, linearize
+from dalenius.ask.view_kernels import Kernel
+from dalenius.ask.view_question import evaluate
+from dalenius.ask.view_sums import Sums
+from dalenius.ask.viewed import ViewModel
+
+_FEW_TUPLES = 30
+"""Below the variance of this many tuples a sum is not taken as normal."""
+
+
+def answer_from_views(
+    model: ViewModel, queries: Sequence[Query], request: Request, database: Database
+) -> list[Answer]:
+    """Answer questions of a view, or of the views of a series."""
+    deadline = Deadline(request.limits)
+    domain = model.domain
+    answers = []
+    with open_atoms(domain.arrays(), request.tables, ROW) as atoms:
+        for query in queries:
+            deadline.check()
+            sums = Sums(
+                question=evaluate(query, atoms, domain.sizes),
+                domain=domain,
+                noise=model.view.noise,
+                codes=model.codes,
+                n_rows=model.n_rows,
+                check_time=deadline.check,
+            )
+            estimates = _Estimates(query=query, sums=sums, model=model, request=request)
+            answers.append(_finish(estimates, database, deadline))
+    return answers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Estimates:
+    query: Query
+    sums: Sums
+    model: ViewModel
+    request: Request
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.model.kernel(self.request.estimator or self.model.default_estimator)
+
+    def totals(self) -> Floats:
+        """Groups × totals."""
+        n_totals = len(self.sums.question.totals)
+        found = np.stack([self.kernel.estimate(self.sums, i) for i in range(n_totals)], axis=1)
+        return self._consistent(found) if self.request.consistent else found
+
+    def _consistent(self, totals: Floats) -> Floats:
+        """Counts moved between 0 and what the domain has, adding up to the moved sum of all groups."""
+        moved = totals.copy()
+        for i, total in enumerate(self.sums.question.totals):
+            if total.kind == "count":
+                high = self.sums.count_domain(i)
+                everything = float(np.clip(totals[:, i].sum(), 0, high.sum()))
+                error = np.sqrt(np.maximum(self._variance({i: np.ones(len(totals))}), 1e-12))
+                moved[:, i] = project(totals[:, i], error, np.zeros(len(totals)), high, everything)
+        return moved
+
+    def column(self, formula: Formula, totals: Floats) -> Column:
+        """A formula of totals in every group, to first order in their errors."""
+        question = self.sums.question
+        linear = linearize(formula, self.query.aggregates, question.totals, totals)
+        single = _single_total(linear)
+        gradient = {
+            i: np.nan_to_num(linear.gradient[:, i])
+            for i in range(len(question.totals))
+            if linear.gradient[:, i].any()
+        }
+        variance = self._variance(gradient)
+        std_error = np.where(np.isnan(linear.value), np.nan, np.sqrt(np.maximum(variance, 0.0)))
+        if single is not None and question.totals[single].kind == "count":
+            low, high = self._count_interval(single)
+        elif single is not None:
+            low, high = self._sum_interval(single, linear.value, variance)
+        else:
+            reach = float(ndtri((1 + self.request.confidence) / 2)) * std_error
+            low, high = linear.value - reach, linear.value + reach
+        # an estimate that is not possible is still the estimate: the interval reaches to it
+        return Column(
+            estimate=linear.value,
+            std_error=std_error,
+            low=np.minimum(low, linear.value),
+            high=np.maximum(high, linear.value),
+        )
+
+    def _variance(self, gradient: dict[int, Floats]) -> Floats:
+        """Of Σ gradient·total, per group; the estimated part is moved to what is possible."""
+        n_groups = len(self.sums.groups.keys)
+        known, estimated, most = np.zeros(n_groups), np.zeros(n_groups), np.zeros(n_groups)
+        for i, by_one in gradient.items():
+            for j, by_two in gradient.items():
+                part = self.kernel.covariance(self.sums, i, j)
+                weight = by_one * by_two
+                known += weight * part.known
+                estimated += weight * part.estimated
+                with np.errstate(invalid="ignore"):
+                    most += np.where(weight == 0, 0.0, weight * part.most)
+        most = np.where(np.isnan(most), np.inf, most)
+        return known + np.clip(estimated, 0.0, np.maximum(most, 0.0))
+
+    def _count_interval(self, total: int) -> tuple[Floats, Floats]:
+        found = self.kernel.count_intervals(self.sums, total, self.request.confidence)
+        low, high = np.array([one[0] for one in found]), np.array([one[1] for one in found])
+        return np.floor(low + 1e-6), np.ceil(high - 1e-6)
+
+    def _sum_interval(self, total: int, estimate: Floats, variance: Floats) -> tuple[Floats, Floats]:
+        """Normal where many tuples make up the variance, else Bernstein's inequality, which covers too.
+
+        The tuples of the table add at most M² each to the estimated part; how many there can be is bounded at
+        half the allowed error probability, and Bernstein's inequality has the other half.
+        """
+        number = self.sums.question.summands[total].number
+        largest = (number.largest if number is not None else 1.0) * self.kernel.spread
+        miss = 1 - self.request.confidence
+        reach = float(ndtri(1 - miss / 2)) * np.sqrt(np.maximum(variance, 0.0))
+        few = np.flatnonzero(variance <= _FEW_TUPLES * largest**2)
+        if len(few):
+            part = self.kernel.covariance(self.sums, total, total)
+            counts = self.kernel.count_intervals(self.sums, total, 1 - miss / 2)
+            log_term = math.log(4 / miss)
+            for i in few:
+                bound = part.known[i] + min(counts[i][1] * largest**2, max(float(part.most[i]), 0.0))
+                third = log_term * largest / 3
+                reach[i] = third + math.sqrt(third**2 + 2 * bound * log_term)
+        return estimate - reach, estimate + reach
+
+
+def _single_total(linear: Linear) -> int | None:
+    """The total that the formula simply is, if it is one."""
+    if not len(linear.gradient):
+        return None
+    row = linear.gradient[0]
+    if (linear.gradient == row).all() and np.count_nonzero(row) == 1 and row.max() == 1.0:
+        return int(row.argmax())
+    return None
+
+
+def _finish(estimates: _Estimates, database: Database, deadline: Deadline) -> Answer:
+    query, sums, request, model = estimates.query, estimates.sums, estimates.request, estimates.model
+    totals = estimates.totals()
+    columns = [estimates.column(item.formula, totals) for item in query.items]
+    by_name = {f"i{k}": column.estimate for k, column in enumerate(columns)}
+    for k in range(len(query.aggregates)):
+        ref = AggregateRef(index=k)
+        by_name[f"a{k}"] = linearize(ref, query.aggregates, sums.question.totals, totals).value
+    keys = sums.groups.keys
+    values = [key.values for key in sums.question.keys]
+    order = order_groups(database, deadline, query, keys, values, by_name)
+    names = [key.name for key in query.groups]
+    rows = []
+    for i in order:
+        cells = [cells[code].as_py() for cells, code in zip(values, keys[i], strict=True)]
+        group = tuple(zip(names, cells, strict=True))
+        for item, column in zip(query.items, columns, strict=True):
+            rows.append(_row(group, item.name, column, i, request))
+    return Answer(
+        rows=tuple(rows),
+        confidence=request.confidence,
+        assumption="moved to the nearest table that is possible, which is no longer unbiased"
+        if request.consistent
+        else None,
+        explain=_explain(model, query, request.estimator or model.default_estimator),
+    )
+
+
+def _row(
+    group: tuple[tuple[str, object], ...], name: str, column: Column, i: int, request: Request
+) -> AnswerRow:
+    status: Literal["exact", "estimate", "consistent"] = "consistent" if request.consistent else "estimate"
+    return AnswerRow(
+        group=group,
+        column=name,
+        estimate=finite(column.estimate[i]),
+        std_error=finite(column.std_error[i]),
+        low=finite(column.low[i]),
+        high=finite(column.high[i]),
+        status="exact" if column.std_error[i] == 0 else status,
+    )
+
+
+def _explain(model: ViewModel, query: Query, estimator: str) -> str:
+    return "\n".join(
+        [
+            f"question: {query.text}",
+            f"estimator: {estimator}: {model.kernel(estimator).formula}",
+            f"read: {model.summary()}",
+            "rests on: the coins of the mechanism alone, nothing about the data",
+        ]
+    )

@@ -1,0 +1,190 @@
+"""A question about a view, as functions on tuples, which are summed over the view and over the domain.
+
+Conditions, arguments and group keys become tables over the columns that each names (`domain_atoms`). The same
+tables are looked up for the view's rows and contracted over the domain, so both sides always mean the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dalenius.ask.domain_atoms import Atoms
+from dalenius.ask.domain_count import LARGEST_RESULT, parse_predicate
+from dalenius.ask.domain_formula import All, Formula, Neither, Table, both, is_true
+from dalenius.ask.domain_network import Tensor
+from dalenius.ask.names import ROW
+from dalenius.ask.query import Condition, Either, Every, Expression, Membership, Negation, Query
+from dalenius.ask.totals import Total, totals_of
+from dalenius.errors import QueryError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = tuple[Ints, ...]
+EVERYTHING = Table(columns=(), holds=np.array(True))
+
+_SCALE = 2**40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Numbers:
+    """A number for each combination of some columns' values, 0 where it is NULL."""
+
+    columns: tuple[int, ...]
+    values: Floats
+    present: NDArray[np.bool_]
+
+    def tensor(self) -> tuple[Tensor, float]:
+        """The values as whole numbers, and what they are to be divided by."""
+        if (self.values == np.rint(self.values)).all() and np.abs(self.values).max(initial=0) < _SCALE:
+            return Tensor(indices=self.columns, entries=self.values.astype(np.int64)), 1.0
+        scale = _SCALE / float(np.abs(self.values).max())
+        return Tensor(indices=self.columns, entries=np.rint(self.values * scale).astype(np.int64)), scale
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude."""
+        return float(np.abs(self.values).max(initial=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Summand:
+    """A total as a function on tuples: a number (1 for a count) where the formula holds, else 0."""
+
+    holds: Formula
+    number: Numbers | None
+
+    def on_rows(self, codes: Codes, n_rows: int) -> Floats:
+        """The function on rows with these codes."""
+        held = holds_on_rows(self.holds, codes, n_rows)
+        return held.astype(np.float64) if self.number is None else held * _at(self.number, codes, n_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupTable:
+    """A group key: its value's code for each combination of some columns' values."""
+
+    columns: tuple[int, ...]
+    codes: Ints
+    values: pa.Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """A query, evaluated on the values of the domain's columns."""
+
+    totals: tuple[Total, ...]
+    where: Formula
+    summands: tuple[Summand, ...]
+    keys: tuple[GroupTable, ...]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The columns that the group keys name."""
+        return tuple(sorted({column for key in self.keys for column in key.columns}))
+
+
+def evaluate(query: Query, atoms: Atoms, sizes: tuple[int, ...]) -> Question:
+    """Evaluate a query's conditions, arguments and keys."""
+    where = _formula(query.where, atoms)
+    totals = totals_of(query.aggregates)
+    numbers = {
+        total.argument: _numbers(total.argument, atoms, is_summed=any(t.kind == "sum" for t in totals))
+        for total in totals
+        if total.argument is not None
+    }
+    question = Question(
+        totals=totals,
+        where=where,
+        summands=tuple(_summand(total, where, numbers, atoms) for total in totals),
+        keys=tuple(_group_table(key.expression, atoms) for key in query.groups),
+    )
+    n_cells = int(np.prod([float(sizes[column]) for column in question.kept]))
+    if n_cells > LARGEST_RESULT:
+        raise QueryError(
+            f"the group keys read columns with {n_cells:,} combinations of values; at most "
+            f"{LARGEST_RESULT:,} are possible",
+            hint="group by fewer or coarser keys",
+        )
+    return question
+
+
+def _summand(total: Total, where: Formula, numbers: dict[Expression, Numbers], atoms: Atoms) -> Summand:
+    parts = [where]
+    if total.condition is not None:
+        parts.append(_formula(total.condition, atoms))
+    if total.argument is None:
+        return Summand(holds=both(parts), number=None)
+    number = numbers[total.argument]
+    parts.append(Table(columns=number.columns, holds=number.present))
+    return Summand(holds=both(parts), number=number if total.kind == "sum" else None)
+
+
+def _formula(condition: Condition | None, atoms: Atoms) -> Formula:
+    return EVERYTHING if condition is None else is_true(parse_predicate(_sql(condition)), atoms.evaluate)
+
+
+def _sql(condition: Condition) -> str:
+    match condition:
+        case Every(parts=parts):
+            return " AND ".join(f"({_sql(part)})" for part in parts)
+        case Either(parts=parts):
+            return " OR ".join(f"({_sql(part)})" for part in parts)
+        case Negation(part=part):
+            return f"NOT ({_sql(part)})"
+        case Membership(expression=expression):
+            return expression.sql
+        case Expression(sql=sql):
+            return sql
+
+
+def _numbers(argument: Expression, atoms: Atoms, *, is_summed: bool) -> Numbers:
+    columns, shape, cells = atoms.values(parse_predicate(argument.sql))
+    present = np.asarray(cells.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_).reshape(shape)
+    values = np.zeros(shape)
+    if is_summed:
+        values = np.asarray(_as_floats(cells, argument).to_numpy(zero_copy_only=False), dtype=np.float64)
+        values = np.where(present, values.reshape(shape), 0.0)
+    return Numbers(columns=columns, values=values, present=present)
+
+
+def _as_floats(cells: pa.Array, argument: Expression) -> pa.Array:
+    kind = cells.type
+    if pa.types.is_boolean(kind):
+        return cells.cast(pa.int8()).cast(pa.float64())
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise QueryError(
+            f"SUM and AVG need numbers; {argument.sql.replace(ROW + '.', '')} is {kind}",
+            hint="use COUNT, or CAST",
+        )
+    return cells.cast(pa.float64())
+
+
+def _group_table(expression: Expression, atoms: Atoms) -> GroupTable:
+    columns, shape, cells = atoms.values(parse_predicate(expression.sql))
+    encoded = cells.dictionary_encode(null_encoding="encode")
+    codes: Any = encoded.indices.to_numpy(zero_copy_only=False)
+    return GroupTable(columns=columns, codes=codes.astype(np.int64).reshape(shape), values=encoded.dictionary)
+
+
+def holds_on_rows(formula: Formula, codes: Codes, n_rows: int) -> NDArray[np.bool_]:
+    """Whether the formula holds for each row."""
+    match formula:
+        case Table(columns=columns, holds=holds):
+            found = holds[tuple(codes[column] for column in columns)]
+            return np.broadcast_to(found, (n_rows,))
+        case All(parts=parts):
+            result = np.ones(n_rows, dtype=np.bool_)
+            for part in parts:
+                result &= holds_on_rows(part, codes, n_rows)
+            return result
+        case Neither(of=of):
+            return ~holds_on_rows(of, codes, n_rows)
+
+
+def _at(number: Numbers, codes: Codes, n_rows: int) -> Floats:
+    return np.broadcast_to(number.values[tuple(codes[column] for column in number.columns)], (n_rows,))

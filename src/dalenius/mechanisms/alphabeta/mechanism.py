@@ -1,0 +1,185 @@
+"""αβ and FRAPP as a mechanism: plan, draft, check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import duckdb
+
+from dalenius.errors import InternalError, PolicyError
+from dalenius.mechanism_configs import AlphaBetaConfig
+from dalenius.mechanisms.alphabeta import statement as says
+from dalenius.mechanisms.alphabeta.check import check_view
+from dalenius.mechanisms.alphabeta.frapp import FrappPlan, plan_frapp
+from dalenius.mechanisms.alphabeta.noise_file import read_noise
+from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
+from dalenius.mechanisms.alphabeta.public_domain import PublicDomain, describe_domain, find_domain
+from dalenius.mechanisms.alphabeta.rows import first_rows, frapp_rows, later_rows
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    Place,
+    PublishedTable,
+    Reads,
+    Scan,
+    Statement,
+)
+from dalenius.policy import Policy
+from dalenius.promises.d_gamma_privacy import DGammaPrivacy
+from dalenius.randomness import Randomness
+
+_UNITS = {"records": "record", "distinct": "tuple", "copies": "copy"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ViewPlan:
+    """The parameters of a table's views, with the domain that they were computed for."""
+
+    law: AlphaBetaPlan | FrappPlan
+    public: PublicDomain
+    reads: Reads
+    n_rows: int
+    """How many records the source has."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the publisher should know before publishing."""
+        repeated = self.n_rows - self.law.n_rows
+        merged = f"{repeated:,} of {self.n_rows:,} rows repeat another; answers will count different rows"
+        return (*([merged] if repeated else []), *self.law.warnings())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as `dalenius plan --json` prints it."""
+        return {
+            **self.law.to_dict(),
+            "rows": self.n_rows,
+            "tuples": self.law.n_rows,
+            "active_domains": list(self.public.active),
+            "warnings": list(self.warnings()),
+        }
+
+    def __str__(self) -> str:
+        extra = [f"warning         {text}" for text in self.warnings() if text not in self.law.warnings()]
+        return "\n".join([str(self.law), *extra])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlphaBeta:
+    """(d,γ)-privacy by random deletions and insertions, or by randomising every record (FRAPP)."""
+
+    kind = "alpha-beta"
+
+    def plan(self, policy: Policy, scan: Scan) -> ViewPlan:
+        """The probabilities, from the number of tuples and the domain."""
+        config, promise = _own_parts(policy)
+        n_rows = scan.n_records("records")
+        reads = _reads(config, scan, n_rows)
+        public = find_domain(policy, config, scan, reads)
+        n_tuples = scan.n_records(reads)
+        law: AlphaBetaPlan | FrappPlan
+        if config.method == "frapp":
+            law = plan_frapp(n_tuples, public.domain, promise)
+        else:
+            noise = None if config.noise is None else read_noise(policy.folder / config.noise, public.domain)
+            law = plan_alphabeta(n_tuples, public.domain, promise, views=config.views, noise=noise)
+        return ViewPlan(law=law, public=public, reads=reads, n_rows=n_rows)
+
+    def draft(self, policy: Policy, plan: ViewPlan, randomness: Randomness) -> Draft:
+        """The only view of a table."""
+        return self.draft_at(policy, plan, randomness, Place(id="", index=1, of=1))
+
+    def draft_at(
+        self,
+        policy: Policy,  # noqa: ARG002  (the plan has all that is needed of it)
+        plan: ViewPlan,
+        randomness: Randomness,
+        place: Place,
+    ) -> Draft:
+        """One of the views of a table."""
+        domain, law = plan.public.domain, plan.law
+
+        def rows(scan: Callable[[], Batches]) -> Batches:
+            if isinstance(law, FrappPlan):
+                return frapp_rows(scan(), domain, law.gamma_f, randomness)
+            if place.index == 1:
+                return first_rows(scan(), domain, law.law, law.noise, randomness)
+            return later_rows(scan(), domain, place.earlier, law.law, randomness)
+
+        view = PublishedTable(
+            name="view",
+            columns=domain.names,
+            order_by=domain.names,
+            rows=rows,
+            reads=plan.reads,
+            distinct=isinstance(law, AlphaBetaPlan),
+        )
+        return Draft(
+            method=law.method,
+            tables=(view,),
+            statement=_statement(plan),
+            n_published=None,
+            n_suppressed=None,
+        )
+
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+        """Every cell in its domain, no row twice, and parameters that keep the promise."""
+        return check_view(connection, manifest)
+
+
+def _own_parts(policy: Policy) -> tuple[AlphaBetaConfig, DGammaPrivacy]:
+    config, promise = policy.mechanism, policy.promise
+    if not isinstance(config, AlphaBetaConfig) or not isinstance(promise, DGammaPrivacy):
+        raise InternalError(f"alpha-beta was given a policy of {config.kind} and {promise.kind}")
+    return config, replace(promise, adversary="exclusive") if config.exclusive else promise
+
+
+def _reads(config: AlphaBetaConfig, scan: Scan, n_rows: int) -> Reads:
+    """What a view is made from; a table with duplicates is refused until the publisher chooses."""
+    if config.method == "frapp":
+        return "distinct" if config.duplicates == "distinct" else "records"
+    if config.duplicates is not None:
+        return config.duplicates
+    repeated = n_rows - scan.n_records("distinct")
+    if repeated:
+        raise PolicyError(
+            f"{repeated:,} of {n_rows:,} rows repeat another row, and a view is a set",
+            hint='[mechanism] duplicates = "distinct": the full promise, and answers count different rows; '
+            'or duplicates = "copies": answers count rows, the promise is for one copy of a row, and the '
+            "view tells which rows occur often",
+        )
+    return "distinct"
+
+
+def _statement(plan: ViewPlan) -> Statement:
+    law, active = plan.law, plan.public.active
+    parameters = {
+        **law.public_parameters(),
+        "unit": _UNITS[plan.reads],
+        "domains": describe_domain(plan.public.domain),
+        "active_domains": list(active),
+    }
+    promise = {**law.promise.to_dict(), "unit": _UNITS[plan.reads]}
+    if isinstance(law, FrappPlan):
+        return Statement(
+            promise={
+                **promise,
+                "k": str(law.k),
+                "d": str(law.k / law.domain_size),
+                "unit": "record",
+                "views": 1,
+            },
+            assumes=says.frapp_assumes(),
+            not_covered=says.frapp_not_covered(),
+            disclosed=says.frapp_disclosed(active, plan.reads),
+            parameters=parameters,
+        )
+    shares = says.published_shares(law.noise, plan.public.domain.names)
+    return Statement(
+        promise={**promise, "d": str(law.d), "views": law.law.views},
+        assumes=says.assumes(law, plan.reads),
+        not_covered=says.not_covered(law, plan.reads),
+        disclosed=says.disclosed(law, active),
+        parameters={**parameters, "noise_shares": shares},
+    )
