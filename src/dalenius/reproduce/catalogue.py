@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dalenius.reproduce import perturbation
+from dalenius.reproduce import perturbation, suppression
 from dalenius.reproduce.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (*perturbation.EXPERIMENTS,)
+    experiment.name: experiment for experiment in (*suppression.EXPERIMENTS, *perturbation.EXPERIMENTS)
 }
