@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dalenius.reproduce import corruption, differential_inference, perturbation
+from dalenius.reproduce import corruption, differential_inference, perturbation, suppression
 from dalenius.reproduce.alphabeta_adult import FIGURE_2, FIGURE_3
 from dalenius.reproduce.alphabeta_views import VIEWS
 from dalenius.reproduce.experiment import Experiment
@@ -16,5 +16,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         FIGURE_2,
         FIGURE_3,
         VIEWS,
+        *suppression.EXPERIMENTS,
     )
 }

@@ -25,7 +25,9 @@ def suppression_rates(samples: NDArray[np.integer], ell: int) -> dict[str, NDArr
     rates = np.zeros((len(samples), len(RATE_COLUMNS)))
     descending = -np.sort(-samples, axis=1)
     violating = descending[:, 0] * ell > descending.sum(axis=1)
-    rates[violating] = [_rates(row[row > 0].tolist(), ell) for row in descending[violating]]
+    for number in np.flatnonzero(violating):
+        row = descending[number]
+        rates[number] = _rates(row[row > 0].tolist(), ell)
     return dict(zip(RATE_COLUMNS, rates.T, strict=True))
 
 
