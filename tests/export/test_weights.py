@@ -56,8 +56,8 @@ def test_sums_of_weights_in_duckdb(
 
 
 def test_sums_of_weights_in_postgresql(release: StoredRelease, postgres: str) -> None:
-    view = export_release(release, postgres, name=f'the "{release.mechanism}" Weights').view
-    assert view == f'"the ""{release.mechanism}"" Weights".weighted'
+    view = export_release(release, postgres, name=f'the "{release.path.stem}" Weights').view
+    assert view == f'"the ""{release.path.stem}"" Weights".weighted'
     sums = query_all(
         postgres,
         [f"SELECT coalesce(sum(weight), 0) FROM {view} WHERE {condition}" for condition in CONDITIONS],

@@ -20,8 +20,9 @@ _OWN_COLUMNS = (
 )
 _OF_ROLES = {
     "qit": {"quasi": "as it is in the table"},
-    "st": {"sensitive": "a value that people of the bucket have, nobody knows who"},
+    "st": {"sensitive": "a value that people of the bucket have, nobody knows who; it may be a fake"},
     "data": {"quasi": "as it is in the table", "sensitive": "published at random: not a person's own value"},
+    "bucket_weights": {"sensitive": "a value that people of the bucket have, nobody knows who"},
     "part_values": {"sensitive": "a value that the part has"},
     "view": dict.fromkeys(("quasi", "sensitive"), "as published: some rows are real, some random"),
 }

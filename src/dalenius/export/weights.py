@@ -2,7 +2,7 @@
 
 A mechanism's weighting is a few small tables beside the release's own, and the SQL of the view over both. The
 SQL is the same for DuckDB and PostgreSQL. Whatever has a name of its own (γ, a bucket's size) is in a table
-without published columns, so that no published column can have the same name.
+without published columns or called `weight`, which no published column can be.
 """
 
 from __future__ import annotations
@@ -38,33 +38,6 @@ class Weighting:
     """What SUM(weight) estimates, and how well."""
 
 
-def weigh_buckets(
-    release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
-) -> Weighting:
-    """Every person with every value of the bucket, weighted count/|bucket| (Anatomy's estimator)."""
-    connection.execute(
-        'CREATE TABLE buckets AS SELECT bucket, CAST(sum("count") AS BIGINT) AS size FROM st '
-        "GROUP BY bucket ORDER BY bucket"
-    )
-    listed = _listed(columns, {"q": release.columns("quasi"), "s": release.columns("sensitive")})
-    return Weighting(
-        helpers=(("buckets", "the buckets, and how many people each has"),),
-        columns=(
-            ("buckets", "bucket", "the number of a bucket; numbers are random"),
-            ("buckets", "size", "how many people the bucket has"),
-        ),
-        view=f'SELECT {listed}, CAST(s."count" AS DOUBLE PRECISION) / b.size AS weight\n'
-        f"FROM {place('qit')} AS q\n"
-        f"JOIN {place('st')} AS s ON s.bucket = q.bucket\n"
-        f"JOIN {place('buckets')} AS b ON b.bucket = q.bucket",
-        weight="count/size: the share of the bucket's people that have the row's sensitive value",
-        note="SUM(weight) is Anatomy's estimate: it takes every matching of people with values in a bucket "
-        "as equally likely and so leans towards independence where the sensitive value depends on the "
-        "columns asked about. The default estimator of `dalenius ask` is better, and `dalenius ask "
-        "--estimator anatomy` gives the same as SUM(weight).",
-    )
-
-
 def weigh_perturbed(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
@@ -74,7 +47,7 @@ def weigh_perturbed(
     same = " AND ".join(
         f"d.{identifier(name)} IS NOT DISTINCT FROM v.{identifier(name)}" for name in sensitive
     )
-    listed = _listed(columns, {"d": release.columns("quasi"), "v": sensitive})
+    listed = listed_columns(columns, {"d": release.columns("quasi"), "v": sensitive})
     return Weighting(
         helpers=(
             ("parts", "the parts, and what a record of each counts"),
@@ -127,7 +100,7 @@ def stage(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> 
     connection.unregister("staged_rows")
 
 
-def _listed(columns: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> str:
+def listed_columns(columns: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> str:
     """The view's columns, each with the alias of the table that it comes from."""
     alias = {name: table for table, names in tables.items() for name in names}
     return ", ".join(f"{alias[name]}.{identifier(name)}" for name in columns)
