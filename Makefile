@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test check lint types bench figures lock clean
+# The tests of `dalenius export` start a PostgreSQL server of their own, and are skipped where none is installed.
+POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/initdb) $(shell command -v initdb))
+
+.PHONY: install services demo test check lint types bench figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -15,6 +18,16 @@ install: .venv/.tests  ## everything that the tests need, into .venv
 .venv/.tests: .venv/.base requirements-test.lock
 	$(BIN)/pip install --quiet --require-hashes -r requirements-test.lock
 	touch $@
+
+services:  ## a PostgreSQL server for the tests, if we are root and have apt
+ifeq ($(POSTGRES),)
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql; } >/dev/null 2>&1 \
+	  || echo "PostgreSQL could not be installed: its tests are skipped"; \
+	else echo "PostgreSQL is not installed: its tests are skipped"; fi
+else
+	@:
+endif
 
 demo: .venv/.base  ## the whole tour, into the folder demo
 	rm -rf demo

@@ -157,3 +157,11 @@ def test_suppression_and_series_are_refused_where_they_do_not_belong(
     assert suppress.method == "safe"
     with pytest.raises(PolicyError, match=re.escape(message)):
         Policy.from_dict({**data, **changes})
+
+
+def test_fakes_and_suppression_are_refused_together() -> None:
+    data = changed("promise", {"kind": "l-diversity", "l": 2}) | {"suppress": {"method": "safe"}}
+    assert Policy.from_dict(data).suppress is not None
+    data["mechanism"] = {"kind": "bucketize", "fakes": 1}
+    with pytest.raises(PolicyError, match="does not go with fakes"):
+        Policy.from_dict(data)

@@ -11,6 +11,9 @@ import pyarrow as pa
 
 from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
+from dalenius.attacks.auditing import audit_release
+from dalenius.attacks.result import Audit
+from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan, write_release
@@ -55,6 +58,10 @@ class Release:
         """Answer many questions faster than one by one."""
         return ask_many(self.stored, list(sqls), confidence=confidence, estimator=estimator)
 
+    def export(self, target: str | Path, *, name: str | None = None) -> Exported:
+        """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
+        return export_release(self.stored, target, name=name)
+
     def verify(self, *, strict: bool = False) -> Verdict:
         """Check files, tables and promise."""
         return verify_release(self.stored, strict=strict)
@@ -78,6 +85,18 @@ def open_release(path: str | Path) -> Release:
 def verify(path: str | Path, *, strict: bool = False) -> Verdict:
     """Check a release folder from itself alone."""
     return open_release(path).verify(strict=strict)
+
+
+def audit(
+    path: str | Path,
+    original: Policy | str | Path | Any,
+    *,
+    also: Iterable[str | Path] = (),
+    seed: int | None = None,
+) -> Audit:
+    """Attack a release folder with the original at hand: its table, or the policy that published it."""
+    others = [StoredRelease.open(other) for other in also]
+    return audit_release(StoredRelease.open(path), original, also=others, seed=seed)
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

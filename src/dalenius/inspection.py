@@ -9,6 +9,7 @@ from typing import Any
 from dalenius.errors import InputError, did_you_mean
 from dalenius.histogram import Histogram, label
 from dalenius.mechanism_configs import SuppressConfig
+from dalenius.mechanisms.alphabeta.feasible import Feasible, feasible_region
 from dalenius.mechanisms.suppress.plan import costs
 from dalenius.sql import connect, identifier, identifiers, one_row
 from dalenius.table import Source
@@ -83,6 +84,21 @@ class Inspection:
         """The largest ℓ that a release can keep (Lemma 1); None without a histogram."""
         return None if self.histogram is None else self.n_rows // max(self.histogram.counts)
 
+    @property
+    def tuple_columns(self) -> tuple[str, ...]:
+        """The columns that alpha-beta could publish: those whose values repeat."""
+        return tuple(column.name for column in self.columns if column.n_distinct < max(self.n_rows, 2))
+
+    @property
+    def tuple_domain(self) -> int:
+        """How many different rows the values of these columns could form."""
+        return math.prod(column.n_distinct for column in self.columns if column.name in self.tuple_columns)
+
+    @property
+    def d_gamma(self) -> tuple[Feasible, ...]:
+        """Which (d,γ) a view of these columns could keep, and at which error."""
+        return feasible_region(self.n_rows, self.tuple_domain) if self.n_rows and self.tuple_columns else ()
+
     def suppression(self) -> tuple[SuppressionNeed, ...]:
         """For l = 2..10, whether `[suppress]` is needed, and how many records each method withholds."""
         if self.histogram is None:
@@ -100,7 +116,14 @@ class Inspection:
             "columns": [column.to_dict() for column in self.columns],
             "domain_size": self.domain_size,
             "sensitive": None if self.histogram is None else _histogram_dict(self.histogram),
-            "feasible": {"largest_l": self.largest_l},
+            "feasible": {
+                "largest_l": self.largest_l,
+                "d_gamma": {
+                    "columns": list(self.tuple_columns),
+                    "domain_size": self.tuple_domain,
+                    "region": [one.to_dict() for one in self.d_gamma],
+                },
+            },
             "suppression": [need.to_dict() for need in self.suppression()],
         }
 

@@ -20,6 +20,8 @@ class BucketizeConfig:
 
     method: str = "optimal"
     max_bucket: int = MAX_BUCKET
+    fakes: int = 0
+    """σ: how many values of every bucket are nobody's."""
 
     kind = "bucketize"
     promises = ("f-privacy", "l-diversity")
@@ -28,11 +30,12 @@ class BucketizeConfig:
     @classmethod
     def from_policy(cls, section: Mapping[str, Any]) -> BucketizeConfig:
         """Read the section."""
-        refuse_unknown_keys(section, ("kind", "method", "max_bucket"), "[mechanism]")
+        refuse_unknown_keys(section, ("kind", "method", "max_bucket", "fakes"), "[mechanism]")
         max_bucket = parse_integer(
             section.get("max_bucket", MAX_BUCKET), "[mechanism] max_bucket", at_least=1
         )
-        return cls(method=parse_method(section, cls.methods), max_bucket=max_bucket)
+        fakes = parse_integer(section.get("fakes", 0), "[mechanism] fakes", at_least=0)
+        return cls(method=parse_method(section, cls.methods), max_bucket=max_bucket, fakes=fakes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

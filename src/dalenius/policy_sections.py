@@ -115,6 +115,11 @@ def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -
             "1/l, and what they promise is stated for that case only",
             hint='leave it out, or use [promise] kind = "l-diversity"',
         )
+    if mechanism.fakes:
+        raise PolicyError(
+            "[suppress] does not go with fakes: what an attacker learns from both together is not known",
+            hint="leave out one of them",
+        )
     # Whatever is drawn must then be published: a table that is l-diverse as a whole always has buckets of
     # l to 2l-1 people, in two sizes that differ by one.
     if mechanism.max_bucket < 2 * promise.l - 1:

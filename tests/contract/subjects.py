@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius import Policy
+from dalenius.sql import connect, identifier
+from dalenius.table import open_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +26,22 @@ class Subject:
     keeps_every_row: bool = True
     """Whether every source row is published, with its quasi-identifiers as they are."""
 
+    is_sorted: bool = False
+    """Whether rows are in the order of their cells, which then says nothing about the source's order."""
+
     allows_certainty: bool
     """Whether the promise can be kept when all records have one value."""
+    fewest_rows: int = 1
+    """With fewer rows nothing can be published."""
+    declares_domains: bool = False
 
     def policy(self, table: Any, release: Path, **columns: Any) -> Policy:
         roles = columns or {"quasi": ["uid", "age"], "sensitive": ["disease"]}
+        published = [*roles["quasi"], *roles["sensitive"]]
+        domains = {"domains": declared(table, published)} if self.declares_domains else {}
         return Policy.from_dict(
             {
+                **domains,
                 "source": table,
                 "release": str(release),
                 "columns": roles,
@@ -48,6 +59,34 @@ def _bucketize(method: str, promise: dict[str, Any]) -> Subject:
         mechanism={"kind": "bucketize", "method": method},
         record_table="qit",
         allows_certainty=promise["kind"] == "f-privacy",  # min(1, 2·1 + 0.05) = 1
+    )
+
+
+def declared(table: Any, columns: list[str]) -> dict[str, list[str]]:
+    """Each column's values as a publisher would list them."""
+    with connect() as connection:
+        source = open_source(table).scan(connection)
+        return {
+            name: [
+                "NULL" if cell is None else cell
+                for (cell,) in connection.execute(
+                    f"SELECT DISTINCT {identifier(name)}::VARCHAR AS v FROM {source} ORDER BY v"
+                ).fetchall()
+            ]
+            for name in columns
+        }
+
+
+def _view(name: str, promise: dict[str, Any], mechanism: dict[str, Any], **more: Any) -> Subject:
+    return Subject(
+        name=f"alpha-beta {name}",
+        promise={"kind": "d-gamma-privacy", "gamma": 0.3, **promise},
+        mechanism={"kind": "alpha-beta", **mechanism},
+        record_table="view",
+        keeps_every_row=False,
+        is_sorted=True,
+        allows_certainty=True,  # a value that everybody has is not a tuple that somebody has
+        **more,
     )
 
 
@@ -82,6 +121,10 @@ SUBJECTS = [
     _bucketize("two-size", LINEAR),
     _bucketize("multi-size", LINEAR),
     _bucketize("anatomy", DIVERSE),
+    _view("distinct, declared", {"d": 0.01}, {"duplicates": "distinct"}, declares_domains=True),
+    _view("distinct, active", {"k": 1}, {"duplicates": "distinct", "domains": "active"}, fewest_rows=2),
+    _view("copies", {"d": 0.01}, {"duplicates": "copies", "domains": "active"}),
+    _view("frapp", {"d": 0.01}, {"method": "frapp", "domains": "active"}, fewest_rows=2),
     _suppressed("safe"),
     _suppressed("randomized"),
     _suppressed("exact"),

@@ -15,6 +15,7 @@ from dalenius.engines import local
 from dalenius.engines.base import silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
+from dalenius.mechanisms.base import Reads
 from dalenius.sql import connect
 
 TABLE = pa.table({"id": [1, 2, 3], "age": [17, 18, 90], "town": ["A", None, "B"], "disease": ["x", "y", "x"]})
@@ -111,8 +112,8 @@ def test_a_table_that_changes_between_two_passes_is_an_internal_error(
 ) -> None:
     honest = local.LocalScan.batches
 
-    def shrinking(scan: local.LocalScan) -> Iterator[pa.RecordBatch]:
-        for batch in honest(scan):
+    def shrinking(scan: local.LocalScan, reads: Reads) -> Iterator[pa.RecordBatch]:
+        for batch in honest(scan, reads):
             yield batch.slice(1)
 
     monkeypatch.setattr(local.LocalScan, "batches", shrinking)

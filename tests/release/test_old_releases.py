@@ -25,6 +25,9 @@ QUESTIONS = {
         ("SELECT COUNT(*) FROM t WHERE disease = 'Cold' AND age < 50", 28 / 3),
         ("SELECT COUNT(*) FROM t WHERE since IS NULL", -477 / 91),
     ],
+    "alpha-beta": [
+        ("SELECT COUNT(*) FROM t WHERE ill = 'flu' AND age < 33", 3.06249814453067),
+    ],
 }
 
 

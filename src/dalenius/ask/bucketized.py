@@ -16,6 +16,7 @@ from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, possible_range
+from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
 from dalenius.release.reader import StoredRelease
 
 
@@ -26,6 +27,7 @@ class BucketizedModel:
     rows: Table
     sensitive: Table
     buckets: Buckets
+    has_fakes: bool = False
     default_estimator = DEFAULT
     estimators = tuple(ESTIMATORS)
 
@@ -43,15 +45,18 @@ class BucketizedModel:
             or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any()
         ):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
+        sensitive = pa.table(dict(entries.values))
+        value, count = entries.codes.astype(np.int64), st.column("count").to_numpy().astype(np.int64)
+        fakes = PublishedFakes.read(release.manifest["parameters"])
+        if fakes is not None:
+            number = fakes.codes_of([tuple(row[name] for name in secret) for row in sensitive.to_pylist()])
+            people = np.bincount(row_bucket, minlength=len(names))
+            count = fakes.expected_counts(st_bucket.ravel(), number[value], count, people)
         return cls(
             rows=Table.of(qit.select(list(quasi))),
-            sensitive=Table.of(pa.table(dict(entries.values))),
-            buckets=Buckets.of(
-                row_bucket,
-                st_bucket.ravel(),
-                entries.codes.astype(np.int64),
-                st.column("count").to_numpy().astype(np.int64),
-            ),
+            sensitive=Table.of(sensitive),
+            buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
+            has_fakes=fakes is not None,
         )
 
     @cached_property
@@ -66,11 +71,13 @@ class BucketizedModel:
 
     def estimation(self, scores: Sequence[Score], estimator: str) -> _Estimation:
         """Sum the scores in the buckets."""
-        return _Estimation(sums=ScoreSums.of(self.buckets, scores), estimator=self._estimator(estimator))
+        sums, made = ScoreSums.of(self.buckets, scores), self._estimator(estimator)
+        return _Estimation(sums=sums, estimator=made, has_fakes=self.has_fakes)
 
     def assumption(self, estimator: str) -> str:
         """What the intervals rest on."""
-        return self._estimator(estimator).assumption
+        fakes = "; fakes are taken off by the law that the manifest states" if self.has_fakes else ""
+        return self._estimator(estimator).assumption + fakes
 
     def formula(self, estimator: str) -> str:
         """How the estimate comes about."""
@@ -90,11 +97,14 @@ class BucketizedModel:
 class _Estimation:
     sums: ScoreSums
     estimator: Estimator
+    has_fakes: bool
 
     def estimate(self, targets: Targets) -> Estimates:
         return self.estimator.estimate(self.sums, targets)
 
     def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
+        if self.has_fakes:  # an entry may be nobody's, so the contents set no limits
+            return np.full(targets.n_targets, -np.inf), np.full(targets.n_targets, np.inf)
         return possible_range(self.sums, targets)
 
 

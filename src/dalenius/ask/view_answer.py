@@ -25,7 +25,7 @@ from dalenius.ask.view_question import evaluate
 from dalenius.ask.view_sums import Sums
 from dalenius.ask.viewed import ViewModel
 
-_FEW_TUPLES = 100
+_FEW_TUPLES = 30
 """Below the variance of this many tuples a sum is not taken as normal."""
 
 

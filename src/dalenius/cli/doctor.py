@@ -14,7 +14,7 @@ from dalenius.randomness import Randomness
 
 NAME = "doctor"
 REQUIRED = ("duckdb", "highspy", "numpy", "pyarrow", "randomgen", "scipy", "sqlglot")
-OPTIONAL = {"altair": "plots", "vl-convert-python": "plots"}
+OPTIONAL = {"adbc-driver-postgresql": "postgres", "altair": "plots", "vl-convert-python": "plots"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ def command(
     if inspection.histogram is not None:
         _say_histogram(inspection.histogram)
         _say_feasible(inspection)
+    _say_d_gamma(inspection)
     say(f"next: dalenius init {source}")
     return 0
 
@@ -80,3 +81,24 @@ def _say_feasible(inspection: Inspection) -> None:
 
 def _withheld(number: float, n_rows: int) -> str:
     return f"{number:,.0f} ({number / n_rows:.1%})"
+
+
+def _say_d_gamma(inspection: Inspection) -> None:
+    region = inspection.d_gamma
+    if not region:
+        return
+    say(
+        f"\nd-gamma-privacy of whole rows, {len(inspection.tuple_columns)} columns, "
+        f"{inspection.tuple_domain:,} possible rows (with declared domains there are more, which helps):"
+    )
+    rows = []
+    for one in region:
+        cost = one.at_usual_gamma
+        gamma = "none" if one.useful_gamma is None else f"{float(one.useful_gamma):g}"
+        error = "not possible" if cost is None else f"±{cost.error_rows:,.0f}"
+        rho = "–" if cost is None else f"{cost.rho:.3g}"
+        rows.append([f"{float(one.k):g}", f"{float(one.d):.3g}", rho, error, gamma])
+    headings = ["k", "d = k·n/m", "rho at gamma = 0.2", "error of a count", "gamma for an error below 10 %"]
+    say_table(headings, rows)
+    for text in dict.fromkeys(text for one in region for text in one.warnings):
+        say(f"warning: {text}")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import typer
 
-from dalenius.cli import ask, demo, doctor, init, inspect, plan, publish, reproduce, verify
+from dalenius.cli import ask, audit, demo, doctor, export, init, inspect, plan, publish, reproduce, verify
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError, InternalError
+from dalenius.export.uri import hide_passwords
 
 app = typer.Typer(
     name="dalenius",
@@ -21,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (init, demo, inspect, plan, publish, verify, ask, reproduce, doctor):
+for module in (init, demo, inspect, plan, publish, verify, ask, audit, export, reproduce, doctor):
     app.command(module.NAME)(module.command)
 
 
@@ -67,4 +68,4 @@ def _bug(error: Exception) -> InternalError:
 
 def _usage_message(error: typer.TyperException) -> str:
     format_message = getattr(error, "format_message", None)
-    return str(format_message() if format_message else error)
+    return hide_passwords(str(format_message() if format_message else error))

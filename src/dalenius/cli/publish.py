@@ -34,7 +34,10 @@ def command(
         print_json(published.to_dict())
         return 0
     path, seconds = published.release.path, published.seconds
-    say(f"published {published.n_published:,} of {published.n_rows:,} records to {path} in {seconds:.1f} s")
+    done = f"{published.n_published:,} of {published.n_rows:,} records"
+    if published.n_suppressed is None:  # random insertions and deletions: rows are not records
+        done = f"a view of {published.n_published:,} rows, drawn from {published.n_rows:,} records,"
+    say(f"published {done} to {path} in {seconds:.1f} s")
     if published.n_suppressed:
         say(f"withheld {published.n_suppressed:,}; {_about_posterior(published.release.manifest)}")
     if seed is not None:

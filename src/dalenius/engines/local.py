@@ -91,7 +91,9 @@ class LocalScan:
     def most_copies(self) -> int:
         """How often the most frequent record occurs."""
         return count(
-            self.connection, f"SELECT max(n) FROM (SELECT count(*) AS n FROM ({self.select}) GROUP BY ALL)"
+            self.connection,
+            f"SELECT max(n) FROM (SELECT count(*) AS n FROM ({self.select}) "
+            f"GROUP BY {identifiers(self.schema.names)})",
         )
 
     def active_values(self, column: str) -> pa.Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -72,10 +73,28 @@ def _run_lengths(
     return np.repeat(buckets, is_first.sum(axis=1)), codes.ravel()[starts], counts
 
 
+class Places(Protocol):
+    """What a bucket layout offers: where the records of a value go, and what is published of the buckets."""
+
+    @property
+    def plan(self) -> BucketPlan:
+        """How many records of each value there are."""
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The published bucket numbers."""
+
+    def places(self, value: int) -> NDArray[np.int64]:
+        """The bucket number of every place of a value."""
+
+    def contents(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.int64]]]:
+        """Batches of (bucket, value code, count), by bucket number and code."""
+
+
 class Assigner:
     """Gives the records of a stream of batches their buckets. Every place is given exactly once."""
 
-    def __init__(self, layout: Layout, randomness: Randomness) -> None:
+    def __init__(self, layout: Places, randomness: Randomness) -> None:
         n_values = len(layout.plan.loads)
         shuffled = []
         for value in range(n_values):
@@ -122,7 +141,7 @@ def qit_rows(
     assigner.finish()
 
 
-def st_rows(layout: Layout, encoder: Encoder) -> Iterator[pa.RecordBatch]:
+def st_rows(layout: Places, encoder: Encoder) -> Iterator[pa.RecordBatch]:
     """The sensitive table: bucket, the value's cells, count."""
     for buckets, codes, counts in layout.contents():
         yield pa.RecordBatch.from_pydict({"bucket": buckets, **encoder.decode(codes), "count": counts})

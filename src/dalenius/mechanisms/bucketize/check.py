@@ -16,19 +16,22 @@ from dalenius.sql import count, identifier
 _BUCKET_SIZES = """
     SELECT count(*) FROM (SELECT bucket, count(*) AS people FROM qit GROUP BY bucket) AS q
     FULL JOIN (SELECT bucket, sum("count") AS places FROM st GROUP BY bucket) AS s USING (bucket)
-    WHERE people IS DISTINCT FROM places
+    WHERE people + {fakes} IS DISTINCT FROM places
 """
 
 
 def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
-    """Sizes, well-formed counts, and the thresholds."""
-    uneven = count(connection, _BUCKET_SIZES)
+    """Sizes, well-formed counts, the fakes' domain, and the thresholds."""
+    fakes = manifest["parameters"].get("fakes", {})
+    n_fakes = int(fakes.get("per_bucket", 0))
+    uneven = count(connection, _BUCKET_SIZES.format(fakes=n_fakes))
+    more = f", and {n_fakes} more" if n_fakes else ""
     yield Check(
         name="bucket sizes",
         ok=uneven == 0,
-        detail=f"{uneven} buckets do not have as many people as sensitive values"
+        detail=f"{uneven} buckets do not have as many sensitive values as people{more}"
         if uneven
-        else "every bucket has as many people as sensitive values",
+        else f"every bucket has as many sensitive values as people{more}",
     )
     sensitive = [column["name"] for column in manifest["columns"] if column["role"] == "sensitive"]
     listed = ", ".join(identifier(name) for name in sensitive)
@@ -44,9 +47,30 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
         if malformed
         else "every value is counted once a bucket",
     )
+    if n_fakes:
+        yield _check_domain(connection, fakes["values"], sensitive)
     yield _check_numbers(connection, manifest["rows"])
     yield check_suppression(connection, manifest, tuple(sensitive))
-    yield _check_thresholds(connection, manifest["promise"], sensitive)
+    yield _check_thresholds(connection, manifest["promise"], sensitive, n_fakes)
+
+
+def _check_domain(
+    connection: duckdb.DuckDBPyConnection, values: list[list[str | None]], sensitive: list[str]
+) -> Check:
+    """A fake from outside the domain would be known for one at once."""
+    domain = pa.table(
+        {f"v{i}": pa.array([value[i] for value in values], pa.string()) for i in range(len(sensitive))}
+    )
+    connection.register("domain", domain)
+    outside = count(connection, f"SELECT count(*) FROM st ANTI JOIN domain ON {_same_cells(sensitive)}")
+    detail = f"{outside} entries are outside the domain" if outside else "every value is one of the domain's"
+    return Check(name="fakes", ok=outside == 0, detail=detail)
+
+
+def _same_cells(sensitive: list[str]) -> str:
+    return " AND ".join(
+        f"CAST({identifier(name)} AS VARCHAR) IS NOT DISTINCT FROM v{i}" for i, name in enumerate(sensitive)
+    )
 
 
 def _check_numbers(connection: duckdb.DuckDBPyConnection, rows: dict[str, Any]) -> Check:
@@ -59,23 +83,21 @@ def _check_numbers(connection: duckdb.DuckDBPyConnection, rows: dict[str, Any]) 
 
 
 def _check_thresholds(
-    connection: duckdb.DuckDBPyConnection, promise: dict[str, Any], sensitive: list[str]
+    connection: duckdb.DuckDBPyConnection, promise: dict[str, Any], sensitive: list[str], n_fakes: int
 ) -> Check:
-    shares = 'SELECT *, sum("count") OVER (PARTITION BY bucket) AS size FROM st'
+    # of the bucket's people: an attacker may know which values are fakes
+    shares = f'SELECT *, sum("count") OVER (PARTITION BY bucket) - {n_fakes} AS size FROM st'
     if promise["kind"] == "l-diversity":
         broken = count(
-            connection, f'SELECT count(*) FROM ({shares}) WHERE "count"::HUGEINT * {int(promise["l"])} > size'
+            connection,
+            f'SELECT count(*) FROM ({shares}) WHERE "count"::HUGEINT * {int(promise["l"])} > size',
         )
     else:
         connection.register("thresholds", _threshold_table(promise["thresholds"], len(sensitive)))
-        same = " AND ".join(
-            f"CAST({identifier(name)} AS VARCHAR) IS NOT DISTINCT FROM v{i}"
-            for i, name in enumerate(sensitive)
-        )
         # a value without a threshold counts as broken: nothing was promised that could hold
         broken = count(
             connection,
-            f"""SELECT count(*) FROM ({shares}) AS s LEFT JOIN thresholds ON {same}
+            f"""SELECT count(*) FROM ({shares}) AS s LEFT JOIN thresholds ON {_same_cells(sensitive)}
                 WHERE numerator IS NULL
                    OR "count"::HUGEINT * denominator::HUGEINT > size::HUGEINT * numerator::HUGEINT""",
         )

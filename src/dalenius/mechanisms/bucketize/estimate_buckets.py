@@ -36,7 +36,7 @@ class Buckets:
     """How many buckets there are of each type."""
 
     @classmethod
-    def of(cls, row_bucket: NDArray[np.integer], bucket: Ints, value: Ints, count: Ints) -> Buckets:
+    def of(cls, row_bucket: NDArray[np.integer], bucket: Ints, value: Ints, count: Ints | Floats) -> Buckets:
         """From each row's bucket (0-based) and the sensitive table's entries (bucket, value code, count).
 
         >>> two = np.array([0, 0, 1, 1])

@@ -16,8 +16,9 @@ from dalenius.exact import show
 from dalenius.histogram import Encoder, Histogram, label
 from dalenius.mechanism_configs import BucketizeConfig
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
-from dalenius.mechanisms.bucketize.apply import Assigner, Layout, qit_rows, st_rows
+from dalenius.mechanisms.bucketize.apply import Assigner, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
+from dalenius.mechanisms.bucketize.fakes import FakePlan, MixedLayout, plan_fakes
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
 from dalenius.policy import Policy
@@ -31,8 +32,8 @@ _ASSUMES = (
     "the attacker may know everybody's quasi-identifiers, and so a person's bucket, but takes every "
     "matching of a bucket's people with its sensitive values as equally likely",
 )
+_CORRUPTION = "an attacker who knows the sensitive values of others in the bucket (corruption)"
 _NOT_COVERED = (
-    "an attacker who knows the sensitive values of others in the bucket (corruption)",
     "an attacker who learns from the release how quasi-identifiers and sensitive values go together "
     "(negative association, deFinetti)",
     "whether a person is in the table",
@@ -45,6 +46,7 @@ _DISCLOSED = (
     "the size of every bucket and the sensitive values in it",
     "every record's quasi-identifiers",
 )
+_FAKES_DISCLOSED = ("how many values of each bucket are fakes, and the law that they were drawn by",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +57,8 @@ class BucketizePlan:
     schema: pa.Schema
     thresholds: tuple[Fraction, ...]
     buckets: BucketPlan
+    problem: BucketProblem
+    fakes: FakePlan | None = None
 
     @property
     def n_rows(self) -> int:
@@ -75,6 +79,7 @@ class BucketizePlan:
             "mse": plan.mse,
             "lower_bound": plan.lower_bound,
             "gap": plan.gap,
+            **({"fakes": self.fakes.to_summary()} if self.fakes else {}),
         }
 
 
@@ -90,7 +95,11 @@ class Bucketize:
 
     def draft(self, policy: Policy, plan: BucketizePlan, randomness: Randomness) -> Draft:
         """Number the buckets and say how records find theirs."""
-        layout = Layout.shuffled(plan.buckets, randomness)
+        layout: Places = (
+            MixedLayout(plan.buckets, plan.problem, plan.fakes, randomness)
+            if plan.fakes
+            else Layout.shuffled(plan.buckets, randomness)
+        )
         encoder = Encoder.of(plan.histogram, plan.schema)
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         tag = unused_name("tag", quasi)
@@ -131,7 +140,14 @@ def plan_counts(policy: Policy, histogram: Histogram, schema: pa.Schema) -> Buck
     if broken:
         raise infeasible(promise, histogram, thresholds, broken)
     buckets = plan_buckets(problem, config.method)
-    return BucketizePlan(histogram=histogram, schema=schema, thresholds=thresholds, buckets=buckets)
+    return BucketizePlan(
+        histogram=histogram,
+        schema=schema,
+        thresholds=thresholds,
+        buckets=buckets,
+        problem=problem,
+        fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
+    )
 
 
 def infeasible(
@@ -170,13 +186,20 @@ def _own_parts(policy: Policy) -> tuple[BucketizeConfig, BucketPromise]:
 
 def _statement(policy: Policy, plan: BucketizePlan) -> Statement:
     compound = len(plan.histogram.columns) > 1
+    parameters: dict[str, Any] = {"buckets": plan.to_dict()["buckets"]}
+    corruption: str = _CORRUPTION
+    fakes_disclosed: tuple[str, ...] = ()
+    if plan.fakes:
+        parameters["fakes"] = plan.fakes.to_dict(plan.buckets, plan.histogram)
+        corruption, fakes_disclosed = plan.fakes.statement(), _FAKES_DISCLOSED
     return Statement(
         promise=_own_parts(policy)[1].to_dict(plan.histogram),
         assumes=_ASSUMES,
         not_covered=(
+            corruption,
             *_NOT_COVERED,
             *(["a single sensitive column: thresholds hold for combinations of cells"] if compound else []),
         ),
-        disclosed=_DISCLOSED,
-        parameters={"buckets": plan.to_dict()["buckets"]},
+        disclosed=(*_DISCLOSED, *fakes_disclosed),
+        parameters=parameters,
     )

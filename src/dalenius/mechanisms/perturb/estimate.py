@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dalenius.mechanisms.perturb.laws import IntArray, Laws
 from dalenius.mechanisms.perturb.matrix import FloatArray
 
-_CELLS_AT_ONCE = 4_000_000
+_CELLS_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,13 +117,14 @@ def _products(laws: Laws, sums: _ScoreSums, weights: FloatArray) -> Totals:
     span = most - least
     mean = np.where(span == 0, least, laws.per_part(asked) / laws.size)
     centred = asked - mean[:, laws.part]
-    beta = laws.per_part(centred**2) / laws.size
-    skew = laws.per_part(centred**3) / laws.size
+    squares = centred * centred
+    beta = laws.per_part(squares) / laws.size
+    skew = laws.per_part(squares * centred) / laws.size  # a power of 3 would be ten times as slow
     p = laws.keep
     p_cell = p[laws.part]
     return Totals(
         estimate=mean @ sums.total + centred @ (sums.by_cell / p_cell),
-        variance=centred**2 @ (sums.squares_by_cell * (1 - p_cell) / p_cell**2)
+        variance=squares @ (sums.squares_by_cell * (1 - p_cell) / p_cell**2)
         + beta @ (sums.squares * (1 - p) / p),
         floor=beta @ (sums.squares * (1 - p) / p**2),
         slope=_ratio(skew @ (sums.cubes * (1 - p) / p), beta @ sums.squares),

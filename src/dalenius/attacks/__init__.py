@@ -1,0 +1,1 @@
+"""Attacks on releases: one attacker a file, each with what he knows, a baseline, a control and a bound."""

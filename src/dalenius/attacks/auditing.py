@@ -1,0 +1,133 @@
+"""All attacks on one release, chosen by its mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dalenius.attacks import perturb_linking, perturb_priors
+from dalenius.attacks.bucket_case import BucketCase
+from dalenius.attacks.corruption import attack_corruption
+from dalenius.attacks.definetti import attack_definetti
+from dalenius.attacks.linking import attack_linking
+from dalenius.attacks.metadata import attack_metadata
+from dalenius.attacks.negative_association import attack_negative_association
+from dalenius.attacks.order import (
+    attack_bucket_numbers,
+    attack_dealing,
+    attack_row_order,
+    attack_source_order,
+    attack_table_order,
+    source_positions,
+)
+from dalenius.attacks.original import read_original
+from dalenius.attacks.pairs import RowPairs, draw_buckets
+from dalenius.attacks.perturb_case import PerturbCase
+from dalenius.attacks.result import AttackResult, Audit
+from dalenius.attacks.several import attack_two_bucketizations, attack_two_perturbations
+from dalenius.attacks.views import (
+    ViewCase,
+    attack_correlated_tuples,
+    attack_exclusive_set,
+    attack_one_tuple,
+    attack_views,
+)
+from dalenius.engines.base import Progress, silent
+from dalenius.errors import InputError
+from dalenius.randomness import Randomness
+from dalenius.release.reader import StoredRelease
+
+Attacks = Iterator[AttackResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subject:
+    """A release, its original, and other releases about the same people."""
+
+    release: StoredRelease
+    original: pa.Table
+    also: tuple[StoredRelease, ...]
+    randomness: Randomness
+
+
+def audit_release(
+    release: StoredRelease,
+    original: Any,
+    *,
+    also: Iterable[StoredRelease] = (),
+    seed: int | None = None,
+    progress: Progress = silent,
+) -> Audit:
+    """Attack a release with its original at hand.
+
+    Args:
+        release: The release.
+        original: The table that was published: a path, a data frame, or the policy (file) that published it.
+        also: Other releases of the same table by the same mechanism, which an attacker may join with it.
+        seed: Makes the attackers' own coins repeatable.
+        progress: Told after each attack.
+    """
+    others = tuple(also)
+    for stored in (release, *others):
+        if stored.mechanism not in AUDITS or stored.mechanism != release.mechanism:
+            raise InputError(f"releases of mechanism {stored.mechanism!r} cannot be audited here")
+    subject = Subject(
+        release=release,
+        original=read_original(original, release, progress),
+        also=others,
+        randomness=Randomness.fresh() if seed is None else Randomness.seeded(seed),
+    )
+    results: list[AttackResult] = []
+    for result in AUDITS[release.mechanism](subject):
+        results.append(result)
+        progress("attacks", len(results), None)
+    return Audit(attacks=tuple(results))
+
+
+def _audit_buckets(subject: Subject) -> Attacks:
+    case, stream = BucketCase.load(subject.release, subject.original), subject.randomness.stream
+    yield attack_linking(case)
+    yield attack_corruption(case, stream("audit", "corruption"))
+    pairs = RowPairs.of(case, draw_buckets(case, stream("audit", "buckets")))
+    yield attack_negative_association(case, pairs)
+    yield attack_definetti(case, pairs, stream("audit", "definetti"))
+    yield attack_row_order(case)
+    yield attack_source_order(case)
+    yield attack_bucket_numbers(case)
+    yield attack_dealing(case)
+    yield attack_metadata(subject.release, subject.original)
+    for other in subject.also:
+        yield from attack_two_bucketizations(case, BucketCase.load(other, subject.original))
+
+
+def _audit_perturbation(subject: Subject) -> Attacks:
+    case = PerturbCase.load(subject.release, subject.original)
+    yield perturb_linking.attack_linking(case)
+    yield perturb_linking.attack_retention(case)
+    yield perturb_priors.attack_another_prior(case)
+    yield perturb_priors.attack_corruption(case)
+    position = source_positions(case)
+    yield attack_table_order(position[position >= 0], int((position < 0).sum()))
+    yield attack_metadata(subject.release, subject.original)
+    for other in subject.also:
+        yield from attack_two_perturbations(case, PerturbCase.load(other, subject.original))
+
+
+def _audit_view(subject: Subject) -> Attacks:
+    case = ViewCase.load(subject.release, subject.original)
+    yield attack_one_tuple(case)
+    yield attack_views(case, 1 + len(subject.also))
+    yield attack_correlated_tuples(case)
+    yield attack_exclusive_set(case)
+    yield attack_metadata(subject.release, subject.original)
+
+
+AUDITS: dict[str, Callable[[Subject], Attacks]] = {
+    "bucketize": _audit_buckets,
+    "perturb": _audit_perturbation,
+    "alpha-beta": _audit_view,
+}
+"""The attacks on the releases of each mechanism."""

@@ -1,0 +1,138 @@
+"""Corruption where buckets hold fakes: a naive attacker, and the best one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dalenius.attacks.bucket_case import BucketCase, Floats
+from dalenius.attacks.original import Ints
+from dalenius.attacks.result import AttackResult, measured
+from dalenius.attacks.threat import Threat
+from dalenius.mechanisms.bucketize.fake_law import FakeLaw
+
+THREAT = Threat(
+    knows="a bucket's members, the sensitive values of all of them but one, the histogram and the fakes' law",
+    wants="the last person's sensitive value",
+    covered=True,
+)
+_MOST_VICTIMS = 200_000
+_SWEEP = (0, 1, 2, 4, 8, 16)
+_SWEPT = 2_000
+"""How many others are known in the sweep, and in how many buckets."""
+
+
+def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackResult:
+    """The exact Bayesian's success on everybody in the buckets whose people the original tells apart.
+
+    The people of one bucket are not independent trials, so a bucket counts as one: its share of successes.
+    """
+    contents, fakes, outside = _truth(case)
+    naive = best = certainty = 0.0
+    n_buckets = n_victims = 0
+    curve: dict[int, list[float]] = {q: [] for q in _SWEEP}
+    assert case.fakes is not None  # noqa: S101  (the caller has seen that there are some)
+    for law in case.fakes.laws:
+        mine = np.flatnonzero((contents.sum(axis=1) == law.size) & (fakes >= 0).all(axis=1))
+        mine = mine[: _MOST_VICTIMS // law.size]
+        known, left, weight = _victims(contents[mine], fakes[mine])
+        if not len(left):
+            continue
+        posterior = law.last_posterior(known, left)
+        best += float((_is_first(posterior) * weight).sum())
+        certainty += float((posterior.max(axis=1) * weight).sum())
+        naive += float(((stream.integers(left.shape[1], size=len(left)) == 0) * weight).sum())
+        n_buckets += len(mine)
+        n_victims += len(left)
+        for q in [q for q in _SWEEP if q < law.size]:
+            curve[q] += success_knowing(law, contents[mine[:_SWEPT]], fakes[mine[:_SWEPT]], q, stream)
+    stated = case.release.manifest["parameters"]["fakes"]
+    result = measured(
+        "corruption",
+        THREAT,
+        successes=best,
+        trials=n_buckets,
+        baseline=float(case.frequency.max()),
+        control=float(stated["posterior_without_table"]),
+        bound=float(stated["posterior"]),
+        n_failed=case.n_people - n_victims,
+        detail={
+            "curve": [{"known": str(q), "success": float(np.mean(s))} for q, s in curve.items() if s],
+            "naive": naive / n_buckets if n_buckets else None,
+            "naive_exact": 1 / (1 + case.n_fakes),
+            "posterior": certainty / n_buckets if n_buckets else None,
+            "fakes_outside_domain": outside,
+        },
+        recommendation="publish again: the attacker is surer than the manifest states",
+    )
+    if not outside:
+        return result
+    why = (
+        f"{outside} values of the sensitive table are nobody's and not in the domain: everybody sees the fake"
+    )
+    return replace(result, holds=False, recommendation=why)
+
+
+def _truth(case: BucketCase) -> tuple[Ints, Ints, int]:
+    """Real counts of the known buckets, their fakes (−1: they do not add up), entries outside the domain.
+
+    Counts and fakes are by the manifest's numbers of the values.
+    """
+    assert case.fakes is not None  # noqa: S101
+    m, truth = len(case.fakes.values), case.row_truth()
+    known = np.flatnonzero(case.known_buckets())
+    place = np.full(case.n_buckets, -1)
+    place[known] = np.arange(len(known))
+    rows = np.flatnonzero((place[case.row_bucket] >= 0) & (case.fake_number[truth] >= 0))
+    contents = np.zeros((len(known), m), dtype=np.int64)
+    np.add.at(contents, (place[case.row_bucket[rows]], case.fake_number[truth[rows]]), 1)
+    number = case.fake_number[case.st_value]
+    occurs = np.bincount(case.value, minlength=case.n_values) > 0
+    outside = int(((number < 0) | ~occurs[case.st_value]).sum())
+    mine = np.flatnonzero((place[case.st_bucket] >= 0) & (number >= 0))
+    listed = np.zeros((len(known), m), dtype=np.int64)
+    listed[place[case.st_bucket[mine]], number[mine]] = case.st_count[mine]
+    is_fake = (listed > 0) & (contents == 0)
+    fakes = np.full((len(known), case.n_fakes), -1)
+    right = np.flatnonzero(is_fake.sum(axis=1) == case.n_fakes)
+    fakes[right] = np.nonzero(is_fake[right])[1].reshape(len(right), case.n_fakes)
+    return contents, fakes, outside
+
+
+def _victims(contents: Ints, fakes: Ints) -> tuple[Ints, Ints, Floats]:
+    """One trial for each value of each bucket: the others' counts, what is left over, the share of people."""
+    bucket, value = np.nonzero(contents)
+    known = contents[bucket].copy()
+    known[np.arange(len(bucket)), value] -= 1
+    left = np.concatenate([value[:, None], fakes[bucket]], axis=1)
+    return known, left, contents[bucket, value] / contents.sum(axis=1)[bucket]
+
+
+def _is_first(posterior: Floats) -> Floats:
+    """1 where the first value is the likeliest; a part of 1 where several are."""
+    is_best = posterior >= posterior.max(axis=1, keepdims=True) * (1 - 1e-12)
+    return np.asarray(is_best[:, 0] / is_best.sum(axis=1))
+
+
+def success_knowing(
+    law: FakeLaw, contents: Ints, fakes: Ints, q: int, stream: np.random.Generator
+) -> list[float]:
+    """For each bucket, how often the best guess about the others is right when q random people are known."""
+    n, m = contents.shape
+    value = np.repeat(np.tile(np.arange(m), n), contents.ravel()).reshape(n, law.size)
+    value = np.take_along_axis(value, np.argsort(stream.random(value.shape), axis=1), axis=1)
+    known = np.zeros_like(contents)
+    np.add.at(known, (np.arange(n)[:, None], value[:, :q]), 1)
+    listed = contents.copy()
+    np.add.at(listed, (np.arange(n)[:, None], fakes), 1)
+    belief = listed - known - law.fake_probability(listed, known)
+    guess = belief.argmax(axis=1)
+    right = (value[:, q:] == guess[:, None]).mean(axis=1)
+    return [float(share) for share in right]
+
+
+def best_success(law: FakeLaw, contents: Ints, fakes: Ints) -> float:
+    """How often the likeliest of the values that are left over is the last person's."""
+    known, left, weight = _victims(contents, fakes)
+    return float((_is_first(law.last_posterior(known, left)) * weight).sum() / max(len(contents), 1))

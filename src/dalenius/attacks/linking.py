@@ -1,0 +1,111 @@
+"""Linking: the attacker knows a person's bucket and guesses its commonest value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dalenius.attacks.bucket_case import BucketCase
+from dalenius.attacks.interval import clopper_pearson
+from dalenius.attacks.original import Ints
+from dalenius.attacks.result import AttackResult, measured
+from dalenius.attacks.threat import Threat
+
+THREAT = Threat(
+    knows="everybody's quasi-identifiers, and so each person's bucket",
+    wants="the person's sensitive value: the bucket's commonest, among equals the table's commonest",
+    covered=True,
+)
+
+
+def attack_linking(case: BucketCase) -> AttackResult:
+    """Success against the thresholds of the guessed values, and every bucket's posterior, exactly.
+
+    A bucket whose people can be told apart is scored by the original. In the others the sensitive table is
+    taken at its word: who guesses one value for a whole bucket is right as often as the bucket has it.
+    """
+    guess = commonest_value(case)
+    known = case.known_buckets()
+    truth = case.row_truth()
+    right = np.bincount(case.row_bucket[truth == guess[case.row_bucket]], minlength=case.n_buckets)
+    listed = _listed(case, guess)
+    successes = np.where(known, right, np.minimum(listed, case.size))
+    n_rows = len(case.row_bucket)
+    limits = case.limits
+    bound = float(limits[guess] @ case.size) / n_rows
+    values, n_broken = _per_value(case, guess, successes)
+    weights = np.bincount(guess, case.size, case.n_values) / n_rows
+    result = measured(
+        "linking",
+        THREAT,
+        successes=float(successes.sum()),
+        trials=n_rows,
+        baseline=float(case.frequency.max()),
+        control=float(weights @ case.frequency),
+        bound=bound,
+        n_failed=int(case.size[~known].sum()),
+        detail={
+            "values": values,
+            "entries_above_threshold": n_broken,
+            "largest_posterior": max((v["largest_posterior"] for v in values), default=0.0),
+        },
+        recommendation="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
+    )
+    return result if not n_broken else _broken(result)
+
+
+def commonest_value(case: BucketCase) -> Ints:
+    """The value that each bucket has most of; among equals the commonest in the table."""
+    order = np.lexsort((case.frequency[case.st_value], case.st_count, case.st_bucket))
+    last = np.append(np.flatnonzero(np.diff(case.st_bucket[order])), len(order) - 1)
+    return np.asarray(case.st_value[order][last])
+
+
+def _listed(case: BucketCase, guess: Ints) -> Ints:
+    chosen = case.st_value == guess[case.st_bucket]
+    return np.bincount(case.st_bucket[chosen], case.st_count[chosen], case.n_buckets).astype(np.int64)
+
+
+def _per_value(case: BucketCase, guess: Ints, successes: Ints) -> tuple[list[dict[str, Any]], int]:
+    """Calibration value by value; how many entries are above their threshold, in exact integers."""
+    size = case.size
+    share = np.minimum(case.st_count / np.maximum(size[case.st_bucket], 1), 1.0)
+    highest = np.zeros(case.n_values)
+    np.maximum.at(highest, case.st_value, share)
+    trials = np.bincount(guess, size, case.n_values)
+    right = np.bincount(guess, successes, case.n_values)
+    rows, n_broken = [], 0
+    for code in np.unique(case.st_value):
+        limit, mine = case.thresholds[code], case.st_value == code
+        count, people = case.st_count[mine].astype(object), size[case.st_bucket[mine]].astype(object)
+        above = (
+            len(count)
+            if limit is None
+            else int((count * limit.denominator > people * limit.numerator).astype(bool).sum())
+        )
+        n_broken += above
+        low, high = clopper_pearson(right[code], trials[code])
+        rows.append(
+            {
+                "value": case.labels[code],
+                "at_most": None if limit is None else float(limit),
+                "largest_posterior": float(highest[code]),
+                "entries_above_threshold": above,
+                "guessed": int(trials[code]),
+                "right": float(right[code] / trials[code]) if trials[code] else None,
+                "low": low,
+                "high": high,
+            }
+        )
+    return rows, n_broken
+
+
+def _broken(result: AttackResult) -> AttackResult:
+    return replace(
+        result,
+        holds=False,
+        recommendation="entries of the sensitive table are above their threshold: publish again, and "
+        "`dalenius verify` it",
+    )

@@ -1,0 +1,181 @@
+"""Several releases about the same people: what their intersection tells, and whether they share coins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.attacks.bucket_case import BucketCase, Floats
+from dalenius.attacks.interval import bernstein_limit, clopper_pearson
+from dalenius.attacks.original import Ints
+from dalenius.attacks.perturb_case import PerturbCase
+from dalenius.attacks.result import AttackResult, measured
+from dalenius.attacks.threat import Threat
+
+THREAT = Threat(
+    knows="two releases about the same people, and everybody's quasi-identifiers",
+    wants="a person's sensitive value, from both together",
+    covered=False,
+)
+COINS = Threat(
+    knows="two releases about the same people",
+    wants="signs that both were made with the same coins, so that one tells what the other did",
+    covered=True,
+)
+_MOST_PEOPLE = 200_000
+"""Of more, evenly spaced ones are looked at."""
+_AGAIN = (
+    "do not publish independent releases of one table: publish once, or use views that are planned together"
+)
+_SAME_COINS = "the two releases share their randomness: publish without a seed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Linked:
+    """The people whose row is known in both releases."""
+
+    truth: Ints
+    first: Ints
+    second: Ints
+    """Row numbers in each release."""
+    n_failed: int
+
+
+def link(one: BucketCase | PerturbCase, two: BucketCase | PerturbCase) -> Linked:
+    """People whose quasi-identifiers are unique; both cases are of the same original."""
+    first, second = _row_of_person(one), _row_of_person(two)
+    both = np.flatnonzero((first >= 0) & (second >= 0))
+    both = both[:: len(both) // _MOST_PEOPLE + 1]
+    return Linked(
+        truth=one.value[both], first=first[both], second=second[both], n_failed=len(first) - len(both)
+    )
+
+
+def attack_two_bucketizations(one: BucketCase, two: BucketCase) -> list[AttackResult]:
+    """Guess the value that both buckets have, weighed by how often each has it: c₁(x)·c₂(x)/o_x."""
+    people = link(one, two)
+    shares = _shares_of_both(one, two, people)
+    success, alone = _right(shares, people.truth), _right(_dense(one, people.first), people.truth)
+    together = measured(
+        "two releases",
+        THREAT,
+        successes=success,
+        trials=len(people.truth),
+        baseline=float(one.frequency.max()),
+        control=alone / max(len(people.truth), 1),
+        n_failed=people.n_failed,
+        recommendation=_AGAIN,
+    )
+    same = _bucket_mates(one.row_bucket[people.first], two.row_bucket[people.second])
+    return [together, same]
+
+
+def attack_two_perturbations(one: PerturbCase, two: PerturbCase) -> list[AttackResult]:
+    """Multiply the evidence of both published values; see whether the coins agree more than they should."""
+    people = link(one, two)
+    first, second = _likelihood(one, people.first), _likelihood(two, people.second)
+    prior = one.counts / max(one.counts.sum(), 1)
+    success = _right(first * second * prior, people.truth)
+    together = measured(
+        "two releases",
+        THREAT,
+        successes=success,
+        trials=len(people.truth),
+        baseline=float(prior.max()),
+        control=_right(first * prior, people.truth) / max(len(people.truth), 1),
+        n_failed=people.n_failed,
+        recommendation=_AGAIN,
+    )
+    agree = (one.row_value[people.first] == two.row_value[people.second]).astype(np.float64)
+    expected = _expected_agreement(one, two, people)
+    return [together, _coins(float(agree.sum()), float(expected.sum()), len(agree), people.n_failed)]
+
+
+def _row_of_person(case: BucketCase | PerturbCase) -> Ints:
+    """The published row of each person; −1 where the profile is shared or absent."""
+    n_profiles = int(max(case.profile.max(), case.row_profile.max())) + 1
+    row = np.full(n_profiles, -1)
+    row[case.row_profile] = np.arange(len(case.row_profile))
+    once = (np.bincount(case.profile, minlength=n_profiles) == 1) & (
+        np.bincount(case.row_profile, minlength=n_profiles) == 1
+    )
+    return np.where(once, row, -1)[case.profile]
+
+
+def _dense(case: BucketCase, rows: Ints) -> Floats:
+    """Rows × values: the shares of the rows' buckets."""
+    table = np.zeros((case.n_buckets, case.n_values))
+    table[case.st_bucket, case.st_value] = case.st_count
+    return np.asarray((table / table.sum(axis=1, keepdims=True))[case.row_bucket[rows]])
+
+
+def _shares_of_both(one: BucketCase, two: BucketCase, people: Linked) -> Floats:
+    renumber = np.array([two.labels.index(label) if label in two.labels else -1 for label in one.labels])
+    second = _dense(two, people.second)
+    second = np.where(renumber >= 0, second[:, renumber], 0.0)
+    return np.asarray(_dense(one, people.first) * second / np.maximum(one.frequency, 1e-12))
+
+
+def _right(belief: Floats, truth: Ints) -> float:
+    """Expected successes of guessing the likeliest; equals share."""
+    is_best = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-12)
+    rows = np.arange(len(truth))
+    return float((is_best[rows, truth] / is_best.sum(axis=1)).sum())
+
+
+def _likelihood(case: PerturbCase, rows: Ints) -> Floats:
+    """Rows × values: Pr[part, published value | value], up to a factor."""
+    result = case.part_counts[case.row_part[rows]] / np.maximum(case.part_counts.sum(axis=0), 1e-12)
+    gamma = np.array([float(channel.gamma) for channel in case.channels])
+    replacement = np.array([float(channel.replacement) for channel in case.channels])
+    result = result * replacement[case.row_part[rows], None]
+    result[np.arange(len(rows)), case.row_value[rows]] *= gamma[case.row_part[rows]]
+    return np.asarray(result)
+
+
+def _expected_agreement(one: PerturbCase, two: PerturbCase, people: Linked) -> Floats:
+    """Pr[both publish the same value] of each person, given the value and both parts."""
+    total = np.zeros(len(people.truth))
+    for i, a in enumerate(one.channels):
+        for j, b in enumerate(two.channels):
+            mine = (one.row_part[people.first] == i) & (two.row_part[people.second] == j)
+            n_shared = len(set(a.codes) & set(b.codes))
+            q = float(a.replacement * b.replacement)
+            total[mine] = float(a.diagonal * b.diagonal) + (n_shared - 1) * q
+    return total
+
+
+def _bucket_mates(first: Ints, second: Ints) -> AttackResult:
+    """Neighbours in a bucket of one release are neighbours in the other only by chance."""
+    order = np.lexsort((second, first))
+    pair = first[order][1:] == first[order][:-1]
+    also = (second[order][1:] == second[order][:-1]) & pair
+    n_pairs = _n_pairs(first)
+    share = float(((np.bincount(second) / len(second)) ** 2).sum()) if len(second) else 0.0
+    return _coins(float(also.sum()), n_pairs * share, int(pair.sum()), 0)
+
+
+def _n_pairs(bucket: Ints) -> float:
+    sizes = np.bincount(bucket) if len(bucket) else np.zeros(0)
+    return float((sizes * (sizes - 1) / 2).sum())
+
+
+def _coins(hits: float, expected: float, trials: int, n_failed: int) -> AttackResult:
+    limit = expected + bernstein_limit(2 * expected, 2.0)
+    low, high = clopper_pearson(hits, trials)
+    holds = hits <= limit
+    return AttackResult(
+        name="shared coins",
+        threat=COINS,
+        success=hits / trials if trials else 0.0,
+        low=low,
+        high=high,
+        baseline=expected / trials if trials else 0.0,
+        control=None,
+        bound=min(1.0, limit / trials) if trials else 1.0,
+        holds=holds,
+        n_trials=trials,
+        n_failed=n_failed,
+        recommendation=None if holds else _SAME_COINS,
+    )

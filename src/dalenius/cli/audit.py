@@ -1,0 +1,66 @@
+"""`dalenius audit RELEASE --original SOURCE`: attack a release before others do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dalenius.attacks.auditing import audit_release
+from dalenius.attacks.result import AttackResult, Audit
+from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
+from dalenius.errors import PromiseNotMet
+from dalenius.release.reader import StoredRelease
+
+NAME = "audit"
+
+
+def command(
+    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    original: Annotated[
+        Path, typer.Option(help="The table that was published, or the policy that published it.")
+    ],
+    as_json: JsonOption = False,
+    also: Annotated[
+        list[Path] | None, typer.Option(help="Another release about the same people, to be joined with it.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Makes the attackers' own coins repeatable.")] = None,
+) -> int:
+    """Attack a release with the original at hand; exit 3 if a promised bound is broken beyond doubt."""
+    with progress_bar() as progress:
+        others = [StoredRelease.open(path) for path in also or []]
+        stored = StoredRelease.open(release)
+        audit = audit_release(stored, original, also=others, seed=seed, progress=progress)
+    if as_json:
+        print_json(audit.to_dict())
+    else:
+        say_audit(audit)
+    return 0 if audit.ok else PromiseNotMet.exit_code
+
+
+def say_audit(audit: Audit) -> None:
+    """The attacks as a table, then what to change, then the verdict."""
+    headings = ["attack", "success", "±", "baseline", "control", "bound", "holds", "trials", "failed"]
+    say_table(headings, [_line(attack) for attack in audit.attacks])
+    for attack in audit.attacks:
+        if attack.recommendation:
+            say(f"{attack.name}: {attack.recommendation}")
+    broken = [attack.name for attack in audit.attacks if attack.holds is False]
+    uncovered = [attack.name for attack in audit.attacks if attack.bound is None]
+    if uncovered:
+        say(f"nothing is promised against: {', '.join(uncovered)}")
+    say(f"BROKEN by {', '.join(broken)}" if broken else "no promised bound is broken")
+    say("this audit holds private numbers: do not publish it")
+
+
+def _line(attack: AttackResult) -> list[str]:
+    holds = "–" if attack.holds is None else "yes" if attack.holds else "NO"
+    interval = f"{(attack.high - attack.low) / 2:.3f}"
+    rates = [_rate(rate) for rate in (attack.baseline, attack.control, attack.bound)]
+    numbers = [f"{attack.n_trials:,}", f"{attack.n_failed:,}"]
+    return [attack.name, _rate(attack.success), interval, *rates, holds, *numbers]
+
+
+def _rate(rate: float | None) -> str:
+    return "–" if rate is None else f"{rate:.3f}"

@@ -1,0 +1,40 @@
+"""`dalenius export RELEASE --to TARGET`: a release in other people's tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.export import export_release
+from dalenius.release.reader import StoredRelease
+
+NAME = "export"
+
+
+def command(
+    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    to: Annotated[
+        str,
+        typer.Option(help="postgresql://user@host/database, a new .duckdb file, or a new folder for CSV."),
+    ],
+    as_json: JsonOption = False,
+    name: Annotated[
+        str | None, typer.Option(help="The schema in PostgreSQL; by default the release's name.")
+    ] = None,
+) -> int:
+    """Write the tables and a view whose SUM(weight) estimates counts; nothing is overwritten."""
+    exported = export_release(StoredRelease.open(release), to, name=name)
+    if as_json:
+        print_json(exported.to_dict())
+        return 0
+    say(f"exported {release} to {exported.target}")
+    say_table(["table", "rows"], [[table, f"{rows:,}"] for table, rows in exported.tables])
+    if exported.view is None:
+        say("weighted.sql makes a view whose SUM(weight) estimates counts; see about.csv, dictionary.csv")
+    else:
+        say(f"next: SELECT SUM(weight) FROM {exported.view} WHERE …; tables dictionary and about explain")
+    say("error bars come from `dalenius ask` only")
+    return 0

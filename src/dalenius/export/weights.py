@@ -1,0 +1,129 @@
+"""The view `weighted`: rows with weights, so that SUM(weight) under any condition is an estimate.
+
+A mechanism's weighting is a few small tables beside the release's own, and the SQL of the view over both. The
+SQL is the same for DuckDB and PostgreSQL. Whatever has a name of its own (γ, a bucket's size) is in a table
+without published columns, so that no published column can have the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.mechanisms.perturb.public import PublicParts
+from dalenius.release.reader import StoredRelease
+from dalenius.sql import identifier
+
+VIEW = "weighted"
+Place = Callable[[str], str]
+"""From a table's name to how the view refers to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighting:
+    """How the rows of a release become rows with weights."""
+
+    helpers: tuple[tuple[str, str], ...]
+    """Name and meaning of the tables that were added to the release's own."""
+    columns: tuple[tuple[str, str, str], ...]
+    """Table, name and meaning of their columns, but for the published ones."""
+    view: str
+    """The view's SELECT."""
+    weight: str
+    """What a weight is."""
+    note: str
+    """What SUM(weight) estimates, and how well."""
+
+
+def bucketize_weights(
+    release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place
+) -> Weighting:
+    """Every person with every value of the bucket, weighted count/|bucket| (Anatomy's estimator)."""
+    connection.execute(
+        'CREATE TABLE buckets AS SELECT bucket, CAST(sum("count") AS BIGINT) AS size FROM st '
+        "GROUP BY bucket ORDER BY bucket"
+    )
+    columns = [*_listed("q", release.columns("quasi")), *_listed("s", release.columns("sensitive"))]
+    return Weighting(
+        helpers=(("buckets", "the buckets, and how many people each has"),),
+        columns=(
+            ("buckets", "bucket", "the number of a bucket; numbers are random"),
+            ("buckets", "size", "how many people the bucket has"),
+        ),
+        view=f'SELECT {", ".join(columns)}, CAST(s."count" AS DOUBLE PRECISION) / b.size AS weight\n'
+        f"FROM {place('qit')} AS q\n"
+        f"JOIN {place('st')} AS s ON s.bucket = q.bucket\n"
+        f"JOIN {place('buckets')} AS b ON b.bucket = q.bucket",
+        weight="count/size: the share of the bucket's people that have the row's sensitive value",
+        note="SUM(weight) is Anatomy's estimate: it takes every matching of people with values in a bucket "
+        "as equally likely and so leans towards independence where the sensitive value depends on the "
+        "columns asked about. The default estimator of `dalenius ask` is better, and `dalenius ask "
+        "--estimator anatomy` gives the same as SUM(weight).",
+    )
+
+
+def perturb_weights(release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place) -> Weighting:
+    """Every record with every value of its part: ((m−1+γ)[x=y] − 1)/(γ−1) towards x if y is published."""
+    sensitive = release.columns("sensitive")
+    _stage_parts(PublicParts.read(connection, release.manifest), connection)
+    same = " AND ".join(
+        f"d.{identifier(name)} IS NOT DISTINCT FROM v.{identifier(name)}" for name in sensitive
+    )
+    columns = [*_listed("d", release.columns("quasi")), *_listed("v", sensitive)]
+    return Weighting(
+        helpers=(
+            ("parts", "the parts, and what a record of each counts"),
+            ("part_values", "the sensitive values that each part has"),
+        ),
+        columns=(
+            ("parts", "part", "the number of a part; numbers are random"),
+            (
+                "parts",
+                "gamma",
+                "how much likelier a value is published from itself than from another one of the part",
+            ),
+            ("parts", "weight_same", "what a record counts towards the value that it is published with"),
+            ("parts", "weight_other", "what a record counts towards each other value of its part"),
+            ("part_values", "part", "the number of a part that has the value"),
+        ),
+        view=f"SELECT {', '.join(columns)}, CASE WHEN {same} THEN p.weight_same ELSE p.weight_other END "
+        f"AS weight\nFROM {place('data')} AS d\n"
+        f"JOIN {place('parts')} AS p ON p.part = d.part\n"
+        f"JOIN {place('part_values')} AS v ON v.part = d.part",
+        weight="what the published record counts towards the row's sensitive value; the weights of a record "
+        "add up to 1, and most are negative",
+        note="SUM(weight) is the unbiased estimate that `dalenius ask` gives. A small count can come out "
+        "negative.",
+    )
+
+
+def _stage_parts(public: PublicParts, connection: duckdb.DuckDBPyConnection) -> None:
+    numbered = list(enumerate(public.channels, start=1))
+    parts = pa.table(
+        {
+            "part": pa.array([number for number, _ in numbered], pa.int32()),
+            "gamma": [float(channel.gamma) for _, channel in numbered],
+            "weight_same": [
+                float((channel.n_values - 2 + channel.gamma) / (channel.gamma - 1)) for _, channel in numbered
+            ],
+            "weight_other": [float(-1 / (channel.gamma - 1)) for _, channel in numbered],
+        }
+    )
+    codes = pa.array([code for channel in public.channels for code in channel.codes], pa.int64())
+    of_part = pa.array([number for number, channel in numbered for _ in channel.codes], pa.int32())
+    stage(connection, "parts", parts)
+    stage(connection, "part_values", public.values.take(codes).add_column(0, "part", of_part))
+
+
+def stage(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
+    """Keep an Arrow table under a name."""
+    connection.register("staged_rows", table)
+    connection.execute(f"CREATE TABLE {identifier(name)} AS FROM staged_rows")
+    connection.unregister("staged_rows")
+
+
+def _listed(alias: str, names: Sequence[str]) -> list[str]:
+    return [f"{alias}.{identifier(name)}" for name in names]

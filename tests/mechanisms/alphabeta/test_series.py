@@ -1,0 +1,152 @@
+"""Several views of one table: in order, of the unchanged table, and never one too many."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import dalenius
+from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
+from dalenius.ledger import Ledger
+from dalenius.release.series import open_release
+from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
+
+
+def published(folder: Path, n_views: int, **changes: Any) -> Path:
+    for _ in range(n_views):
+        dalenius.publish(policy(folder / "s", views=3, **changes))
+    return folder / "s"
+
+
+def test_views_are_published_one_after_another_and_verified_together(tmp_path: Path) -> None:
+    folder = published(tmp_path, 3)
+    assert sorted(path.name for path in folder.iterdir()) == ["view-1", "view-2", "view-3"]
+    series = [json.loads((folder / f"view-{i}" / "manifest.json").read_text())["series"] for i in (1, 2, 3)]
+    assert [(one["kind"], one["index"], one["of"]) for one in series] == [("views", i, 3) for i in (1, 2, 3)]
+    assert len({one["id"] for one in series}) == 1
+    verdict = dalenius.verify(folder, strict=True)
+    assert verdict.ok
+    assert {check.name.split(":")[0] for check in verdict.checks} == {"view-1", "view-2", "view-3", "series"}
+
+
+def test_one_view_too_many_is_refused_with_the_posterior(tmp_path: Path) -> None:
+    folder = published(tmp_path, 3)
+    with pytest.raises(PromiseNotMet, match=r"all 3 views .* posterior of 0\.3\d\d, and 0\.3 was promised"):
+        published(tmp_path, 1)
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_changed_table_is_refused_with_the_posterior(tmp_path: Path) -> None:
+    folder = published(tmp_path, 2)
+    changed = pa.concat_tables([survey().slice(1), survey(1, seed=99)])
+    with pytest.raises(PromiseNotMet, match=r"has changed since the first view.*posterior of 0\.\d+"):
+        published(tmp_path, 1, table=changed)
+    shuffled = survey().take(list(reversed(range(300))))
+    published(tmp_path, 1, table=shuffled)
+    assert len(list(folder.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"promise": {"kind": "d-gamma-privacy", "d": 0.01, "gamma": 0.3}}, "policy has changed .*alpha"),
+        ({"domains": {**DOMAINS, "age": "19..39"}}, "policy has changed .*domain"),
+    ],
+)
+def test_another_promise_or_domain_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    published(tmp_path, 1)
+    with pytest.raises(InputError, match=message):
+        published(tmp_path, 1, **changes)
+
+
+def test_another_number_of_views_is_refused(tmp_path: Path) -> None:
+    published(tmp_path, 1)
+    with pytest.raises(InputError, match="planned for 3 views, and the policy now says 4"):
+        dalenius.publish(policy(tmp_path / "s", views=4))
+
+
+def test_the_ledger_must_know_every_view(tmp_path: Path) -> None:
+    folder = published(tmp_path, 2)
+    (tmp_path / "ledger").rename(tmp_path / "kept")
+    with pytest.raises(InputError, match="does not know the views"):
+        published(tmp_path, 1)
+    (tmp_path / "kept").rename(tmp_path / "ledger")
+    shutil.move(folder / "view-2", tmp_path / "away")
+    with pytest.raises(InputError, match="holds 1 views of this series and the ledger remembers 2"):
+        published(tmp_path, 1)
+    shutil.move(tmp_path / "away", folder / "view-2")
+    published(tmp_path, 1)
+
+
+def test_a_run_that_fails_leaves_neither_folder_nor_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dalenius.release.writer._seal", fail)
+        with pytest.raises(dalenius.EngineError, match="disk is full"):
+            published(tmp_path, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
+    folder = published(tmp_path, 1)
+    ledger = Ledger(path=tmp_path / "ledger")
+    series_id = open_release(folder).manifest["series"]["id"]
+    assert [entry.series_index for entry in ledger.series(series_id)] == [1]
+
+
+def test_the_ledger_keeps_no_record_and_the_release_nothing_of_the_ledger(tmp_path: Path) -> None:
+    folder = published(tmp_path, 1)
+    content = (tmp_path / "ledger").read_bytes()
+    assert not any(cell.encode() in content for cell in ("flu", "hiv", "cold"))
+    key = Ledger(path=tmp_path / "ledger").key()
+    (entry,) = Ledger(path=tmp_path / "ledger").series(open_release(folder).manifest["series"]["id"])
+    manifest = (folder / "view-1" / "manifest.json").read_text()
+    assert key.hex() not in manifest
+    assert entry.source_fingerprint not in manifest
+
+
+def test_fingerprints_depend_on_the_key_and_the_records_and_not_on_their_order(tmp_path: Path) -> None:
+    from dalenius.engines.base import silent
+    from dalenius.engines.local import LocalEngine
+
+    def fingerprint(table: pa.Table, key: bytes = b"k" * 32) -> str:
+        with LocalEngine().open(policy(tmp_path / "r", table), None, silent) as scan:
+            return scan.fingerprint(key)
+
+    table = survey(50)
+    assert fingerprint(table) == fingerprint(table.take(list(reversed(range(50)))))
+    assert fingerprint(table) != fingerprint(table, b"l" * 32)
+    assert fingerprint(table) != fingerprint(table.slice(1))
+    assert fingerprint(table) != fingerprint(pa.concat_tables([table, table.slice(0, 1)]))
+    swapped = [
+        pa.table({"age": [1], "zip": [1], "sex": [sex], "ill": [ill]})
+        for sex, ill in (("1:x", ""), ("", "1:x"))
+    ]
+    assert fingerprint(swapped[0]) != fingerprint(swapped[1])
+
+
+def test_a_folder_of_mixed_releases_is_no_series(tmp_path: Path) -> None:
+    folder = published(tmp_path, 1)
+    dalenius.publish(policy(tmp_path / "x", views=2))
+    shutil.copytree(tmp_path / "x" / "view-1", folder / "view-2")
+    with pytest.raises(ReleaseCorrupt, match="different series"):
+        dalenius.open_release(folder)
+    shutil.rmtree(folder / "view-2")
+    dalenius.publish(policy(folder / "view-2"))
+    with pytest.raises(ReleaseCorrupt, match="do not belong to a series"):
+        dalenius.open_release(folder)
+
+
+def test_a_series_with_a_gap_is_asked_view_by_view(tmp_path: Path) -> None:
+    folder = published(tmp_path, 3)
+    shutil.rmtree(folder / "view-2")
+    assert not dalenius.verify(folder).ok
+    with pytest.raises(InputError, match="holds 2 views and its last one is view 3"):
+        dalenius.open_release(folder).ask("SELECT COUNT(*) FROM t")
+    assert dalenius.open_release(folder / "view-3").ask("SELECT COUNT(*) FROM t").rows
