@@ -140,6 +140,7 @@ def test_a_missing_policy_file_says_how_to_make_one(tmp_path: Path) -> None:
             "does not go with f-privacy",
         ),
         ({"suppress": {}, "mechanism": {"max_bucket": 4}}, "max_bucket 4 is too small"),
+        ({"suppress": {}, "mechanism": {"fakes": 1}}, "does not go with fakes"),
         ({"series": {"kind": "days"}}, "'days' is unknown"),
     ],
 )

@@ -120,6 +120,11 @@ def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -
             "[suppress] does not go with fakes: what an attacker learns from both together is not known",
             hint="leave out one of them",
         )
+    if mechanism.fakes:
+        raise PolicyError(
+            "[suppress] does not go with fakes: its promise is about the true counts of what is published",
+            hint="leave out [mechanism] fakes, or [suppress]",
+        )
     # Whatever is drawn must then be published: a table that is l-diverse as a whole always has buckets of
     # l to 2l-1 people, in two sizes that differ by one.
     if mechanism.max_bucket < 2 * promise.l - 1:

@@ -1,25 +1,33 @@
-"""Asking a series of batches at once: every total is the sum of the batches' totals.
+"""Asking a series of batches at once: the buckets of all batches together, each batch around its own mean.
 
-Each batch was drawn by itself, so estimates and variances add. Averages, conditions on groups and everything
-else are then made of the summed totals, as for a single release.
+A bucketized release is a set of buckets, and every estimate is a sum over them, so a series is a larger set.
+What a sensitive value adds to the mean is learned from all batches; the mean itself is each batch's own, and
+known (the quasi-identifiers and every batch's counts of values are public). Anatomy's answers are the same
+with or without this: the sums of the batches' answers.
+
+Measured on series of five batches of 600 Adult records, alike or each of another age group, 95 % intervals
+of the default estimator held the truth 97 and 95 % of the time (bench/batch_coverage.py). Adding up
+estimates and variances of the batches by themselves gives 76 and 85 %: what shrinkage gets wrong about a
+value it gets wrong in every batch alike. Buckets together without means of their own give 98 and 67 %.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
+import scipy.sparse as sp
 
 from dalenius.ask.bucketized import BucketizedModel
 from dalenius.ask.columns import Table
-from dalenius.ask.model import Estimation, Model
+from dalenius.ask.model import Estimation
 from dalenius.ask.totals import Floats
 from dalenius.errors import ReleaseCorrupt
-from dalenius.mechanisms.bucketize.estimate_buckets import Ints, Score
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, as_targets_by_components
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Ints, Score
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 from dalenius.release.reader import StoredRelease
 
 
@@ -34,100 +42,117 @@ def load_buckets(release: StoredRelease) -> BucketizedModel | BatchesModel:
 class BatchesModel:
     """Several releases about different people, as one."""
 
-    rows: Table
-    sensitive: Table
-    batches: tuple[Model, ...]
-    first_rows: tuple[int, ...]
-    """Where each batch's rows begin, and where the last ends."""
-    codes: tuple[Ints, ...]
-    """For each batch, which of all sensitive values its own are."""
+    together: BucketizedModel
+    """The rows of the batches one after the other, with the buckets and values of all."""
+    batch_of_row: Ints
+    counts: Floats
+    """Batches × values: how often each value was published in each batch."""
 
     @classmethod
-    def of(cls, models: Sequence[Model]) -> BatchesModel:
-        """Put the batches' rows one after the other, and find out which values they share."""
+    def of(cls, models: Sequence[BucketizedModel]) -> BatchesModel:
+        """Put the batches together, and find out which values they share."""
         values = Table.of(_joined([_cells(model.sensitive) for model in models]))
         known = values.combined(list(values.columns))
-        ends = list(accumulate((model.sensitive.n_rows for model in models), initial=0))
-        codes = known.codes.astype(np.int64)
-        return cls(
+        ends = list(accumulate(model.sensitive.n_rows for model in models))
+        codes = np.split(known.codes.astype(np.int64), ends[:-1])
+        counts = np.zeros((len(models), known.n_values))
+        for batch, (model, own) in enumerate(zip(models, codes, strict=True)):
+            counts[batch, own] = model.buckets.counts
+        together = BucketizedModel(
             rows=Table.of(_joined([_cells(model.rows) for model in models])),
             sensitive=Table.of(pa.table(dict(known.values))),
-            batches=tuple(models),
-            first_rows=tuple(accumulate((model.rows.n_rows for model in models), initial=0)),
-            codes=tuple(codes[begin:end] for begin, end in pairwise(ends)),
+            buckets=_join_buckets([model.buckets for model in models], codes),
+            has_fakes=any(model.has_fakes for model in models),
         )
+        sizes = [model.rows.n_rows for model in models]
+        return cls(together=together, batch_of_row=np.repeat(np.arange(len(sizes)), sizes), counts=counts)
+
+    @property
+    def rows(self) -> Table:
+        """The quasi columns of all batches."""
+        return self.together.rows
+
+    @property
+    def sensitive(self) -> Table:
+        """The sensitive values of all batches."""
+        return self.together.sensitive
 
     @property
     def default_estimator(self) -> str:
-        """That of every batch."""
-        return self.batches[0].default_estimator
+        """That of a single release."""
+        return self.together.default_estimator
 
     @property
     def estimators(self) -> tuple[str, ...]:
-        """Those of every batch."""
-        return self.batches[0].estimators
+        """Those of a single release."""
+        return self.together.estimators
 
-    def estimation(self, scores: Sequence[Score], estimator: str) -> _Sum:
-        """Prepare the estimates of each batch from its own rows."""
-        of_batches = zip(*(self._split(score) for score in scores), strict=True)
-        parts = tuple(
-            batch.estimation(own, estimator) for batch, own in zip(self.batches, of_batches, strict=True)
+    def estimation(self, scores: Sequence[Score], estimator: str) -> _Centred:
+        """Prepare estimates from scores that are centred in each batch."""
+        means = np.stack([self._means(score) for score in scores]) if scores else np.zeros((0, 1))
+        return _Centred(
+            deviations=self.together.estimation(self._centred(scores, means), estimator),
+            scores=self.together.estimation(scores, estimator),
+            known=means @ self.counts if len(means) else np.zeros((0, self.counts.shape[1])),
         )
-        return _Sum(parts=parts, codes=self.codes)
 
     def assumption(self, estimator: str) -> str:
         """What the intervals rest on."""
-        return f"in every batch: {self.batches[0].assumption(estimator)}"
+        return f"around each batch's own mean, {self.together.assumption(estimator)}"
 
     def formula(self, estimator: str) -> str:
         """How the estimate comes about."""
-        of_batch = self.batches[0].formula(estimator)
-        return f"the sum over the batches, with the sum of their variances, of: {of_batch}"
+        return f"in all batches together, around each batch's own mean: {self.together.formula(estimator)}"
 
     def summary(self) -> str:
         """What was read."""
-        parts = [f"batch {number}: {batch.summary()}" for number, batch in enumerate(self.batches, start=1)]
-        return "\n      ".join([f"{len(parts)} batches, {self.rows.n_rows} rows in all", *parts])
+        return f"{len(self.counts)} batches; {self.together.summary()}"
 
-    def _split(self, score: Score) -> list[Score]:
-        """The score on each batch's own rows."""
-        order = np.argsort(score.rows, kind="stable")
-        rows = score.rows[order]
-        values = None if score.values is None else score.values[order]
-        ends = np.searchsorted(rows, self.first_rows)
-        return [
-            Score(rows=rows[begin:end] - first, values=None if values is None else values[begin:end])
-            for (begin, end), first in zip(pairwise(ends), self.first_rows, strict=False)
-        ]
+    def _means(self, score: Score) -> Floats:
+        """The mean of the score in each batch."""
+        batches, n_batches = self.batch_of_row, len(self.counts)
+        sums = np.bincount(batches[score.rows], score.values, n_batches)
+        return np.asarray(sums / np.bincount(batches, minlength=n_batches))
+
+    def _centred(self, scores: Sequence[Score], means: Floats) -> list[Score]:
+        every = np.arange(self.rows.n_rows)
+        found = []
+        for score, own in zip(scores, means, strict=True):
+            values = -own[self.batch_of_row]
+            values[score.rows] += 1.0 if score.values is None else score.values
+            found.append(Score(rows=every, values=values))
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Sum:
-    """Estimates that are sums over batches."""
+class _Centred:
+    """Estimates of what values add to the batches' means, and the means' own known part."""
 
-    parts: tuple[Estimation, ...]
-    codes: tuple[Ints, ...]
+    deviations: Estimation
+    scores: Estimation
+    known: Floats
+    """Scores × values: Σ over the batches of the score's mean there, times how often the value is there."""
 
     def estimate(self, targets: Targets) -> Estimates:
-        found = [part.estimate(own) for part, own in self._with_own_targets(targets)]
-        mean = np.sum([one.estimate for one in found], axis=0)
-        variance = np.sum([one.std_error**2 for one in found], axis=0)
-        return Estimates(
-            mean=as_targets_by_components(mean),
-            variance=as_targets_by_components(variance),
-            weight=np.ones((targets.n_targets, 1)),
-        )
+        found = self.deviations.estimate(targets)
+        of_means = targets.add_up((self.known[targets.score] * targets.weights).sum(axis=1))
+        return replace(found, mean=found.mean + of_means[:, None])
 
     def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
-        ranges = [part.possible_range(own) for part, own in self._with_own_targets(targets)]
-        lows, highs = zip(*ranges, strict=True)
-        return np.sum(lows, axis=0), np.sum(highs, axis=0)
+        return self.scores.possible_range(targets)
 
-    def _with_own_targets(self, targets: Targets) -> list[tuple[Estimation, Targets]]:
-        return [
-            (part, replace(targets, weights=targets.weights[:, codes]))
-            for part, codes in zip(self.parts, self.codes, strict=True)
-        ]
+
+def _join_buckets(batches: Sequence[Buckets], codes: Sequence[Ints]) -> Buckets:
+    """`codes`: for each batch, which of all values its own are."""
+    first_bucket = accumulate((len(batch.size) for batch in batches), initial=0)
+    rows, bucket, value, count = [], [], [], []
+    for batch, own, first in zip(batches, codes, first_bucket, strict=False):
+        contents = sp.coo_array(batch.composition[batch.type_of])
+        rows.append(batch.row_bucket.astype(np.int64) + first)
+        bucket.append(contents.row.astype(np.int64) + first)
+        value.append(own[contents.col])
+        count.append(contents.data)
+    return Buckets.of(*(np.concatenate(parts) for parts in (rows, bucket, value, count)))
 
 
 def _cells(table: Table) -> pa.Table:

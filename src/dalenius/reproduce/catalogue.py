@@ -12,6 +12,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in (
         *corruption.EXPERIMENTS,
         *differential_inference.EXPERIMENTS,
+        *suppression.EXPERIMENTS,
         *perturbation.EXPERIMENTS,
         FIGURE_2,
         FIGURE_3,

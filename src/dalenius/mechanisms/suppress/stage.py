@@ -168,7 +168,7 @@ def _law_lines(plan: SuppressPlan) -> list[str]:
     if plan.law is None or len(plan.law) == 1:
         return []
     likely = sorted(plan.law, key=lambda outcome: -outcome[1])
-    lines = [f"  outcomes ({len(likely)}), as sorted counts that are kept:"]
+    lines = [f"  outcomes ({len(likely)}), as kept counts of the values, commonest of the table first:"]
     for kept, probability in likely[:_MOST_SHOWN]:
         counts = ", ".join(map(str, kept[:_MOST_SHOWN])) + (", …" if len(kept) > _MOST_SHOWN else "")
         lines.append(f"    {float(probability):8.2%}  withholds {plan.n_rows - sum(kept):,}: {counts}")
