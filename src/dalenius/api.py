@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,9 +58,9 @@ class Release:
         """Answer many questions faster than one by one."""
         return ask_many(self.stored, list(sqls), confidence=confidence, estimator=estimator)
 
-    def export(self, target: str | Path, *, name: str | None = None) -> Exported:
+    def export(self, target: str | Path, *, name: str | None = None, columns: Sequence[str] = ()) -> Exported:
         """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
-        return export_release(self.stored, target, name=name)
+        return export_release(self.stored, target, name=name, columns=columns)
 
     def verify(self, *, strict: bool = False) -> Verdict:
         """Check files, tables and promise."""

@@ -67,10 +67,12 @@ def views(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dalenius.Releas
 
 @cache
 def domain_table() -> pa.Table:
-    return duckdb.sql(
+    relation = duckdb.connect().sql(
         "SELECT * FROM (SELECT unnest(range(20, 40)) AS age), (SELECT unnest(['F', 'M']) AS sex), "
         "(SELECT unnest(range(1, 31)) AS zip), (SELECT unnest(['cold', 'flu', 'hiv', NULL]) AS ill)"
-    ).to_arrow_table()
+    )
+    assert relation is not None
+    return relation.to_arrow_table()
 
 
 def run(question: str, table: pa.Table) -> dict[tuple[Any, ...], float]:

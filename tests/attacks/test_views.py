@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dalenius
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.eligibility import attack_eligibility
 from dalenius.attacks.views import (
@@ -20,13 +22,14 @@ from dalenius.attacks.views import (
     attack_one_tuple,
     attack_views,
 )
+from dalenius.cli.main import run
 from dalenius.mechanisms.alphabeta.apply import first_view
 from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.parameters import choose_law
 from dalenius.release.manifest import sha256
 from dalenius.release.reader import StoredRelease
-from tests.attacks.releases import write_manifest
+from tests.attacks.releases import deal, people, write_manifest, write_release
 
 # Adult's numbers
 N, M, K, GAMMA = 30_162, 648_023_040, 10, Fraction(1, 5)
@@ -132,3 +135,47 @@ def test_eligibility_safe_holds_and_r_suppression_is_not_promised() -> None:
     assert printed.bound is None
     assert printed.success > 1 / 3
     assert attack_eligibility([3, 3, 3], 3, "safe").detail["how"] == "no suppression"
+
+
+def test_a_suppressed_release_is_asked_for_its_commonest_value(tmp_path: Path) -> None:
+    disease = np.random.default_rng(1).permutation(np.repeat(list("abcde"), [160, 60, 60, 60, 60]))
+    table = pa.table({"uid": np.arange(400), "disease": disease})
+    policy = dalenius.Policy.from_dict(
+        {
+            "source": table,
+            "release": str(tmp_path / "r"),
+            "columns": {"quasi": ["uid"], "sensitive": ["disease"]},
+            "promise": {"kind": "l-diversity", "l": 3},
+            "suppress": {"method": "safe"},
+        }
+    )
+    audit = dalenius.audit(dalenius.publish(policy).path, table, seed=1)
+    assert audit.ok
+    assert audit.named("eligibility").bound == pytest.approx(1 / 3)
+    assert audit.named("eligibility").success <= 1 / 3
+
+
+def test_the_command_prints_a_table_and_exits_3_on_a_broken_bound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = people(400)
+    pq.write_table(table, tmp_path / "people.parquet")
+    for name, bucket in (("good", deal(table, 5, np.random.default_rng(1))), ("leak", np.arange(400))):
+        write_release(tmp_path, table, bucket, rng=np.random.default_rng(2), name=name)
+        arguments = [
+            "audit",
+            str(tmp_path / name),
+            "--original",
+            str(tmp_path / "people.parquet"),
+            "--seed",
+            "1",
+        ]
+        assert run(arguments) == (0 if name == "good" else 3)
+        printed = capsys.readouterr().out
+        assert ("BROKEN by linking" in printed) == (name == "leak")
+        run([*arguments, "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert found["private"] is True
+        assert {"name", "success", "low", "high", "baseline", "control", "bound", "holds"} <= set(
+            found["attacks"][0]
+        )

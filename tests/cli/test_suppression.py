@@ -65,8 +65,9 @@ def test_plan_publish_verify_ask(
     assert code == 0
     assert published["rows"] == 18 == published["published"] + published["suppressed"]
     assert withheld is None or published["suppressed"] == withheld
-    assert published["posterior"] == pytest.approx(1 / 3) or method == "randomized"
-    assert 1 / 3 <= published["posterior"] < 1 / 2
+    # what enumeration gives for the four views that randomized can draw; the others keep 1/3
+    possible = [0.4668, 0.4442, 0.3349, 0.2477] if method == "randomized" else [1 / 3]
+    assert any(published["posterior"] == pytest.approx(value, abs=1e-4) for value in possible)
 
     code, verdict = call(capsys, "verify", folder / "out", "--strict")
     assert (code, verdict["ok"]) == (0, True)

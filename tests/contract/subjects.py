@@ -122,7 +122,7 @@ SUBJECTS = [
     _bucketize("multi-size", LINEAR),
     _bucketize("anatomy", DIVERSE),
     _view("distinct, declared", {"d": 0.01}, {"duplicates": "distinct"}, declares_domains=True),
-    _view("distinct, active", {"k": 1}, {"duplicates": "distinct", "domains": "active"}, fewest_rows=2),
+    _view("distinct, active", {"k": 0.25}, {"duplicates": "distinct", "domains": "active"}, fewest_rows=2),
     _view("copies", {"d": 0.01}, {"duplicates": "copies", "domains": "active"}),
     _view("frapp", {"d": 0.01}, {"method": "frapp", "domains": "active"}, fewest_rows=2),
     _suppressed("safe"),

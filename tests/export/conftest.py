@@ -36,6 +36,14 @@ def awkward(n: int = 400) -> pa.Table:
     )
 
 
+SUBJECTS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "bucketize": ({"kind": "l-diversity", "l": 3}, {"kind": "bucketize"}),
+    "fakes": ({"kind": "l-diversity", "l": 3}, {"kind": "bucketize", "fakes": 1}),
+    "perturb": ({"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"}, {"kind": "perturb"}),
+}
+"""Promise and mechanism of every release that the tests export."""
+
+
 def publish(
     table: pa.Table, path: Path, promise: dict[str, object], mechanism: dict[str, object]
 ) -> StoredRelease:
@@ -49,12 +57,6 @@ def publish(
     return dalenius.publish(dalenius.Policy.from_dict(policy), seed=4).stored
 
 
-PROMISES: dict[str, dict[str, object]] = {
-    "bucketize": {"kind": "l-diversity", "l": 3},
-    "perturb": {"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"},
-}
-
-
 @pytest.fixture(scope="session")
 def table() -> pa.Table:
     return awkward()
@@ -64,12 +66,12 @@ def table() -> pa.Table:
 def releases(tmp_path_factory: pytest.TempPathFactory, table: pa.Table) -> dict[str, StoredRelease]:
     folder = tmp_path_factory.mktemp("releases")
     return {
-        kind: publish(table, folder / f"{kind}.release", promise, {"kind": kind})
-        for kind, promise in PROMISES.items()
+        name: publish(table, folder / f"{name}.release", promise, mechanism)
+        for name, (promise, mechanism) in SUBJECTS.items()
     }
 
 
-@pytest.fixture(scope="session", params=list(PROMISES))
+@pytest.fixture(scope="session", params=list(SUBJECTS))
 def release(request: pytest.FixtureRequest, releases: dict[str, StoredRelease]) -> StoredRelease:
     return releases[request.param]
 

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,10 +89,17 @@ def _free_port() -> int:
 
 def query(uri: str, sql: str) -> list[tuple[Any, ...]]:
     """The rows of a SELECT, or nothing."""
+    return query_all(uri, [sql])
+
+
+def query_all(uri: str, statements: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The rows of all statements; a connection is the slow part."""
     from adbc_driver_postgresql import dbapi
 
+    rows: list[tuple[Any, ...]] = []
     with dbapi.connect(uri) as connection, connection.cursor() as cursor:
-        cursor.execute(sql)
-        rows = cursor.fetchall() if cursor.description else []
+        for sql in statements:
+            cursor.execute(sql)
+            rows += cursor.fetchall() if cursor.description else []
         connection.commit()
-        return rows
+    return rows

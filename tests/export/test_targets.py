@@ -37,9 +37,9 @@ def test_duckdb_gets_every_cell(release: StoredRelease, tmp_path: Path) -> None:
 
 def test_postgresql_gets_every_cell(release: StoredRelease, postgres: str) -> None:
     exported = export_release(release, postgres)
-    assert exported.view == f'"{release.mechanism}".weighted'
+    assert exported.view == f'"{release.path.stem}".weighted'
     for table in own_tables(release):
-        found = query(postgres, f"SELECT * FROM {release.mechanism}.{table}")
+        found = query(postgres, f"SELECT * FROM {release.path.stem}.{table}")
         expected = published(release, table)
         assert [[_plain(cell) for cell in row] for row in found] == [
             [_plain(cell) for cell in row] for row in expected
@@ -157,7 +157,7 @@ class TestPostgres:
     """What a real server refuses, and what it never gets to see twice."""
 
     def test_existing_tables_are_kept(self, release: StoredRelease, postgres: str) -> None:
-        schema = f"kept_{release.mechanism}"
+        schema = f"kept_{release.path.stem}"
         query(postgres, f"CREATE SCHEMA {schema}")
         query(postgres, f"CREATE VIEW {schema}.weighted AS SELECT 1 AS mine")
         with pytest.raises(InputError, match="has weighted already"):
@@ -168,10 +168,10 @@ class TestPostgres:
 
     def test_a_failure_leaves_no_schema(self, postgres: str, tmp_path: Path) -> None:
         """PostgreSQL cannot hold a zero character; it finds one in the second table only."""
-        from tests.export.conftest import PROMISES, publish
+        from tests.export.conftest import SUBJECTS, publish
 
         table = pa.table({"age": [1, 2, 3] * 4, "dis'ease": ["a\0", "b", "c"] * 4, "severity": [1] * 12})
-        release = publish(table, tmp_path / "zero.release", PROMISES["bucketize"], {"kind": "bucketize"})
+        release = publish(table, tmp_path / "zero.release", *SUBJECTS["bucketize"])
         with pytest.raises(DaleniusError, match="0x00") as caught:
             export_release(release, postgres)
         assert caught.value.exit_code == 2

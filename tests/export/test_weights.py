@@ -10,7 +10,7 @@ import pytest
 from dalenius.ask import ask
 from dalenius.export import export_release
 from dalenius.release.reader import StoredRelease
-from tests.export.server import query
+from tests.export.server import query_all
 
 ESTIMATORS = {"bucketize": "anatomy", "perturb": None}
 # The same text in Dalenius, DuckDB and PostgreSQL.
@@ -44,13 +44,6 @@ def file(release: StoredRelease, tmp_path_factory: pytest.TempPathFactory) -> du
     return duckdb.connect(str(target), read_only=True)
 
 
-@pytest.fixture(scope="module")
-def schema(release: StoredRelease, postgres: str) -> str:
-    view = export_release(release, postgres, name=f'the "{release.mechanism}" Weights').view
-    assert view == f'"the ""{release.mechanism}"" Weights".weighted'
-    return view
-
-
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_sums_of_weights_in_duckdb(
     release: StoredRelease, file: duckdb.DuckDBPyConnection, condition: str
@@ -62,12 +55,15 @@ def test_sums_of_weights_in_duckdb(
     assert found == pytest.approx(expected, abs=1e-7)
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_sums_of_weights_in_postgresql(
-    release: StoredRelease, postgres: str, schema: str, condition: str
-) -> None:
-    (found,) = query(postgres, f"SELECT coalesce(sum(weight), 0) FROM {schema} WHERE {condition}")
-    assert found[0] == pytest.approx(asked(release, "COUNT(*)", condition), abs=1e-7)
+def test_sums_of_weights_in_postgresql(release: StoredRelease, postgres: str) -> None:
+    view = export_release(release, postgres, name=f'the "{release.path.stem}" Weights').view
+    assert view == f'"the ""{release.path.stem}"" Weights".weighted'
+    sums = query_all(
+        postgres,
+        [f"SELECT coalesce(sum(weight), 0) FROM {view} WHERE {condition}" for condition in CONDITIONS],
+    )
+    for condition, found in zip(CONDITIONS, sums, strict=True):
+        assert found[0] == pytest.approx(asked(release, "COUNT(*)", condition), abs=1e-7), condition
 
 
 def test_groups(release: StoredRelease, file: duckdb.DuckDBPyConnection) -> None:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from dalenius.attacks import perturb_linking, perturb_priors
 from dalenius.attacks.bucket_case import BucketCase
 from dalenius.attacks.corruption import attack_corruption
 from dalenius.attacks.definetti import attack_definetti
+from dalenius.attacks.eligibility import attack_eligibility
 from dalenius.attacks.linking import attack_linking
 from dalenius.attacks.metadata import attack_metadata
 from dalenius.attacks.negative_association import attack_negative_association
@@ -99,6 +101,12 @@ def _audit_buckets(subject: Subject) -> Attacks:
     yield attack_bucket_numbers(case)
     yield attack_dealing(case)
     yield attack_metadata(subject.release, subject.original)
+    promise = subject.release.manifest["promise"]
+    if promise.get("suppression"):
+        counts = np.bincount(case.value)
+        yield attack_eligibility(
+            counts[counts > 0].tolist(), int(promise["l"]), promise["suppression"]["method"]
+        )
     for other in subject.also:
         yield from attack_two_bucketizations(case, BucketCase.load(other, subject.original))
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dalenius.attacks.bucket_case import BucketCase, Floats
 from dalenius.attacks.original import Ints
 
-MOST_PAIRS = 12_000_000
+MOST_PAIRS = 4_000_000
 """With more, buckets are drawn at random, and people outside them are left out."""
 _MOST_CELLS = 2_000
 

@@ -9,7 +9,7 @@ import typer
 
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.export import export_release
-from dalenius.release.reader import StoredRelease
+from dalenius.release.series import open_release
 
 NAME = "export"
 
@@ -24,9 +24,12 @@ def command(
     name: Annotated[
         str | None, typer.Option(help="The schema in PostgreSQL; by default the release's name.")
     ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="A column of the view; repeat it. By default all columns.")
+    ] = None,
 ) -> int:
     """Write the tables and a view whose SUM(weight) estimates counts; nothing is overwritten."""
-    exported = export_release(StoredRelease.open(release), to, name=name)
+    exported = export_release(open_release(release), to, name=name, columns=column or ())
     if as_json:
         print_json(exported.to_dict())
         return 0

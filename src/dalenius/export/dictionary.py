@@ -15,15 +15,18 @@ _OWN_COLUMNS = (
     ("qit", "bucket", "the number of the person's bucket; numbers are random"),
     ("st", "bucket", "the number of a bucket; numbers are random"),
     ("st", "count", "how many people of the bucket have the value"),
+    ("view", "copy", "which copy of a row that the table has several times"),
     ("data", "part", "the number of the record's part; numbers are random"),
 )
 _OF_ROLES = {
     "qit": {"quasi": "as it is in the table"},
-    "st": {"sensitive": "a value that people of the bucket have, nobody knows who"},
+    "st": {"sensitive": "a value that people of the bucket have, nobody knows who; it may be a fake"},
     "data": {"quasi": "as it is in the table", "sensitive": "published at random: not a person's own value"},
+    "bucket_weights": {"sensitive": "a value that people of the bucket have, nobody knows who"},
     "part_values": {"sensitive": "a value that the part has"},
-    VIEW: {"quasi": "as it is in the table", "sensitive": "a candidate: the weight says how it counts"},
+    "view": dict.fromkeys(("quasi", "sensitive"), "as published: some rows are real, some random"),
 }
+_IN_VIEW = "for conditions and groups; rows are candidates, not people"
 _HOW = (
     'a count is SUM(weight) of the view "weighted" under any condition, a sum SUM(weight * x), an average '
     "SUM(weight * x) / SUM(weight) where x is not NULL; COUNT(*) and AVG(x) of the view mean nothing"
@@ -35,6 +38,7 @@ def make_dictionary(
     release: StoredRelease,
     connection: duckdb.DuckDBPyConnection,
     tables: tuple[str, ...],
+    columns: tuple[str, ...],
     weighting: Weighting,
 ) -> pa.Table:
     """A row per column of every table and of the view."""
@@ -46,10 +50,10 @@ def make_dictionary(
             meaning = meanings.get((table, name))
             if meaning is None:
                 types[name] = kind
-                rows.append((table, name, kind, roles[name], _OF_ROLES[table][roles[name]]))
+                rows.append((table, name, kind, roles[name], _meaning(table, roles[name])))
             else:
                 rows.append((table, name, kind, "", meaning))
-    rows += [(VIEW, name, types[name], role, _OF_ROLES[VIEW][role]) for name, role in roles.items()]
+    rows += [(VIEW, name, types[name], roles[name], _IN_VIEW) for name in columns]
     rows.append((VIEW, "weight", "DOUBLE", "weight", weighting.weight))
     names = ["table_name", "column_name", "type", "role", "meaning"]
     return pa.table(
@@ -58,6 +62,10 @@ def make_dictionary(
             for name, cells in zip(names, zip(*rows, strict=True), strict=True)
         }
     )
+
+
+def _meaning(table: str, role: str) -> str:
+    return _OF_ROLES.get(table, {}).get(role, "a value that the column may have")
 
 
 def make_about(release: StoredRelease, weighting: Weighting) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,17 +44,20 @@ class Exported:
         }
 
 
-def export_release(release: StoredRelease, target: str | Path, *, name: str | None = None) -> Exported:
+def export_release(
+    release: StoredRelease, target: str | Path, *, name: str | None = None, columns: Sequence[str] = ()
+) -> Exported:
     """Write a release's tables and its weighted view to a target.
 
     Args:
         release: The opened release.
         target: `postgresql://…`, a `.duckdb` file, or a folder for CSV.
         name: The schema in PostgreSQL; by default the release's name.
+        columns: Those of the view; by default all.
     """
     text = str(target)
     if is_uri(text):
-        return _to_postgres(release, text, name)
+        return _to_postgres(release, text, name, columns)
     if name is not None:
         raise InputError(
             "--name is the schema in PostgreSQL; a file or folder has its own name", hint="leave it out"
@@ -63,7 +67,7 @@ def export_release(release: StoredRelease, target: str | Path, *, name: str | No
         raise InputError(
             f"cannot export to {path}: unknown ending {path.suffix!r}", hint=f"known: {_TARGETS}"
         )
-    with staged(release, identifier) as contents:
+    with staged(release, identifier, columns) as contents:
         if path.suffix.lower() == ".duckdb":
             write_duckdb(contents, path)
             return _exported(release, contents, text, VIEW)
@@ -71,13 +75,17 @@ def export_release(release: StoredRelease, target: str | Path, *, name: str | No
         return _exported(release, contents, text, None)
 
 
-def _to_postgres(release: StoredRelease, uri: str, name: str | None) -> Exported:
+def _to_postgres(release: StoredRelease, uri: str, name: str | None, columns: Sequence[str]) -> Exported:
     scheme = uri.partition("://")[0]
     if scheme not in SCHEMES:
         raise InputError(f"cannot export to {scheme}://", hint=f"known: {_TARGETS}")
     shown = without_password(checked(uri))
     schema = schema_name(release.path) if name is None else name
-    with staged(release, lambda table: f"{identifier(schema)}.{identifier(table)}") as contents:
+
+    def place(table: str) -> str:
+        return f"{identifier(schema)}.{identifier(table)}"
+
+    with staged(release, place, columns) as contents:
         write_postgres(contents, uri, schema)
         return _exported(release, contents, shown, f"{identifier(schema)}.{VIEW}")
 

@@ -39,6 +39,8 @@ def write_postgres(staged: Staged, uri: str, schema: str) -> None:
         for table in staged.tables:
             rows = staged.connection.sql(_portable_select(staged, table)).to_arrow_reader(_BATCH)
             cursor.adbc_ingest(table, rows, mode="create", db_schema_name=schema)
+            # Without statistics the planner takes small joins for huge ones and compiles every question.
+            cursor.execute(f"ANALYZE {identifier(schema)}.{identifier(table)}")
         cursor.execute(f"CREATE VIEW {identifier(schema)}.{identifier(VIEW)} AS {staged.view}")
         connection.commit()
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
 
-from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.errors import InputError, ReleaseCorrupt, did_you_mean
+from dalenius.export.bucket_weights import weigh_buckets
 from dalenius.export.dictionary import make_about, make_dictionary
-from dalenius.export.weights import Place, Weighting, bucketize_weights, perturb_weights, stage
+from dalenius.export.view_weights import weigh_view
+from dalenius.export.weights import Place, Weighting, stage, weigh_perturbed
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import verify_release
 from dalenius.sql import count, identifier
 
-WEIGHTS: dict[str, Callable[[StoredRelease, duckdb.DuckDBPyConnection, Place], Weighting]] = {
-    "bucketize": bucketize_weights,
-    "perturb": perturb_weights,
-}
+WEIGHTS: dict[
+    str, Callable[[StoredRelease, duckdb.DuckDBPyConnection, Place, tuple[str, ...]], Weighting]
+] = {"bucketize": weigh_buckets, "perturb": weigh_perturbed, "alpha-beta": weigh_view}
 """How a release of each mechanism becomes rows with weights."""
 
 
@@ -37,19 +38,40 @@ class Staged:
 
 
 @contextmanager
-def staged(release: StoredRelease, place: Place) -> Iterator[Staged]:
-    """The release's tables, those of its weights, `dictionary` and `about`; a damaged release is refused."""
+def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iterator[Staged]:
+    """The release's tables, those of its weights, `dictionary` and `about`; a damaged release is refused.
+
+    The view has these columns, or all if there are none.
+    """
     make_weights = WEIGHTS.get(release.mechanism)
     if make_weights is None:
         raise InputError(f"releases of mechanism {release.mechanism!r} cannot be exported")
+    chosen = _choose(release, columns)
+    _refuse_series(release)
     _refuse_damaged(release)
     own = tuple(str(entry["name"]) for entry in release.manifest["tables"])
     with release.connect() as connection:
-        weighting = make_weights(release, connection, place)
+        weighting = make_weights(release, connection, place, chosen)
         tables = (*own, *(name for name, _ in weighting.helpers))
-        stage(connection, "dictionary", make_dictionary(release, connection, tables, weighting))
+        stage(connection, "dictionary", make_dictionary(release, connection, tables, chosen, weighting))
         stage(connection, "about", make_about(release, weighting))
         yield Staged(connection=connection, tables=(*tables, "dictionary", "about"), view=weighting.view)
+
+
+def _choose(release: StoredRelease, columns: Sequence[str]) -> tuple[str, ...]:
+    known = [str(column["name"]) for column in release.manifest["columns"]]
+    for name in columns:
+        if name not in known:
+            raise InputError(f"the release has no column {name!r}; {did_you_mean(name, known)}")
+    return tuple(name for name in known if name in columns or not columns)
+
+
+def _refuse_series(release: StoredRelease) -> None:
+    if release.earlier:
+        raise InputError(
+            f"{release.path.parent} is a series of releases, which have a view each",
+            hint=f"export them one by one, like {release.path}; `dalenius ask` combines them",
+        )
 
 
 def _refuse_damaged(release: StoredRelease) -> None:

@@ -2,12 +2,12 @@
 
 A mechanism's weighting is a few small tables beside the release's own, and the SQL of the view over both. The
 SQL is the same for DuckDB and PostgreSQL. Whatever has a name of its own (γ, a bucket's size) is in a table
-without published columns, so that no published column can have the same name.
+without published columns or called `weight`, which no published column can be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import duckdb
@@ -38,41 +38,16 @@ class Weighting:
     """What SUM(weight) estimates, and how well."""
 
 
-def bucketize_weights(
-    release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place
+def weigh_perturbed(
+    release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
-    """Every person with every value of the bucket, weighted count/|bucket| (Anatomy's estimator)."""
-    connection.execute(
-        'CREATE TABLE buckets AS SELECT bucket, CAST(sum("count") AS BIGINT) AS size FROM st '
-        "GROUP BY bucket ORDER BY bucket"
-    )
-    columns = [*_listed("q", release.columns("quasi")), *_listed("s", release.columns("sensitive"))]
-    return Weighting(
-        helpers=(("buckets", "the buckets, and how many people each has"),),
-        columns=(
-            ("buckets", "bucket", "the number of a bucket; numbers are random"),
-            ("buckets", "size", "how many people the bucket has"),
-        ),
-        view=f'SELECT {", ".join(columns)}, CAST(s."count" AS DOUBLE PRECISION) / b.size AS weight\n'
-        f"FROM {place('qit')} AS q\n"
-        f"JOIN {place('st')} AS s ON s.bucket = q.bucket\n"
-        f"JOIN {place('buckets')} AS b ON b.bucket = q.bucket",
-        weight="count/size: the share of the bucket's people that have the row's sensitive value",
-        note="SUM(weight) is Anatomy's estimate: it takes every matching of people with values in a bucket "
-        "as equally likely and so leans towards independence where the sensitive value depends on the "
-        "columns asked about. The default estimator of `dalenius ask` is better, and `dalenius ask "
-        "--estimator anatomy` gives the same as SUM(weight).",
-    )
-
-
-def perturb_weights(release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place) -> Weighting:
     """Every record with every value of its part: ((m−1+γ)[x=y] − 1)/(γ−1) towards x if y is published."""
     sensitive = release.columns("sensitive")
     _stage_parts(PublicParts.read(connection, release.manifest), connection)
     same = " AND ".join(
         f"d.{identifier(name)} IS NOT DISTINCT FROM v.{identifier(name)}" for name in sensitive
     )
-    columns = [*_listed("d", release.columns("quasi")), *_listed("v", sensitive)]
+    listed = listed_columns(columns, {"d": release.columns("quasi"), "v": sensitive})
     return Weighting(
         helpers=(
             ("parts", "the parts, and what a record of each counts"),
@@ -89,7 +64,7 @@ def perturb_weights(release: StoredRelease, connection: duckdb.DuckDBPyConnectio
             ("parts", "weight_other", "what a record counts towards each other value of its part"),
             ("part_values", "part", "the number of a part that has the value"),
         ),
-        view=f"SELECT {', '.join(columns)}, CASE WHEN {same} THEN p.weight_same ELSE p.weight_other END "
+        view=f"SELECT {listed}, CASE WHEN {same} THEN p.weight_same ELSE p.weight_other END "
         f"AS weight\nFROM {place('data')} AS d\n"
         f"JOIN {place('parts')} AS p ON p.part = d.part\n"
         f"JOIN {place('part_values')} AS v ON v.part = d.part",
@@ -125,5 +100,7 @@ def stage(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> 
     connection.unregister("staged_rows")
 
 
-def _listed(alias: str, names: Sequence[str]) -> list[str]:
-    return [f"{alias}.{identifier(name)}" for name in names]
+def listed_columns(columns: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> str:
+    """The view's columns, each with the alias of the table that it comes from."""
+    alias = {name: table for table, names in tables.items() for name in names}
+    return ", ".join(f"{alias[name]}.{identifier(name)}" for name in columns)

@@ -17,5 +17,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         FIGURE_2,
         FIGURE_3,
         VIEWS,
+        *suppression.EXPERIMENTS,
     )
 }

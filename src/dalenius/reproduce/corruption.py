@@ -64,8 +64,8 @@ def _fakes() -> Reproduction:
         rows=tuple(rows),
         stated="only 1/(1+fakes) certain when all but one are known",
         differs="that holds for who takes a fake for as likely as a real value; who knows the histogram is "
-        "right far more often, least under the law chosen against him, and no law can get below the floor: what "
-        "the others' values and the histogram tell without the sensitive table",
+        "right far more often, least under the law chosen against him, and no law can get below the floor: "
+        "what the others' values and the histogram tell without the sensitive table",
         data=f"Adult's occupations, l = {_ELL}, optimal buckets of {plan.sizes[0]} with mixed contents",
     )
 

@@ -30,12 +30,12 @@ def survey(n_rows: int = 300, seed: int = 1) -> pa.Table:
 
 def policy(release: Path | str, table: Any = None, **changes: Any) -> Policy:
     """A policy for the survey; keys of `changes` are sections, or entries of [mechanism]."""
-    sections = {
+    sections: dict[str, Any] = {
         key: changes.pop(key) for key in ("promise", "domains", "columns", "recode") if key in changes
     }
     if changes.pop("active", False):
         changes["domains"] = "active"
-    data = {
+    data: dict[str, Any] = {
         "source": survey() if table is None else table,
         "release": str(release),
         "columns": {"quasi": ["age", "sex", "zip"], "sensitive": ["ill"]},

@@ -144,6 +144,8 @@ def test_shaped_noise_keeps_the_promise_for_its_own_priors(k: Fraction) -> None:
     less = ViewLaw(retention=plan.law.retention, beta=plan.law.beta * 99 / 100)
     assert shaped_extremes(noise, less, plan.d)[0] > PROMISE.gamma
     assert plan.noise_rows == pytest.approx(float(plan.law.beta / noise.largest_share))
+    rarest = plan.law.beta * Fraction(1, 60) * Fraction(1, 49)  # (1/1830 · 1/98) / (60/1830 · 1/2)
+    assert plan.epsilon() == pytest.approx(math.log((plan.law.alpha + rarest) / rarest))
     larger = plan_alphabeta(10, domain, plan.promise, noise=noise, retention=Fraction(3, 5))
     assert larger.rho > 0
     with pytest.raises(PolicyError, match="single view"):

@@ -64,6 +64,11 @@ class NoiseLaw:
         """The largest P(t), the share of the most likely tuple."""
         return math.prod((max(column) for column in self.shares), start=Fraction(1))
 
+    @property
+    def smallest_share(self) -> Fraction:
+        """The smallest P(t), the share of the least likely tuple."""
+        return math.prod((min(column) for column in self.shares), start=Fraction(1))
+
     def draw(self, n_tuples: int, stream: np.random.Generator) -> Codes:
         """Tuples drawn by P, independently; each column's law is exact."""
         return tuple(_draw_column(column, n_tuples, stream) for column in self.shares)

@@ -60,6 +60,17 @@ class AlphaBetaPlan:
             miss=self.miss,
         )
 
+    def epsilon(self) -> float:
+        """The ε of differential privacy for the presence of any one tuple, over all views.
+
+        Where noise is not uniform the tuple that gets the least of it is protected least.
+        """
+        if self.noise is None:
+            return self.law.epsilon()
+        least = self.law.beta * self.noise.smallest_share / self.noise.largest_share
+        rarest = ViewLaw(retention=self.law.alpha + least, beta=least)
+        return max(self.law.epsilon(), rarest.epsilon())
+
     def check(self) -> None:
         """Check the promise exactly, on the parameters that are published."""
         if not self.law.keeps(self.d, self.promise.gamma, self.promise.adversary):
@@ -88,7 +99,7 @@ class AlphaBetaPlan:
             "views": self.law.views,
             "d": float(self.d),
             "gamma": float(self.promise.gamma),
-            "epsilon": self.law.epsilon(),
+            "epsilon": self.epsilon(),
             "warnings": list(self.warnings()),
             "private": True,
         }
@@ -105,7 +116,7 @@ class AlphaBetaPlan:
             "d": str(self.d),
             "gamma": str(self.promise.gamma),
             "adversary": self.promise.adversary,
-            "epsilon": self.law.epsilon(),
+            "epsilon": self.epsilon(),
         }
 
     def __str__(self) -> str:
@@ -118,7 +129,7 @@ class AlphaBetaPlan:
             f"noise           {self.noise_rows:,.0f} tuples expected",
             f"error           one count is within ±{bound:,.0f} with probability {1 - self.miss:g}"
             f" (rho = {self.rho:.3g})",
-            f"differential    epsilon = {self.law.epsilon():.3g} for one tuple",
+            f"differential    epsilon = {self.epsilon():.3g} for one tuple",
         ]
         return "\n".join([*lines, *(f"warning         {text}" for text in self.warnings())])
 

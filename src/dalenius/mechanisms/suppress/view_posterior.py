@@ -22,7 +22,7 @@ def view_posterior(method: str, view: Sequence[int], n_rows: int, ell: int) -> P
     >>> str(view_posterior("safe", (2, 2, 2, 1, 1), 18, 3).value)
     '1/3'
     >>> round(float(view_posterior("randomized", (4, 4, 2, 1, 1), 18, 3).value), 3)
-    0.449
+    0.467
     """
     if sum(view) == n_rows:
         return None
