@@ -21,9 +21,8 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from dalenius.ask.bucketized import BucketizedModel
+from dalenius.ask.bucketized import BucketEstimation, BucketizedModel
 from dalenius.ask.columns import Table
-from dalenius.ask.model import Estimation
 from dalenius.ask.totals import Floats
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Ints, Score
@@ -128,8 +127,8 @@ class BatchesModel:
 class _Centred:
     """Estimates of what values add to the batches' means, and the means' own known part."""
 
-    deviations: Estimation
-    scores: Estimation
+    deviations: BucketEstimation
+    scores: BucketEstimation
     known: Floats
     """Scores × values: Σ over the batches of the score's mean there, times how often the value is there."""
 

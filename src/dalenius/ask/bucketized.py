@@ -69,10 +69,10 @@ class BucketizedModel:
             self._made[name] = make_estimator(name, self.buckets, codes)
         return self._made[name]
 
-    def estimation(self, scores: Sequence[Score], estimator: str) -> _Estimation:
+    def estimation(self, scores: Sequence[Score], estimator: str) -> BucketEstimation:
         """Sum the scores in the buckets."""
         sums, made = ScoreSums.of(self.buckets, scores), self._estimator(estimator)
-        return _Estimation(sums=sums, estimator=made, has_fakes=self.has_fakes)
+        return BucketEstimation(sums=sums, estimator=made, has_fakes=self.has_fakes)
 
     def assumption(self, estimator: str) -> str:
         """What the intervals rest on."""
@@ -94,15 +94,19 @@ class BucketizedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Estimation:
+class BucketEstimation:
+    """Estimates from the sums of some scores in the buckets."""
+
     sums: ScoreSums
     estimator: Estimator
     has_fakes: bool
 
     def estimate(self, targets: Targets) -> Estimates:
+        """Estimate linear combinations of the scores' totals by sensitive value."""
         return self.estimator.estimate(self.sums, targets)
 
     def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
+        """The least and the most that each target can be, whatever the matching inside the buckets."""
         if self.has_fakes:  # an entry may be nobody's, so the contents set no limits
             return np.full(targets.n_targets, -np.inf), np.full(targets.n_targets, np.inf)
         return possible_range(self.sums, targets)
