@@ -23,7 +23,7 @@ def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
             x=altair.X(f"{line.x}:Q", title=line.x_title, scale=altair.Scale(zero=False)),
             y=altair.Y(f"{line.y}:Q", title=line.y_title, scale=scale),
             color=altair.Color(f"{line.series}:N", title=None, scale=altair.Scale(range=list(COLOURS))),
-            shape=altair.Shape(f"{line.series}:N", title=None),
+            shape=altair.Shape(f"{line.series}:N", legend=None),
         )
         .properties(width=420, height=280)
     )
