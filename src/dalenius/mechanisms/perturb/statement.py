@@ -51,16 +51,29 @@ _PARTS_DISCLOSED = (
     "gamma_i of every part, which gives back the number of records of its commonest protected value",
 )
 
+_LARGEST_ASSUMES = (
+    _ONE_ROW,
+    "the attacker may believe anything about a person beforehand, short of knowing everybody else's "
+    "sensitive value: the promise is about every value that was believed with at most prior_at_most",
+)
+_LARGEST_TELLS = (
+    "an attacker who knows everybody else's sensitive value: with rho1 = max, gamma gives away the exact "
+    "count of the commonest value, and with it whether the last person has that value"
+)
+
 
 def state(plan: PerturbPlan, n_columns: int, parameters: dict[str, Any]) -> Statement:
     """The statement of a plan whose values have that many columns."""
     is_uniform = plan.method == "uniform"
+    is_largest = is_uniform and plan.promise.rho1 is None
+    uniform_assumes = _LARGEST_ASSUMES if is_largest else _UNIFORM_ASSUMES
     return Statement(
         promise=_promise(plan),
-        assumes=_UNIFORM_ASSUMES if is_uniform else _PARTS_ASSUMES,
+        assumes=uniform_assumes if is_uniform else _PARTS_ASSUMES,
         not_covered=(
             *(_UNIFORM_NOT_COVERED if is_uniform else _PARTS_NOT_COVERED),
             *(() if is_uniform or plan.promise.rho1 is None else (_UNPROTECTED,)),
+            *((_LARGEST_TELLS,) if is_largest else ()),
             *((_COMPOUND,) if n_columns > 1 else ()),
             *_NOT_COVERED,
         ),
