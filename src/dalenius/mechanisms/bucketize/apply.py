@@ -34,10 +34,20 @@ class Layout:
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
 
     @classmethod
-    def shuffled(cls, plan: BucketPlan, randomness: Randomness) -> Layout:
-        """With random bucket numbers, from 1."""
-        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+    def shuffled(cls, plan: BucketPlan, randomness: Randomness, first: int = 1) -> Layout:
+        """With random bucket numbers, from the first one on."""
+        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + first
         return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
+
+    @property
+    def n_codes(self) -> int:
+        """How many values there are."""
+        return len(self.plan.loads)
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
+        return len(self.numbers)
 
     def places(self, value: int) -> NDArray[np.int64]:
         """The bucket number of every place of a value, in the plan's order."""
@@ -77,12 +87,12 @@ class Places(Protocol):
     """What a bucket layout offers: where the records of a value go, and what is published of the buckets."""
 
     @property
-    def plan(self) -> BucketPlan:
-        """How many records of each value there are."""
+    def n_codes(self) -> int:
+        """How many values there are; in regions, how many pairs of region and value."""
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The published bucket numbers."""
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
 
     def places(self, value: int) -> NDArray[np.int64]:
         """The bucket number of every place of a value."""
@@ -95,10 +105,9 @@ class Assigner:
     """Gives the records of a stream of batches their buckets. Every place is given exactly once."""
 
     def __init__(self, layout: Places, randomness: Randomness) -> None:
-        n_values = len(layout.plan.loads)
         shuffled = []
-        for value in range(n_values):
-            places = layout.places(value).astype(np.int32 if len(layout.numbers) < 2**31 else np.int64)
+        for value in range(layout.n_codes):
+            places = layout.places(value).astype(np.int32 if layout.n_buckets < 2**31 else np.int64)
             randomness.stream("bucketize", "assign", value).shuffle(places)
             shuffled.append(places)
         self._places = np.concatenate(shuffled)
@@ -124,10 +133,17 @@ class Assigner:
             raise InternalError("the table changed between two passes over it: a value has fewer records")
 
 
+class Coder(Protocol):
+    """Knows the code of each row's sensitive value."""
+
+    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+        """The codes of a batch."""
+
+
 def qit_rows(
     batches: Iterator[pa.RecordBatch],
     quasi: tuple[str, ...],
-    encoder: Encoder,
+    encoder: Coder,
     assigner: Assigner,
     order: np.random.Generator,
     tag: str,

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.bucketize.region_check import check_regions
 from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.sql import count, identifier
 
@@ -49,6 +50,8 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     )
     if n_fakes:
         yield _check_domain(connection, fakes["values"], sensitive)
+    if "regions" in manifest["parameters"]:
+        yield check_regions(connection, manifest["parameters"]["regions"])
     yield _check_numbers(connection, manifest["rows"])
     yield check_suppression(connection, manifest, tuple(sensitive))
     yield _check_thresholds(connection, manifest["promise"], sensitive, n_fakes)
