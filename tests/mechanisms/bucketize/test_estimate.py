@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_anatomy import Anatomy
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
-from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_geometry import Geometry, Spectrum
+from dalenius.mechanisms.bucketize.estimate_learning import learn_prior
 from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, value_variances
-from dalenius.mechanisms.bucketize.estimate_prior import ScatterPrior, learn_prior
+from dalenius.mechanisms.bucketize.estimate_prior import ScatterPrior
 from dalenius.mechanisms.bucketize.estimate_regression import Regression
 from dalenius.mechanisms.bucketize.estimate_shrinkage import RHO, Shrinkage
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, intervals, possible_range
@@ -153,12 +154,16 @@ def test_noise_of_the_assignment_with_unequal_values() -> None:
 # --- shrinkage ---
 
 
-def test_shrinkage_is_the_best_linear_prediction() -> None:
+TOGETHER = np.array([[1.0, 0.6, -0.2], [0.6, 1.5, 0.0], [-0.2, 0.0, 0.7]])
+
+
+@pytest.mark.parametrize("scatter", [np.eye(3), TOGETHER])
+def test_shrinkage_is_the_best_linear_prediction(scatter: np.ndarray) -> None:
     """Against dense conditioning: K_z = realised totals, flat prior on the mean, for each ρ of the grid."""
     buckets = buckets_of(PLACES, VALUE)
     sums, targets = one_target(buckets, POSITIVE, np.array([1.0, 0.0, 1.0]))
-    shrinkage = Shrinkage(geometry=Geometry.of(buckets), prior=FLAT)
-    found = shrinkage.estimate(sums, targets)
+    geometry = Geometry.scattered(Spectrum.of(buckets), scatter)
+    found = Shrinkage(geometry=geometry, prior=FLAT).estimate(sums, targets)
     C = np.stack([np.bincount(PLACES[z == VALUE], minlength=70) for z in range(3)], axis=1).astype(float)
     y = np.bincount(PLACES[POSITIVE], minlength=70).astype(float)
     o, n = C.sum(axis=0), C.sum()
@@ -167,7 +172,7 @@ def test_shrinkage_is_the_best_linear_prediction() -> None:
     for k in range(0, len(RHO), 5):
         v, tau2 = scale * (1 - RHO[k]), scale * RHO[k]
         flat = 1e4 * np.ones((3, 3))
-        effect = tau2 * np.eye(3) + flat
+        effect = tau2 * scatter + flat
         cov_y = v * np.diag(C.sum(axis=1)) + C @ effect @ C.T
         cov_ky = (np.diag(o) @ effect + v * np.eye(3)) @ C.T
         gain = np.linalg.solve(cov_y, cov_ky.T).T
@@ -224,6 +229,22 @@ def test_prior_follows_the_scatter() -> None:
     low, high = (np.array(learn_prior(buckets, c)[1].weights) for c in (unrelated, related))
     grid = np.linspace(0, 1, len(low))  # from the least to the largest scatter
     assert low @ grid + 0.2 < high @ grid
+
+
+def test_values_that_go_together_are_learned() -> None:
+    """Values 0 and 1 answer every column alike, 2 and 3 otherwise: so do their shares, as learned."""
+    rng = np.random.default_rng(8)
+    value = np.sort(rng.integers(0, 8, 6000))
+    buckets = buckets_of(deal(value, {2: 1000, 4: 1000}, rng), value)
+    kind = np.array([0, 0, 1, 1, 2, 3, 4, 5])[value]
+    columns = [(kind * (k + 1) + rng.integers(0, 2, 6000)) % 5 for k in range(4)]
+    learned = learn_prior(buckets, columns)[0].scatter
+    size = np.sqrt(np.diag(learned))
+    together = learned / np.outer(size, size)
+    assert min(together[0, 1], together[2, 3]) > 0.3
+    assert np.abs(together[:4, :4][[0, 0, 1, 1], [2, 3, 2, 3]]).max() < 0.3
+    unrelated = learn_prior(buckets, [rng.integers(0, 5, 6000) for _ in range(4)])[0].scatter
+    assert np.abs(unrelated - np.diag(np.diag(unrelated))).max() < 0.2
 
 
 # --- intervals ---

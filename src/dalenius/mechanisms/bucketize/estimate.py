@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dalenius.mechanisms.bucketize.estimate_anatomy import Anatomy
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
-from dalenius.mechanisms.bucketize.estimate_prior import learn_prior
+from dalenius.mechanisms.bucketize.estimate_learning import learn_prior
 from dalenius.mechanisms.bucketize.estimate_regression import Regression
 from dalenius.mechanisms.bucketize.estimate_shrinkage import Shrinkage
 from dalenius.mechanisms.bucketize.estimate_targets import Estimator

@@ -27,12 +27,37 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spectrum:
+    """The eigenvectors of S: what the contents tell, whatever the data."""
+
+    counts: Floats
+    eigenvalues: Floats
+    """λ, of the directions that tell something."""
+    vectors: Floats
+    """Values × directions: U."""
+    hidden: Floats
+    """Values × directions that tell nothing: O^(1/2) U₀."""
+
+    @classmethod
+    def of(cls, buckets: Buckets) -> Spectrum:
+        """Decompose a release."""
+        o = buckets.counts
+        root = np.sqrt(o)
+        scaled = buckets.composition.multiply(1 / root[None, :])
+        weighted = sp.csr_array(scaled.multiply((buckets.copies / buckets.type_size)[:, None]))
+        eigenvalues, U = np.linalg.eigh((scaled.T @ weighted).toarray())
+        told = eigenvalues > _NOTHING
+        lam = np.where(eigenvalues > 1 - _ROUNDING, 1.0, eigenvalues)[told]
+        return cls(counts=o, eigenvalues=lam, vectors=U[:, told], hidden=root[:, None] * U[:, ~told])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Geometry:
     """The eigenvectors of S, and those of the random-effects model in the space they span."""
 
     counts: Floats
     scatter: Floats
-    """How much the share of each value scatters, relative to τ²: (mean count / o_z)^exponent."""
+    """Values × values: how the shares of the values scatter together, per unit of τ²."""
     eigenvalues: Floats
     """λ, of the directions that tell something."""
     directions: Floats
@@ -49,32 +74,31 @@ class Geometry:
     """Values × contrasts: the same per unit of τ²."""
 
     @classmethod
-    def of(cls, buckets: Buckets, exponent: float = 0.0) -> Geometry:
-        """Decompose a release; with an exponent the shares of rarer values scatter more."""
-        o = buckets.counts
-        scatter = (o.mean() / o) ** exponent
-        root = np.sqrt(o)
-        scaled = buckets.composition.multiply(1 / root[None, :])
-        weighted = sp.csr_array(scaled.multiply((buckets.copies / buckets.type_size)[:, None]))
-        eigenvalues, U = np.linalg.eigh((scaled.T @ weighted).toarray())
-        told = eigenvalues > _NOTHING
-        lam, U1 = np.where(eigenvalues > 1 - _ROUNDING, 1.0, eigenvalues)[told], U[:, told]
-        half = np.sqrt(lam)
+    def of(cls, buckets: Buckets) -> Geometry:
+        """Decompose a release whose values scatter alike, and independently of each other."""
+        spectrum = Spectrum.of(buckets)
+        return cls.scattered(spectrum, np.eye(len(spectrum.counts)))
+
+    @classmethod
+    def scattered(cls, spectrum: Spectrum, scatter: Floats) -> Geometry:
+        """The same with any scatter of the values (values × values)."""
+        o, lam, U = spectrum.counts, spectrum.eigenvalues, spectrum.vectors
+        root, half = np.sqrt(o), np.sqrt(lam)
         # w = Λ^(-1/2) Uᵀ t has covariance v·I + τ²·G: its eigenvectors serve every v and τ² at once.
-        G = half[:, None] * (U1.T @ ((o * scatter)[:, None] * U1)) * half[None, :]
-        known = half * (U1.T @ root)  # the direction of the overall total, which carries the mean
+        G = half[:, None] * (U.T @ (root[:, None] * scatter * root) @ U) * half[None, :]
+        known = half * (U.T @ root)  # the direction of the overall total, which carries the mean
         spread, R = _orthogonal_eigenvectors(G, known)
-        loaded = (U1 * half) @ R
+        loaded = (U * half) @ R
         return cls(
             counts=o,
             scatter=scatter,
             eigenvalues=lam,
-            directions=root[:, None] * U1,
-            hidden=root[:, None] * U[:, ~told],
+            directions=root[:, None] * U,
+            hidden=spectrum.hidden,
             spread=np.maximum(spread, 0.0),
-            contrast=R.T @ (U1 / half).T / root[None, :],
+            contrast=R.T @ (U / half).T / root[None, :],
             binomial=root[:, None] * loaded,
-            random=(root * o * scatter)[:, None] * loaded,
+            random=(o[:, None] * scatter * root) @ loaded,
         )
 
     def centre(self, weights: Floats) -> Floats:

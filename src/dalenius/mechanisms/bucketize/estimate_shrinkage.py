@@ -4,6 +4,7 @@ The values' mean scores p_z scatter around the overall mean with variance τ² =
 the score; within a value its variance is v = (1−ρ)·s². ρ = 0 gives Anatomy's estimate, ρ → 1 the regression.
 ρ is not known, and is integrated out: every ρ of a grid gives a best linear prediction of the *realised*
 totals (not of o_z·p_z) with its own posterior variance, and is weighted by its marginal likelihood and prior.
+The likelihood is tempered: values differ in few independent ways (estimate_prior.evidence_weight).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, ra
 from dalenius.mechanisms.bucketize.estimate_prior import (
     SCALE_OF_NUMBERS,
     ScatterPrior,
+    evidence_weight,
     relative_scale,
 )
 from dalenius.mechanisms.bucketize.estimate_regression import score_covariances
@@ -36,10 +38,11 @@ class Shrinkage:
     prior: ScatterPrior
     name = "shrinkage"
     assumption = (
-        "the sensitive values' shares scatter around the overall share like exchangeable random effects; "
-        "the interval is a posterior one, its coverage was measured and is listed in docs/coverage.md"
+        "the sensitive values' shares scatter around the overall share like random effects, and together as "
+        "they do in the release's own columns; the interval is a posterior one, its coverage was measured "
+        "(docs/coverage.md)"
     )
-    formula = "posterior mean of the realised total, p_z ~ (p̄, ρ·s²), ρ integrated out by marginal likelihood"
+    formula = "posterior mean of the realised total, p ~ (p̄, ρ·s²·Σ), ρ integrated out by marginal likelihood"
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
@@ -55,7 +58,8 @@ class Shrinkage:
         """Scores × grid: of contrasts (contrasts × scores) of scores with these variances, by ρ."""
         relative = (z**2 / np.maximum(scale, 1e-300)).T
         spread = (1 - RHO)[:, None] + RHO[:, None] * self.geometry.spread[None, :]  # grid × contrasts
-        return np.asarray(-0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T))
+        logs = -0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T)
+        return np.asarray(evidence_weight(self.geometry) * logs)
 
     def _weights(self, sums: ScoreSums, targets: Targets, z: Floats) -> Floats:
         """Targets × grid: the posterior weight of each ρ."""
@@ -105,16 +109,18 @@ class Shrinkage:
         """Terms × grid: the mean square error of the prediction if value z has the within-value variance v_z.
 
         A prediction with factors ℓ_z misses the total by Σ d_z·K_z plus the noise of the assignment, where
-        d = a − O⁻¹ M ℓ is what it leaves of the weights a, and Var K_z = o_z²·τ_z² + o_z·v_z.
+        d = a − O⁻¹ M ℓ is what it leaves of the weights a, and Cov K = τ²·O Σ O + diag(o_z·v_z).
         """
         g = self.geometry
         shape = (len(RHO), len(weights), len(g.counts))
         loads = np.concatenate([self._coefficients(weights, r) for r in RHO]) @ g.contrast
         noise = assignment_variance(buckets, loads).reshape(shape)
         seen = (((loads @ g.directions) * g.eigenvalues) @ g.directions.T / g.counts).reshape(shape)
-        left = g.centre(weights[None] - seen) ** 2  # grid × terms × values
-        assigned = np.einsum("gtz,tz->tg", noise + left * g.counts, within)
-        return np.asarray(assigned + np.outer(scale, RHO) * (left @ (g.scatter * g.counts**2)).T)
+        left = g.centre(weights[None] - seen)  # grid × terms × values
+        assigned = np.einsum("gtz,tz->tg", noise + left**2 * g.counts, within)
+        missed = left * g.counts
+        scattered = np.einsum("gtz,gtz->tg", missed @ g.scatter, missed)
+        return np.asarray(assigned + np.outer(scale, RHO) * scattered)
 
     def _coefficients(self, weights: Floats, r: float) -> Floats:
         """Terms × contrasts: the factors of the best prediction for one ρ."""
@@ -129,7 +135,8 @@ class Shrinkage:
         """Pairs × grid: the posterior covariance of the totals with weights a and b, per unit of s²."""
         g = self.geometry
         a0, a1, b0, b1 = a @ g.binomial, a @ g.random, b @ g.binomial, b @ g.random
-        prior0, prior1 = (a * b) @ g.counts, (a * b) @ (g.scatter * g.counts**2)
+        prior0 = (a * b) @ g.counts
+        prior1 = (((a * g.counts) @ g.scatter) * (b * g.counts)).sum(axis=1)
         columns = []
         for r in RHO:
             told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)
