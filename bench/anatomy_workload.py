@@ -98,7 +98,9 @@ def load(data: Path, name: str) -> Microdata:
     return Microdata.of(csv.read_csv(data / "kdd_workers.csv.gz"), "occupation_code")
 
 
-def publish(microdata: Microdata, theta: int, folder: Path, seed: int) -> StoredRelease:
+def publish(
+    microdata: Microdata, theta: int, folder: Path, seed: int, *, regions: bool = False
+) -> StoredRelease:
     """A bucketized release with thresholds θ·f + 0.02 and the least loss."""
     policy = Policy.from_dict(
         {
@@ -106,7 +108,7 @@ def publish(microdata: Microdata, theta: int, folder: Path, seed: int) -> Stored
             "release": str(folder / f"theta{theta}-{seed}.release"),
             "columns": {"quasi": microdata.quasi, "sensitive": [microdata.sensitive]},
             "promise": {"kind": "f-privacy", "default": {"times": theta, "plus": "0.02"}},
-            "mechanism": {"kind": "bucketize", "method": "optimal", "max_bucket": 50},
+            "mechanism": {"kind": "bucketize", "method": "optimal", "max_bucket": 50, "regions": regions},
         }
     )
     return write_release(policy, seed=seed).release

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from dalenius.ask.columns import Table
 from dalenius.ask.totals import Floats
@@ -18,6 +17,7 @@ from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimato
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Ints, Score, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, possible_range
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
+from dalenius.mechanisms.bucketize.published_regions import regions_of
 from dalenius.release.reader import StoredRelease
 
 
@@ -60,7 +60,7 @@ class BucketizedModel:
             sensitive=Table.of(sensitive),
             buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
             has_fakes=fakes is not None,
-            region_of_bucket=_regions(release, names),
+            region_of_bucket=regions_of(release.manifest["parameters"], names),
         )
 
     @cached_property
@@ -118,15 +118,6 @@ class BucketEstimation:
         if self.has_fakes:  # an entry may be nobody's, so the contents set no limits
             return np.full(targets.n_targets, -np.inf), np.full(targets.n_targets, np.inf)
         return possible_range(self.sums, targets)
-
-
-def _regions(release: StoredRelease, buckets: NDArray[np.integer]) -> Ints | None:
-    """The region of each bucket, from the regions' bucket numbers."""
-    stated = release.manifest["parameters"].get("regions")
-    if stated is None:
-        return None
-    first = np.array([region["buckets"][0] for region in stated])
-    return np.asarray(np.searchsorted(first, buckets, side="right") - 1)
 
 
 def _read(release: StoredRelease, table: str, columns: tuple[str, ...]) -> pa.Table:

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from dalenius.attacks.bucket_case import BucketCase, Floats
 from dalenius.attacks.interval import FALSE_ALARM, bernstein_limit, clopper_pearson, rank_correlation
@@ -111,7 +112,10 @@ def _correlation_limit(n: int, n_tests: int) -> float:
 
 
 def attack_bucket_numbers(case: BucketCase) -> AttackResult:
-    """Do bucket numbers follow the source's order, or the buckets' sizes or contents?"""
+    """Do bucket numbers follow the source's order, or the buckets' sizes or contents?
+
+    A region is known by its quasi-identifiers, so that numbers may tell it: they are compared inside regions.
+    """
     position = source_positions(case)
     known = position >= 0
     mean_position = np.bincount(case.row_bucket[known], position[known], case.n_buckets) / np.maximum(
@@ -119,14 +123,15 @@ def attack_bucket_numbers(case: BucketCase) -> AttackResult:
     )
     has_position = np.bincount(case.row_bucket[known], minlength=case.n_buckets) > 0
     mean_value = np.bincount(case.st_bucket, case.st_value * case.st_count, case.n_buckets)
-    numbers = np.arange(case.n_buckets)
+    numbers, every = np.arange(case.n_buckets), np.ones(case.n_buckets, dtype=bool)
     found = {
-        "source order": abs(rank_correlation(numbers[has_position], mean_position[has_position])),
-        "contents": abs(_tied_correlation(numbers, mean_value)),
-        "size": abs(_tied_correlation(numbers, case.size)),
+        "source order": _correlation(case.region, numbers, mean_position, has_position),
+        "contents": _correlation(case.region, numbers, mean_value, every),
+        "size": _correlation(case.region, numbers, case.size, every),
     }
     n = int(has_position.sum())
-    limit = _correlation_limit(n, 3)
+    # standardised in R regions, numbers vary like those of n²/(n + 2R) buckets
+    limit = _correlation_limit(n * n // (n + 2 * int(case.region.max())) if n else 0, 3)
     strongest = max(found.values())
     return AttackResult(
         name="bucket numbers",
@@ -155,12 +160,14 @@ def attack_dealing(case: BucketCase) -> AttackResult:
     position = source_positions(case)
     truth = case.row_truth()
     rows = np.flatnonzero((position >= 0) & (truth >= 0))
-    rows = rows[np.lexsort((position[rows], truth[rows]))]
-    bucket, value = case.row_bucket[rows], truth[rows]
+    kind = case.region[case.row_bucket[rows]] * case.n_values + truth[rows]  # dealt region by region
+    by_kind = np.lexsort((position[rows], kind))
+    rows, value = rows[by_kind], kind[by_kind]
+    bucket = case.row_bucket[rows]
     is_step = value[1:] == value[:-1]
     step = (bucket[:-1] * case.n_buckets + bucket[1:])[is_step]
     repeated = len(step) - len(np.unique(step))
-    expected = _expected_coincidences(case, np.bincount(value, minlength=case.n_values))
+    expected = _expected_coincidences(case, np.bincount(value, minlength=_n_kinds(case)))
     limit = expected + bernstein_limit(2 * expected, 2.0)
     return _chance(
         "dealing",
@@ -180,14 +187,20 @@ def _expected_coincidences(case: BucketCase, n_known: Ints) -> float:
     A step of value x goes from g to h with probability c(g,x)·c(h,x)/(o_x(o_x−1)); with G = Σ_g c(g,x)·c(g,y)
     a step of x and one of y are the same with probability G²/(o_x(o_x−1)·o_y(o_y−1)).
     """
+    kind = case.region[case.st_bucket] * case.n_values + case.st_value
     contents = sp.csr_array(
-        (case.st_count.astype(np.float64), (case.st_bucket, case.st_value)),
-        shape=(case.n_buckets, case.n_values),
+        (case.st_count.astype(np.float64), (case.st_bucket, kind)), shape=(case.n_buckets, _n_kinds(case))
     )
     counts: Floats = np.asarray(contents.sum(axis=0), dtype=np.float64)
-    together = (contents.T @ contents).toarray()
+    # a place is taken once: of c(g,x) records in a bucket another one makes the same step
+    together = sp.csr_array(contents.T @ contents - sp.diags_array(counts))
     steps = np.maximum(n_known - 1, 0) / np.maximum(counts * (counts - 1), 1.0)
-    return float((np.outer(steps, steps) * together**2).sum() / 2)
+    return float(steps @ (together.power(2) @ steps) / 2)
+
+
+def _n_kinds(case: BucketCase) -> int:
+    """How many pairs of region and value there are."""
+    return (int(case.region.max()) + 1) * case.n_values
 
 
 def _entry_counts(case: BucketCase, bucket: Ints, value: Ints) -> Ints:
@@ -208,14 +221,22 @@ def source_positions(case: BucketCase | PerturbCase) -> Ints:
     return position[case.row_profile]
 
 
-def _tied_correlation(numbers: Ints, measure: Ints) -> float:
-    """Rank correlation of two sequences of which the second has ties: ties share their mean rank."""
-    n = len(numbers)
+def _correlation(region: Ints, numbers: Ints, measure: Ints | Floats, known: NDArray[np.bool_]) -> float:
+    """How far numbers follow the ranks of a measure inside regions, up or down; ties share their rank."""
+    region, numbers, measure = region[known], numbers[known], measure[known]
     _, place, counts = np.unique(measure, return_inverse=True, return_counts=True)
     rank = (np.cumsum(counts) - (counts + 1) / 2)[place.ravel()]
-    if n < 2 or rank.std() == 0:
-        return 0.0
-    return float(np.corrcoef(numbers, rank)[0, 1])
+    _, order = np.unique(numbers, return_inverse=True)
+    product = _standardised(order.ravel(), region) * _standardised(rank, region)
+    return float(abs(product.mean())) if len(product) else 0.0
+
+
+def _standardised(measure: Ints | Floats, region: Ints) -> Floats:
+    """With mean 0 and variance 1 in every region; 0 where it does not vary."""
+    n = np.maximum(np.bincount(region), 1)
+    centred = measure - (np.bincount(region, measure) / n)[region]
+    deviation = np.sqrt(np.bincount(region, centred**2) / n)[region]
+    return np.asarray(np.divide(centred, deviation, out=np.zeros(len(centred)), where=deviation > 1e-9))
 
 
 def _chance(

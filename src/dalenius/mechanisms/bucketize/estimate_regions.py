@@ -133,8 +133,8 @@ class RegionalShrinkage:
     name = Shrinkage.name
     assumption = (
         "in every region the sensitive values' shares scatter around the region's share like random "
-        f"effects, and the errors of two regions are correlated by {ALIKE}; the interval is a posterior one, its "
-        "coverage was measured (docs/regions.md)"
+        f"effects, and the errors of two regions are correlated by {ALIKE}; the interval is a posterior one, "
+        "its coverage was measured (docs/regions.md)"
     )
     formula = f"in each region {Shrinkage.formula}; one σ² = ρ/κ for all regions"
 
