@@ -47,7 +47,8 @@ def make_estimator(
     name: str, buckets: Buckets, columns: Columns, region_of_bucket: Ints | None = None
 ) -> Estimator:
     """Prepare an estimator for a release whose quasi columns have these codes."""
-    if region_of_bucket is None or name == Anatomy.name:  # Anatomy looks at each bucket by itself
+    # Anatomy looks at each bucket by itself
+    if region_of_bucket is None or not region_of_bucket.any() or name == Anatomy.name:
         return ESTIMATORS[name](buckets, columns)
     regions = Regions.of(buckets, region_of_bucket)
     if name == Regression.name:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ class Grid:
 
     def ordered(self, counts: Ints) -> Grid:
         """Cells made from how many people the present ones hold."""
-        own = np.split(counts, self.offsets[1:-1])
+        own = (counts[start:end] for start, end in pairwise(self.offsets))
         return Grid(columns=tuple(c.ordered(n) for c, n in zip(self.columns, own, strict=True)))
 
     def conditions(self, first: Sequence[int], last: Sequence[int]) -> list[dict[str, Any]]:

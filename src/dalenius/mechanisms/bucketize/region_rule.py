@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,5 +90,5 @@ class CutRule:
 
 def spreads(cells: Ints, offsets: Ints) -> Floats:
     """How often two people differ in each column, of people who are so many in each cell."""
-    parts = np.split(cells.astype(np.float64), offsets[1:-1])
+    parts = (cells[start:end].astype(np.float64) for start, end in pairwise(offsets))
     return np.array([1 - float((own**2).sum()) / max(float(own.sum()), 1.0) ** 2 for own in parts])
