@@ -2,9 +2,9 @@
 
     python -m bench.regions [--data ../shared/data] [--dataset adult kdd] [--releases 3] [--questions 200]
 
-Every θ is published with and without regions, several times over (other random assignment, same plan), and asked
-Anatomy's workload; questions whose true count is below 0.1 % of the rows are left out of the errors. The
-deFinetti attacker is that of `dalenius audit`.
+Every θ is published with and without regions, several times over (other random assignment, same plan), and
+asked Anatomy's workload; questions whose true count is below 0.1 % of the rows are left out of the errors.
+The deFinetti attacker is that of `dalenius audit`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dalenius.attacks.pairs import RowPairs, draw_buckets
 from dalenius.release.reader import StoredRelease
 
 ESTIMATORS = ("anatomy", "shrinkage", "regression")
-_HEAD = """| θ | regions | MSE | RE Anatomy | RE shrinkage | RE regression | 95 %: Anatomy | shrinkage | regression | \
-linking | deFinetti | seconds |
+_HEAD = """| θ | regions | MSE | RE: Anatomy | shrinkage | regression | 95 %: Anatomy | shrinkage | regression \
+| linking | deFinetti | seconds |
 |---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 

@@ -17,7 +17,7 @@ from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimato
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Ints, Score, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, possible_range
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.published_regions import regions_of
+from dalenius.mechanisms.bucketize.published_regions import regions_of_buckets
 from dalenius.release.reader import StoredRelease
 
 
@@ -60,7 +60,7 @@ class BucketizedModel:
             sensitive=Table.of(sensitive),
             buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
             has_fakes=fakes is not None,
-            region_of_bucket=regions_of(release.manifest["parameters"], names),
+            region_of_bucket=regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(names)),
         )
 
     @cached_property

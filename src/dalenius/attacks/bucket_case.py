@@ -18,7 +18,7 @@ from dalenius.attacks.original import Coded, Ints, code_column, combine, known_v
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.histogram import label, label_cell
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.published_regions import regions_of
+from dalenius.mechanisms.bucketize.published_regions import regions_of_buckets
 from dalenius.release.reader import StoredRelease
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ class BucketCase:
         row_bucket = np.searchsorted(numbers, qit.column("bucket").to_numpy())
         if row_bucket.max() >= len(numbers):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
-        region = regions_of(release.manifest["parameters"], numbers)
+        region = regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(numbers))
         values = _values(cells, value, st_value)
         fakes = PublishedFakes.read(release.manifest["parameters"])
         order = np.lexsort((st_value, st_bucket.ravel()))

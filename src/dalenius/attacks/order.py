@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from dalenius.attacks.bucket_case import BucketCase, Floats
 from dalenius.attacks.interval import FALSE_ALARM, bernstein_limit, clopper_pearson, rank_correlation
@@ -112,10 +111,7 @@ def _correlation_limit(n: int, n_tests: int) -> float:
 
 
 def attack_bucket_numbers(case: BucketCase) -> AttackResult:
-    """Do bucket numbers follow the source's order, or the buckets' sizes or contents?
-
-    A region is known by its quasi-identifiers, so that numbers may tell it: they are compared inside regions.
-    """
+    """Do bucket numbers follow the source's order, or the buckets' sizes or contents?"""
     position = source_positions(case)
     known = position >= 0
     mean_position = np.bincount(case.row_bucket[known], position[known], case.n_buckets) / np.maximum(
@@ -123,15 +119,14 @@ def attack_bucket_numbers(case: BucketCase) -> AttackResult:
     )
     has_position = np.bincount(case.row_bucket[known], minlength=case.n_buckets) > 0
     mean_value = np.bincount(case.st_bucket, case.st_value * case.st_count, case.n_buckets)
-    numbers, every = np.arange(case.n_buckets), np.ones(case.n_buckets, dtype=bool)
+    numbers = np.arange(case.n_buckets)
     found = {
-        "source order": _correlation(case.region, numbers, mean_position, has_position),
-        "contents": _correlation(case.region, numbers, mean_value, every),
-        "size": _correlation(case.region, numbers, case.size, every),
+        "source order": abs(rank_correlation(numbers[has_position], mean_position[has_position])),
+        "contents": abs(_tied_correlation(numbers, mean_value)),
+        "size": abs(_tied_correlation(numbers, case.size)),
     }
     n = int(has_position.sum())
-    # standardised in R regions, numbers vary like those of n²/(n + 2R) buckets
-    limit = _correlation_limit(n * n // (n + 2 * int(case.region.max())) if n else 0, 3)
+    limit = _correlation_limit(n, 3)
     strongest = max(found.values())
     return AttackResult(
         name="bucket numbers",
@@ -221,22 +216,14 @@ def source_positions(case: BucketCase | PerturbCase) -> Ints:
     return position[case.row_profile]
 
 
-def _correlation(region: Ints, numbers: Ints, measure: Ints | Floats, known: NDArray[np.bool_]) -> float:
-    """How far numbers follow the ranks of a measure inside regions, up or down; ties share their rank."""
-    region, numbers, measure = region[known], numbers[known], measure[known]
+def _tied_correlation(numbers: Ints, measure: Ints) -> float:
+    """Rank correlation of two sequences of which the second has ties: ties share their mean rank."""
+    n = len(numbers)
     _, place, counts = np.unique(measure, return_inverse=True, return_counts=True)
     rank = (np.cumsum(counts) - (counts + 1) / 2)[place.ravel()]
-    _, order = np.unique(numbers, return_inverse=True)
-    product = _standardised(order.ravel(), region) * _standardised(rank, region)
-    return float(abs(product.mean())) if len(product) else 0.0
-
-
-def _standardised(measure: Ints | Floats, region: Ints) -> Floats:
-    """With mean 0 and variance 1 in every region; 0 where it does not vary."""
-    n = np.maximum(np.bincount(region), 1)
-    centred = measure - (np.bincount(region, measure) / n)[region]
-    deviation = np.sqrt(np.bincount(region, centred**2) / n)[region]
-    return np.asarray(np.divide(centred, deviation, out=np.zeros(len(centred)), where=deviation > 1e-9))
+    if n < 2 or rank.std() == 0:
+        return 0.0
+    return float(np.corrcoef(numbers, rank)[0, 1])
 
 
 def _chance(

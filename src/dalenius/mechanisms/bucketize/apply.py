@@ -34,9 +34,14 @@ class Layout:
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
 
     @classmethod
-    def shuffled(cls, plan: BucketPlan, randomness: Randomness, first: int = 1) -> Layout:
-        """With random bucket numbers, from the first one on."""
-        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + first
+    def shuffled(cls, plan: BucketPlan, randomness: Randomness) -> Layout:
+        """With random bucket numbers, from 1."""
+        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+        return cls.numbered(plan, numbers)
+
+    @classmethod
+    def numbered(cls, plan: BucketPlan, numbers: NDArray[np.int64]) -> Layout:
+        """With these bucket numbers."""
         return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
 
     @property

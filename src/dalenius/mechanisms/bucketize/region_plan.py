@@ -78,13 +78,11 @@ class RegionsPlan:
         }
 
     def to_manifest(self) -> list[dict[str, Any]]:
-        """The regions as the manifest lists them: whose they are, and the numbers of their buckets."""
-        stated, first = [], 1
-        for plan, conditions in zip(self.plans, self.tree.conditions(), strict=True):
-            last = first + sum(plan.n_buckets) - 1
-            stated.append({"buckets": [first, last], "rows": plan.n_rows, "where": conditions})
-            first = last + 1
-        return stated
+        """The regions as the manifest lists them: who is in them, and how many buckets they have."""
+        return [
+            {"rows": plan.n_rows, "buckets": sum(plan.n_buckets), "where": conditions}
+            for plan, conditions in zip(self.plans, self.tree.conditions(), strict=True)
+        ]
 
     def __str__(self) -> str:
         rows, mse = self.rows, self.merged().mse
@@ -154,7 +152,7 @@ class RegionCoder:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegionLayout:
-    """The places of all regions; bucket numbers are random within a region, whose numbers are consecutive."""
+    """The places of all regions; bucket numbers are random over the whole table."""
 
     layouts: tuple[Layout, ...]
     used: tuple[Ints, ...]
@@ -164,12 +162,12 @@ class RegionLayout:
     @classmethod
     def shuffled(cls, plan: RegionsPlan, randomness: Randomness) -> RegionLayout:
         """With random bucket numbers, from 1."""
-        layouts, first = [], 1
-        for number, own in enumerate(plan.plans):
-            layouts.append(Layout.shuffled(own, randomness.child("region", number), first))
-            first += sum(own.n_buckets)
-        used = tuple(np.flatnonzero(own) for own in plan.counts)
-        return cls(layouts=tuple(layouts), used=used, n_values=plan.counts.shape[1])
+        n_buckets = [sum(own.n_buckets) for own in plan.plans]
+        numbers = randomness.stream("bucketize", "numbers").permutation(sum(n_buckets)) + 1
+        own = np.split(numbers, np.cumsum(n_buckets)[:-1])
+        layouts = tuple(Layout.numbered(p, some) for p, some in zip(plan.plans, own, strict=True))
+        used = tuple(np.flatnonzero(counts) for counts in plan.counts)
+        return cls(layouts=layouts, used=used, n_values=plan.counts.shape[1])
 
     @property
     def n_codes(self) -> int:
