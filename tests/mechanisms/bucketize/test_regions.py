@@ -260,6 +260,6 @@ def test_cells_of_texts_are_values_the_commonest_first() -> None:
     assert first_cells("t", pa.array([str(i) for i in range(257)])) is None
 
 
-def test_there_are_at_most_500_regions() -> None:
-    assert least_rows(10**7, 50) == 20_000
+def test_there_are_at_most_200_regions() -> None:
+    assert least_rows(10**7, 50) == 50_000
     assert least_rows(100, 10) == 40

@@ -60,7 +60,7 @@ def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
         if "in" in condition:
             wanted = set(condition["in"])
             labels = (None if cell is None else label_cell(cell) for cell in cells.to_pylist())
-            return np.array([label in wanted for label in labels], dtype=bool)[codes]
+            return np.asarray(np.array([label in wanted for label in labels], dtype=bool)[codes])
         numbers = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         inside = np.ones(len(numbers), dtype=bool)
         if "above" in condition:

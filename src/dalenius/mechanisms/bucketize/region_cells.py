@@ -44,7 +44,7 @@ class NumberCells:
         numbers = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         found = np.searchsorted(self.ends, numbers, side="left") + 1
         found[cells.is_null().to_numpy(zero_copy_only=False)] = 0
-        return found.astype(np.int64)
+        return np.asarray(found, dtype=np.int64)
 
     def ordered(self, counts: Ints) -> NumberCells:
         """Fewer ranges, with about as many people each."""

@@ -19,7 +19,7 @@ from dalenius.mechanisms.base import Scan
 from dalenius.mechanisms.bucketize.region_cells import Grid, Ints, first_cells
 from dalenius.mechanisms.bucketize.region_rule import Cut, CutRule, spreads
 
-_MOST_REGIONS = 500
+_MOST_REGIONS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,7 +74,7 @@ def least_rows(n_rows: int, max_bucket: int) -> int:
     """How many people a region has at least, unless the policy says: a few buckets, and not too many regions.
 
     >>> least_rows(30_162, 50), least_rows(1_000_000, 50)
-    (200, 2000)
+    (200, 5000)
     """
     return max(4 * max_bucket, -(-n_rows // _MOST_REGIONS))
 
