@@ -26,8 +26,8 @@ from dalenius.attacks.pairs import RowPairs, draw_buckets
 from dalenius.release.reader import StoredRelease
 
 ESTIMATORS = ("anatomy", "shrinkage", "regression")
-_HEAD = """| θ | regions | MSE | RE: Anatomy | shrinkage | regression | 95 %: Anatomy | shrinkage | regression |\
- linking | deFinetti | seconds |
+_HEAD = """| θ | regions | MSE | RE: Anatomy | shrinkage | regression | 95 %: Anatomy | shrinkage \
+| regression | linking | deFinetti | seconds |
 |---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
