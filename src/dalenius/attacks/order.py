@@ -190,7 +190,7 @@ def _expected_coincidences(case: BucketCase, n_known: Ints) -> float:
     # a place is taken once: of c(g,x) records in a bucket another one makes the same step
     together = sp.csr_array(contents.T @ contents - sp.diags_array(counts))
     steps = np.maximum(n_known - 1, 0) / np.maximum(counts * (counts - 1), 1.0)
-    return float(steps @ (together.power(2) @ steps) / 2)
+    return float(np.dot(steps, np.asarray(together.power(2) @ steps))) / 2
 
 
 def _n_kinds(case: BucketCase) -> int:

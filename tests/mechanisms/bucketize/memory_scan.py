@@ -39,7 +39,7 @@ class MemoryScan:
 
 
 def grown(
-    table: pa.Table, thresholds: dict[object, Fraction], *, least: int, max_bucket: int = 8
+    table: pa.Table, thresholds: dict[str, Fraction], *, least: int, max_bucket: int = 8
 ) -> tuple[RegionTree, Ints]:
     """The regions of a table whose sensitive column is called `value`."""
     scan = MemoryScan(table=table)

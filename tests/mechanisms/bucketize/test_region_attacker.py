@@ -95,8 +95,8 @@ def posteriors(cut: Callable[[Table], bool]) -> list[tuple[Fraction, Fraction]]:
             seen[release].append((p / len(TABLES), table))
     found = []
     for cases in seen.values():
-        total = sum(p for p, _ in cases)
-        ill = [sum(p for p, table in cases if table[i] == "ill") / total for i in range(8)]
+        total = sum((p for p, _ in cases), Fraction(0))
+        ill = [sum((p for p, t in cases if t[i] == "ill"), Fraction(0)) / total for i in range(8)]
         found.append((total, max(ill)))
     assert sum(p for p, _ in found) == 1
     return found

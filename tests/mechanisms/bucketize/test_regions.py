@@ -113,7 +113,10 @@ def holds(row: dict[str, Any], condition: dict[str, Any]) -> bool:
 
 
 def published(release: dalenius.Release, name: str) -> list[dict[str, Any]]:
-    return pa.concat_tables([pq.read_table(file) for file in release.stored.files(name)]).to_pylist()
+    rows: list[dict[str, Any]] = pa.concat_tables(
+        [pq.read_table(file) for file in release.stored.files(name)]
+    ).to_pylist()
+    return rows
 
 
 def policy(table: Any, release: Path, **mechanism: Any) -> Policy:

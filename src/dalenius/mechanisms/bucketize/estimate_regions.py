@@ -93,7 +93,8 @@ def _part(buckets: Buckets, own: Ints) -> tuple[Buckets, Ints]:
     number[own] = np.arange(len(own))
     home = number[buckets.row_bucket]
     bucket = contents.row.astype(np.int64)
-    return Buckets.of(home[home >= 0], bucket, value.ravel(), contents.data), values
+    part = Buckets.of(home[home >= 0], bucket, value.ravel().astype(np.int64), contents.data)
+    return part, values.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -147,7 +148,7 @@ class RegionalShrinkage:
         if conditions:
             targets = Targets.of([[(i, np.zeros(1))] for i in range(len(conditions))])
             sums = regions.sums(conditions)
-            logs = sum(_evidence(*pair, targets) for pair in zip(parts, sums, strict=True))
+            logs = np.sum([_evidence(*pair, targets) for pair in zip(parts, sums, strict=True)], axis=0)
         weight = np.full(len(_LOG_SCATTER), 1 / len(_LOG_SCATTER))
         for _ in range(_ROUNDS if conditions else 0):
             weight = _normed(logs + np.log(weight)).mean(axis=0)
