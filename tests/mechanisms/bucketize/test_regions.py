@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -17,12 +18,15 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import Policy
 from dalenius.errors import PolicyError
+from dalenius.mechanisms.bucketize import region_plan
+from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
 from dalenius.mechanisms.bucketize.plan import plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem
 from dalenius.mechanisms.bucketize.published_regions import regions_of_rows
 from dalenius.mechanisms.bucketize.region_cells import NumberCells, TextCells, first_cells
 from dalenius.mechanisms.bucketize.region_rule import CutRule
 from dalenius.mechanisms.bucketize.regions import least_rows
+from dalenius.randomness import Randomness
 from dalenius.release.verify import check_promise
 from tests.mechanisms.bucketize.memory_scan import grown
 
@@ -266,3 +270,23 @@ def test_cells_of_texts_are_values_the_commonest_first() -> None:
 def test_there_are_at_most_200_regions() -> None:
     assert least_rows(10**7, 50) == 50_000
     assert least_rows(100, 10) == 40
+
+
+@pytest.mark.parametrize("batch", [1, 7, 20_000])
+def test_contents_are_the_places_in_order(
+    batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(region_plan, "BUCKETS_PER_BATCH", batch)
+    plan = dalenius.plan(policy(people(200), tmp_path / "r", regions=50))
+    assert isinstance(plan, BucketizePlan)
+    assert plan.regions is not None
+    layout = region_plan.RegionLayout.shuffled(plan.regions, Randomness.seeded(1))
+    n_values = plan.regions.counts.shape[1]
+    placed = Counter(
+        (bucket, code % n_values)
+        for code in range(len(layout.n_places))
+        for bucket in layout.places(code).tolist()
+    )
+    entries = [entry for part in layout.contents() for entry in zip(*(c.tolist() for c in part), strict=True)]
+    assert entries == [(bucket, code, n) for (bucket, code), n in sorted(placed.items())]
+    assert {bucket for bucket, _, _ in entries} == set(range(1, layout.n_buckets + 1))

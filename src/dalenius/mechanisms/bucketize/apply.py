@@ -20,7 +20,9 @@ from dalenius.histogram import Encoder
 from dalenius.mechanisms.bucketize.plan import BucketPlan
 from dalenius.randomness import Randomness
 
-_BUCKETS_PER_BATCH = 20_000
+BUCKETS_PER_BATCH = 20_000
+Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Bucket, value code, count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +47,9 @@ class Layout:
         return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
 
     @property
-    def n_codes(self) -> int:
-        """How many values there are."""
-        return len(self.plan.loads)
+    def n_places(self) -> list[int]:
+        """How many records of each value there are."""
+        return [sum(loads) for loads in self.plan.loads]
 
     @property
     def n_buckets(self) -> int:
@@ -64,22 +66,35 @@ class Layout:
             first_bucket += n_buckets
         return np.concatenate(parts)
 
-    def contents(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """Batches of (bucket, value code, count), in the order of the plan."""
+    def contents(self) -> Iterator[Entries]:
+        """Batches of (bucket, value code, count), by bucket number and code."""
+        in_plan = np.argsort(self.numbers)
+        for start in range(0, len(in_plan), BUCKETS_PER_BATCH):
+            yield self.entries(in_plan[start : start + BUCKETS_PER_BATCH])
+
+    def entries(self, chosen: NDArray[np.int64]) -> Entries:
+        """What is in the chosen buckets, numbered as in the plan; by bucket number and code."""
+        return by_bucket([_run_lengths(self.numbers[w], codes) for w, codes in self._codes_of(chosen)])
+
+    def _codes_of(self, chosen: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The chosen buckets of each size, and the value codes in each, a row a bucket, ascending."""
         first_bucket = 0
         for j, (size, n_buckets) in enumerate(zip(self.plan.sizes, self.plan.n_buckets, strict=True)):
-            for start in range(0, n_buckets, _BUCKETS_PER_BATCH):
-                within = np.arange(start, min(start + _BUCKETS_PER_BATCH, n_buckets))
-                # bucket w holds the places w, w + b, w + 2b, … of the records in value order
-                places = within[:, None] + np.arange(size) * n_buckets
-                codes = np.searchsorted(self.ends[:, j], places, side="right")
-                yield _run_lengths(self.numbers[first_bucket + within], codes)
+            own = chosen[(first_bucket <= chosen) & (chosen < first_bucket + n_buckets)]
+            # bucket w holds the places w, w + b, w + 2b, … of the records in value order
+            places = (own - first_bucket)[:, None] + np.arange(size) * n_buckets
+            yield own, np.searchsorted(self.ends[:, j], places, side="right")
             first_bucket += n_buckets
 
 
-def _run_lengths(
-    buckets: NDArray[np.int64], codes: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def by_bucket(parts: list[Entries]) -> Entries:
+    """Entries together, by bucket number and code."""
+    buckets, codes, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    in_order = np.lexsort([codes, buckets])
+    return buckets[in_order], codes[in_order], counts[in_order]
+
+
+def _run_lengths(buckets: NDArray[np.int64], codes: NDArray[np.int64]) -> Entries:
     """(bucket, code, count) of buckets whose codes, a row each, ascend."""
     is_first = np.ones(codes.shape, dtype=bool)
     is_first[:, 1:] = codes[:, 1:] != codes[:, :-1]
@@ -92,8 +107,8 @@ class Places(Protocol):
     """What a bucket layout offers: where the records of a value go, and what is published of the buckets."""
 
     @property
-    def n_codes(self) -> int:
-        """How many values there are; in regions, how many pairs of region and value."""
+    def n_places(self) -> list[int]:
+        """How many records of each value there are; in regions, of each value in each region."""
 
     @property
     def n_buckets(self) -> int:
@@ -110,14 +125,13 @@ class Assigner:
     """Gives the records of a stream of batches their buckets. Every place is given exactly once."""
 
     def __init__(self, layout: Places, randomness: Randomness) -> None:
-        shuffled = []
-        for value in range(layout.n_codes):
-            places = layout.places(value).astype(np.int32 if layout.n_buckets < 2**31 else np.int64)
-            randomness.stream("bucketize", "assign", value).shuffle(places)
-            shuffled.append(places)
-        self._places = np.concatenate(shuffled)
-        self._ends = np.cumsum([len(places) for places in shuffled])
+        self._ends = np.cumsum(layout.n_places)
         self._next = np.concatenate([[0], self._ends[:-1]])
+        # one array, filled value by value: the only memory that grows with the records
+        self._places = np.empty(self._ends[-1], np.int32 if layout.n_buckets < 2**31 else np.int64)
+        for value, (start, end) in enumerate(zip(self._next, self._ends, strict=True)):
+            self._places[start:end] = layout.places(value)
+            randomness.stream("bucketize", "assign", value).shuffle(self._places[start:end])
 
     def assign(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
         """The bucket number of each record of the next batch."""

@@ -168,9 +168,9 @@ class MixedLayout:
         self._bucket_of_place = np.repeat(self.numbers, widths)
 
     @property
-    def n_codes(self) -> int:
-        """How many values there are."""
-        return len(self.plan.loads)
+    def n_places(self) -> list[int]:
+        """How many records of each value there are."""
+        return [sum(loads) for loads in self.plan.loads]
 
     @property
     def n_buckets(self) -> int:

@@ -17,7 +17,9 @@ _ROWS = 131_072
 
 def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str, Any]]) -> Check:
     """Every record is in a region, every bucket in one region, and the regions have the stated sizes."""
-    (last,) = one_row(connection, "SELECT coalesce(max(bucket), 0) FROM qit")
+    least, last, n_rows = one_row(connection, "SELECT min(bucket), max(bucket), count(*) FROM qit")
+    if not n_rows or least < 1 or last > n_rows:  # there are no more buckets than people
+        return Check(name="regions", ok=False, detail="the numbers of the buckets are not those of a release")
     region_of = np.full(int(last) + 1, -1, dtype=np.int64)
     rows = np.zeros(len(regions), dtype=np.int64)
     n_outside = n_strangers = 0

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dalenius.histogram import Encoder
-from dalenius.mechanisms.bucketize.apply import Layout
+from dalenius.mechanisms.bucketize.apply import BUCKETS_PER_BATCH, Entries, Layout, by_bucket
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions import RegionTree
@@ -157,7 +157,8 @@ class RegionLayout:
     layouts: tuple[Layout, ...]
     used: tuple[Ints, ...]
     """Of each region, the values that occur in it."""
-    n_values: int
+    counts: Ints
+    """Regions × values."""
 
     @classmethod
     def shuffled(cls, plan: RegionsPlan, randomness: Randomness) -> RegionLayout:
@@ -167,12 +168,12 @@ class RegionLayout:
         own = np.split(numbers, np.cumsum(n_buckets)[:-1])
         layouts = tuple(Layout.numbered(p, some) for p, some in zip(plan.plans, own, strict=True))
         used = tuple(np.flatnonzero(counts) for counts in plan.counts)
-        return cls(layouts=layouts, used=used, n_values=plan.counts.shape[1])
+        return cls(layouts=layouts, used=used, counts=plan.counts)
 
     @property
-    def n_codes(self) -> int:
-        """Regions times values."""
-        return len(self.layouts) * self.n_values
+    def n_places(self) -> list[int]:
+        """How many records of each value there are in each region."""
+        return [int(count) for count in self.counts.ravel()]
 
     @property
     def n_buckets(self) -> int:
@@ -181,12 +182,17 @@ class RegionLayout:
 
     def places(self, code: int) -> Ints:
         """The bucket number of every place of a value in a region."""
-        region, value = divmod(code, self.n_values)
+        region, value = divmod(code, self.counts.shape[1])
         own = np.flatnonzero(self.used[region] == value)
         return self.layouts[region].places(int(own[0])) if len(own) else np.zeros(0, dtype=np.int64)
 
-    def contents(self) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Batches of (bucket, value code, count), region by region."""
-        for layout, used in zip(self.layouts, self.used, strict=True):
-            for buckets, codes, counts in layout.contents():
-                yield buckets, used[codes], counts
+    def contents(self) -> Iterator[Entries]:
+        """Batches of (bucket, value code, count), by bucket number and code."""
+        for first in range(1, self.n_buckets + 1, BUCKETS_PER_BATCH):
+            parts = []
+            for layout, used in zip(self.layouts, self.used, strict=True):
+                chosen = (first <= layout.numbers) & (layout.numbers < first + BUCKETS_PER_BATCH)
+                if chosen.any():
+                    buckets, codes, counts = layout.entries(np.flatnonzero(chosen))
+                    parts.append((buckets, used[codes], counts))
+            yield by_bucket(parts)
