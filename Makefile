@@ -5,7 +5,7 @@ BIN := .venv/bin
 # The tests of `dalenius export` start a PostgreSQL server of their own, and are skipped where none is installed.
 POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/initdb) $(shell command -v initdb))
 
-.PHONY: install services demo test check lint types bench figures lock clean
+.PHONY: install services demo test check lint types bench bench-peers figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -48,6 +48,15 @@ check: lint types test  ## what continuous integration runs
 bench: .venv/.tests  ## speed, as ratios in one run
 	$(BIN)/python bench/plan_speed.py
 	$(BIN)/python bench/ask_speed.py
+	$(BIN)/python bench/publish_speed.py
+
+bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could install instead
+	.venv-peers/bin/python bench/peers.py
+
+.venv-peers/.peers: bench/peers.txt pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet -r bench/peers.txt -e .
+	touch $@
 
 figures: .venv/.tests  ## the pictures of the documentation
 	$(BIN)/python docs/figures.py
@@ -59,4 +68,4 @@ lock: .venv/.tests  ## pin the newest versions that pyproject.toml allows
 	  --strip-extras --extra test -o requirements-test.lock pyproject.toml
 
 clean:
-	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
