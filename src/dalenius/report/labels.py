@@ -1,0 +1,53 @@
+"""How values and columns are written in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dalenius.histogram import label_cell
+from dalenius.release.reader import StoredRelease
+
+Key = tuple[str, ...]
+"""The labels of a group's cells."""
+_LONGEST = 80
+
+
+def key_of(cells: Iterable[Any]) -> Key:
+    """The labels of some cells; numbers are the same however they are stored."""
+    return tuple(label_cell(cell) for cell in cells)
+
+
+def shown(cells: Iterable[str | None]) -> str:
+    """A value as a report writes it, not longer than a line.
+
+    >>> shown(["Flu", None])
+    'Flu / NULL'
+    """
+    text = " / ".join("NULL" if cell is None else cell for cell in cells) or "(empty)"
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def names(columns: Iterable[str]) -> str:
+    """Columns in a sentence.
+
+    >>> names(["age"]), names(["age", "sex", "zip"])
+    ('“age”', '“age”, “sex” and “zip”')
+    """
+    quoted = [f"“{column}”" for column in columns]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def sensitive_names(release: StoredRelease) -> str:
+    """The sensitive attribute in a sentence: one column, or a combination of several."""
+    columns = release.columns("sensitive")
+    return f"the combination of {names(columns)}" if len(columns) > 1 else names(columns)
+
+
+def plural(n: int, one: str, many: str) -> str:
+    """A number with its noun.
+
+    >>> plural(1, "record", "records"), plural(2000, "record", "records")
+    ('1 record', '2,000 records')
+    """
+    return f"{n:,} {one if n == 1 else many}"
