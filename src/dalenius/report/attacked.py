@@ -9,7 +9,7 @@ from dalenius.report.document import (
     Cell,
     Column,
     Described,
-    Interval,
+    Estimate,
     Legend,
     Notice,
     Number,
@@ -70,7 +70,7 @@ def _tabulate(audit: Audit) -> Table:
         columns=(
             Column(title="attack"),
             Column(
-                title="success",
+                title="how far it got",
                 legend=Legend(
                     point="success, with its 95 % interval",
                     reference="without the release",
@@ -78,8 +78,7 @@ def _tabulate(audit: Audit) -> Table:
                 ),
                 whole=True,
             ),
-            Column(title="success rate"),
-            Column(title="95 % interval"),
+            Column(title="success, and its 95 % interval"),
             Column(title="without the release"),
             Column(title="promised limit"),
             Column(title="limit kept"),
@@ -104,8 +103,7 @@ def _row(attack: AttackResult) -> tuple[Cell, ...]:
             reference=attack.baseline,
             limit=attack.bound,
         ),
-        Number(value=attack.success, style=_SHARE),
-        Interval(low=attack.low, high=attack.high, style=_SHARE),
+        Estimate(value=attack.success, low=attack.low, high=attack.high, style=_SHARE),
         None if attack.baseline is None else Number(value=attack.baseline, style=_SHARE),
         None if attack.bound is None else Number(value=attack.bound, style=_SHARE),
         _verdict(attack),

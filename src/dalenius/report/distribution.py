@@ -12,7 +12,7 @@ from dalenius.report.document import (
     Block,
     Cell,
     Column,
-    Interval,
+    Estimate,
     Legend,
     Number,
     Paragraph,
@@ -147,8 +147,7 @@ def _columns(*, is_exact: bool, is_private: bool) -> tuple[Column, ...]:
         Column(title="value"),
         Column(title="records", legend=legend, style="count"),
         *([Column(title="original (private)")] if is_private else []),
-        Column(title=after),
-        *([] if is_exact else [Column(title="95 % interval")]),
+        Column(title=after if is_exact else f"{after}, and its 95 % interval"),
         *([Column(title="interval holds the original")] if is_private and not is_exact else []),
     )
 
@@ -168,8 +167,9 @@ def _row(entry: Estimated, *, is_exact: bool) -> tuple[Cell, ...]:
         shown(entry.key),
         picture,
         *([Number(value=entry.original)] if entry.original is not None else []),
-        Number(value=entry.estimate),
-        *([] if is_exact else [Interval(low=entry.low, high=entry.high)]),
+        Number(value=entry.estimate)
+        if is_exact
+        else Estimate(value=entry.estimate, low=entry.low, high=entry.high),
         *([covered] if is_private and not is_exact else []),
     )
 
@@ -182,7 +182,6 @@ def _rest(rest: list[Estimated], *, is_exact: bool) -> tuple[Cell, ...]:
         None,
         *([Number(value=original)] if is_private else []),
         Number(value=sum(entry.estimate for entry in rest)),
-        *([] if is_exact else [None]),
         *([None] if is_private and not is_exact else []),
     )
 

@@ -23,9 +23,10 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """Where the truth is with the stated confidence; None: nothing is known about that side."""
+class Estimate:
+    """A number that is not exact, and the interval it comes with; None: the release does not tell."""
 
+    value: float | None
     low: float | None
     high: float | None
     style: Style = "count"
@@ -67,7 +68,7 @@ class Picture:
     reference: float | None = None
 
 
-Cell = str | Number | Interval | Verdict | Code | Described | Picture | None
+Cell = str | Number | Estimate | Verdict | Code | Described | Picture | None
 """None: there is nothing to say here, written as a dash."""
 
 

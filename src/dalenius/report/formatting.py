@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dalenius.report.document import Cell, Code, Described, Interval, Number, Style, Verdict
+from dalenius.report.document import Cell, Code, Described, Estimate, Number, Style, Verdict
 
 NOTHING = "–"
 
@@ -36,17 +36,18 @@ def _trim(text: str) -> str:
     return "0" if trimmed in ("-0", "") else trimmed
 
 
-def write_interval(interval: Interval) -> str:
-    """Both ends.
+def write_interval(estimate: Estimate) -> str:
+    """Both ends of the interval.
 
-    >>> write_interval(Interval(low=1.0, high=2500.0)), write_interval(Interval(low=None, high=None))
-    ('1 to 2,500', 'unknown')
+    >>> write_interval(Estimate(value=2.0, low=1.0, high=2500.0))
+    '1 to 2,500'
+    >>> write_interval(Estimate(value=None, low=None, high=None))
+    'unknown'
     """
-    low, high = interval.low, interval.high
+    low, high = estimate.low, estimate.high
     if low is None or high is None:
         return "unknown"
-    style = interval.style
-    return f"{write_number(low, style)} to {write_number(high, style)}"
+    return f"{write_number(low, estimate.style)} to {write_number(high, estimate.style)}"
 
 
 def write_cell(cell: Cell) -> str:
@@ -54,8 +55,9 @@ def write_cell(cell: Cell) -> str:
     match cell:
         case Number(value=value, style=style):
             return write_number(value, style)
-        case Interval():
-            return write_interval(cell)
+        case Estimate(value=value, style=style):
+            written = NOTHING if value is None else write_number(value, style)
+            return f"{written} ({write_interval(cell)})"
         case Verdict(text=text) | Code(text=text):
             return text
         case Described(name=name, text=text):

@@ -20,8 +20,8 @@ from dalenius.report.document import (
     Column,
     Commands,
     Described,
+    Estimate,
     Facts,
-    Interval,
     Notice,
     Number,
     Paragraph,
@@ -32,7 +32,7 @@ from dalenius.report.document import (
     Tone,
     Verdict,
 )
-from dalenius.report.formatting import write_cell
+from dalenius.report.formatting import NOTHING, write_cell, write_interval, write_number
 from dalenius.report.pictures import Scale, draw, draw_axis, draw_key, scale_of
 
 _SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warning": "!", "note": "–"}
@@ -189,7 +189,9 @@ def _kind(table: Table, index: int) -> str:
     if table.columns[index].legend:
         return "drawn"
     cells = [row[index] for row in table.rows]
-    is_number = index > 0 and any(isinstance(cell, Number | Interval) for cell in cells)
+    if any(isinstance(cell, Described) for cell in cells):
+        return "described"
+    is_number = index > 0 and any(isinstance(cell, Number | Estimate) for cell in cells)
     return "number" if is_number else "words"
 
 
@@ -216,6 +218,9 @@ def _fill(element: Element, cell: Cell) -> None:
             sign.text, sign.tail = _SIGNS[tone], text
         case Code(text=text):
             SubElement(element, "code").text = text
+        case Estimate(value=value, style=style):
+            _add(element, "span", NOTHING if value is None else write_number(value, style))
+            _add(element, "span", write_interval(cell), {"class": "interval"})
         case Described(name=name, text=text):
             _add(element, "span", name, {"class": "name"})
             _add(element, "span", text, {"class": "explained"})

@@ -14,7 +14,7 @@ from dalenius.report.formatting import write_number
 
 _HEIGHT = 24
 _MIDDLE = _HEIGHT / 2
-_N_STEPS = 5
+_N_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +90,9 @@ def draw(picture: Picture, scale: Scale, column: Column, name: str) -> Element:
 def draw_axis(scale: Scale) -> Element:
     """The numbers of a scale, for the head of a table."""
     svg = Element("svg", {"class": "axis", "aria-hidden": "true"})
-    last = len(scale.ticks) - 1
-    for i, tick in enumerate(scale.ticks):
+    last = scale.n_steps
+    for i in sorted({0, last // 2, last} if last % 2 == 0 else {0, last}):  # more would run into each other
+        tick = scale.ticks[i]
         anchor = "start" if i == 0 else "end" if i == last else "middle"
         text = SubElement(svg, "text", {"x": scale.place(tick), "y": "11", "text-anchor": anchor})
         text.text = write_number(tick, scale.style)

@@ -57,7 +57,7 @@ def describe_files(release: StoredRelease) -> Section:
         blocks=(
             Paragraph(
                 text="A file is the one that this report is about if it has the same SHA-256; "
-                "`sha256sum` prints it."
+                "“sha256sum” prints it."
             ),
             Table(
                 caption="SHA-256 of every file",

@@ -53,9 +53,12 @@ class Outcome:
     title: str
     n_cells: int
     median_error: float
-    worst_error: float
+    off_by: float
+    """In records; 19 of 20 counts are nearer to the truth."""
     n_covered: int
     n_intervals: int
+    assumption: str | None
+    """What the intervals rest on."""
 
 
 def describe_utility(release: StoredRelease, truth: Truth) -> Section:
@@ -63,7 +66,7 @@ def describe_utility(release: StoredRelease, truth: Truth) -> Section:
     outcomes = [o for keys in _marginals(release, truth) if (o := _measure(release, truth, keys)) is not None]
     title = "How useful the release is"
     if not outcomes:
-        text = "No marginal of these columns is small enough to be compared here; `dalenius ask` answers any."
+        text = "No table of counts of these columns is small enough to be compared here."
         return Section(id="utility", title=title, blocks=(Paragraph(text=text),))
     n_covered, n_intervals = (sum(getattr(o, name) for o in outcomes) for name in ("n_covered", "n_intervals"))
     return Section(
@@ -147,9 +150,10 @@ def _measure(release: StoredRelease, truth: Truth, keys: tuple[Keys, ...]) -> Ou
         title=names(key.title for key in keys).replace(" and ", " × ").replace(", ", " × "),
         n_cells=len(everything),
         median_error=float(np.median(errors)) if len(errors) else 0.0,
-        worst_error=float(np.quantile(errors, 0.95)) if len(errors) else 0.0,
+        off_by=float(np.quantile(np.abs(estimate - exact), 0.95)) if len(errors) else 0.0,
         n_covered=n_covered,
         n_intervals=n_intervals,
+        assumption=answer.assumption,
     )
 
 
@@ -174,14 +178,26 @@ def _tabulate(outcomes: list[Outcome]) -> Table:
             Column(title="counts by"),
             Column(
                 title="relative error",
-                legend=Legend(bar="median", reference="19 of 20 counts are better than this"),
+                legend=Legend(bar="half of the counts have a smaller error"),
             ),
             Column(title="counts"),
             Column(title="median error"),
-            Column(title="19 of 20 better than"),
+            Column(title="19 of 20 are off by at most"),
             Column(title="95 % intervals that hold the truth"),
         ),
         rows=tuple(_rows(outcomes)),
+        note=_note(outcomes),
+    )
+
+
+def _note(outcomes: list[Outcome]) -> str | None:
+    """What the intervals rest on, which explains where too few of them hold the truth."""
+    assumptions = dict.fromkeys(o.assumption for o in outcomes if o.assumption)
+    if not assumptions:
+        return None
+    return (
+        f"The intervals rest on this: {'; '.join(assumptions)}. Where that is not so, as when a value occurs "
+        "only with certain quasi-identifiers, fewer of them hold the truth."
     )
 
 
@@ -189,9 +205,9 @@ def _rows(outcomes: list[Outcome]) -> Iterator[tuple[Cell, ...]]:
     for outcome in outcomes:
         yield (
             outcome.title,
-            Picture(bar=outcome.median_error, reference=outcome.worst_error),
+            Picture(bar=outcome.median_error),
             Number(value=outcome.n_cells),
             Number(value=outcome.median_error, style="share"),
-            Number(value=outcome.worst_error, style="share"),
+            Number(value=outcome.off_by),
             _coverage(outcome.n_covered, outcome.n_intervals),
         )
