@@ -1,4 +1,4 @@
-"""`dalenius report RELEASE`: one file that says what was published, what is promised and how it was checked."""
+"""`dalenius report RELEASE`: what was published, what is promised, and how it was checked, in one file."""
 
 from __future__ import annotations
 

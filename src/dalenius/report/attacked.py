@@ -21,7 +21,6 @@ from dalenius.report.document import (
 )
 from dalenius.report.labels import plural
 
-_SHARE = "share"
 _WHAT = (
     "Each attack was carried out on the release, and its guesses were compared with the original. Success is "
     "the share of guesses that were right, or the belief that is reached. The dashed line is what somebody "
@@ -51,16 +50,20 @@ def verdict_of(audit: Audit) -> Notice:
         return Notice(
             tone="bad",
             title="A promise is broken",
-            text=f"The promised limit does not hold against: {', '.join(broken)}. Do not publish this release.",
+            text=f"The promised limit does not hold against: {', '.join(broken)}. Do not publish it.",
         )
     n_kept = sum(attack.holds is True for attack in audit.attacks)
     open_ = [attack.name for attack in audit.attacks if attack.holds is None]
-    uncovered = f" Nothing is promised against: {', '.join(open_)}; see what they achieve." if open_ else ""
+    uncovered = (
+        f" Nothing is promised against: {', '.join(open_)}; the table below shows what they achieve."
+        if open_
+        else ""
+    )
     return Notice(
         tone="good",
         title="No promised limit was broken",
-        text=f"{plural(n_kept, 'attack', 'attacks')} of {len(audit.attacks)} had a promised limit, and stayed "
-        f"within it.{uncovered}",
+        text=f"{plural(n_kept, 'attack', 'attacks')} of {len(audit.attacks)} had a promised limit and "
+        f"stayed within it.{uncovered}",
     )
 
 
@@ -103,9 +106,9 @@ def _row(attack: AttackResult) -> tuple[Cell, ...]:
             reference=attack.baseline,
             limit=attack.bound,
         ),
-        Estimate(value=attack.success, low=attack.low, high=attack.high, style=_SHARE),
-        None if attack.baseline is None else Number(value=attack.baseline, style=_SHARE),
-        None if attack.bound is None else Number(value=attack.bound, style=_SHARE),
+        Estimate(value=attack.success, low=attack.low, high=attack.high, style="share"),
+        None if attack.baseline is None else Number(value=attack.baseline, style="share"),
+        None if attack.bound is None else Number(value=attack.bound, style="share"),
         _verdict(attack),
         Number(value=attack.n_trials) if attack.n_trials else "worked out exactly",
     )

@@ -82,7 +82,8 @@ def _refuse_damaged(checked: Checked) -> None:
     for check in checked.checks:
         if not check.ok and check.name.rpartition(": ")[2] in ("files", "tables"):
             raise ReleaseCorrupt(
-                f"the release is damaged: {check.detail}", hint="`dalenius verify RELEASE` lists what is wrong"
+                f"the release is damaged: {check.detail}",
+                hint="`dalenius verify` lists what is wrong",
             )
 
 
@@ -154,6 +155,6 @@ def _verified(checked: Checked) -> Notice:
     return Notice(
         tone="good",
         title=f"Checked: all {n_checks} checks of the release passed",
-        text="The files are the ones that were published, and the published tables keep the promise below. "
-        "Anybody who has the release can check that.",
+        text="The files are the ones that were published, and what they hold agrees with the promise below. "
+        "Anybody who has the release can check that. Whether the coins were fair cannot be seen in it.",
     )

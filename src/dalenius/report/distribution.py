@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask
 from dalenius.errors import QueryError
 from dalenius.release.reader import StoredRelease
@@ -62,11 +61,8 @@ def describe_distribution(release: StoredRelease, truth: Truth | None) -> Sectio
     sensitive = release.columns("sensitive")
     blocks: list[Block] = [Paragraph(text=_introduction(truth))]
     for columns in [sensitive] if sensitive else [(name,) for name in release.columns("quasi")]:
-        table = _tabulate(release, columns, truth)
-        if table is not None:
-            blocks.append(table)
-        if len(blocks) > _MOST_COLUMNS:
-            break
+        if len(blocks) <= _MOST_COLUMNS:
+            blocks.append(_tabulate(release, columns, truth))
     return Section(id="distribution", title=title, blocks=tuple(blocks))
 
 
@@ -82,28 +78,33 @@ def _introduction(truth: Truth | None) -> str:
     )
 
 
-def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | None) -> Table | None:
+def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | None) -> Block:
+    what = names(columns) if len(columns) == 1 else f"the combination of {names(columns)}"
     try:
-        answer = ask(release, question_of(columns), confidence=_CONFIDENCE)
+        found, assumption = _ask(release, columns)
     except QueryError:
-        return None  # too many combinations of cells to list
-    found = _estimates(answer, None if truth is None else truth.count(question_of(columns)))
+        return Paragraph(text=f"The values of {what} are too many to be listed here.")
+    if truth is not None:
+        found = _with_truth(found, truth.count(question_of(columns)))
     found.sort(key=lambda e: (-(e.estimate if e.original is None else e.original), e.key))
     is_exact = all(entry.is_exact for entry in found)
     top, rest = (found, []) if len(found) <= SHOWN + 1 else (found[:SHOWN], found[SHOWN:])
     rows = [_row(entry, is_exact=is_exact) for entry in top]
     if rest:
         rows.append(_rest(rest, is_exact=is_exact))
-    what = names(columns) if len(columns) == 1 else f"the combination of {names(columns)}"
     return Table(
         caption=f"How many records have each value of {what}",
         columns=_columns(is_exact=is_exact, is_private=truth is not None),
         rows=tuple(rows),
-        note=_note(answer, found, len(rest), is_exact=is_exact, is_private=truth is not None),
+        note=_note(assumption, found, len(rest), is_exact=is_exact, is_private=truth is not None),
     )
 
 
-def _estimates(answer: Answer, truth: dict[Key, float] | None) -> list[Estimated]:
+def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[Estimated], str | None]:
+    """What the release tells of each value, and what the intervals rest on."""
+    if _shows_counts(release, columns):
+        return _counted(release, columns), None
+    answer = ask(release, question_of(columns), confidence=_CONFIDENCE)
     found = [
         Estimated(
             key=key_of(cell for _, cell in row.group),
@@ -115,25 +116,39 @@ def _estimates(answer: Answer, truth: dict[Key, float] | None) -> list[Estimated
         )
         for row in answer.rows
     ]
-    if truth is None:
-        return found
+    return found, answer.assumption
+
+
+def _shows_counts(release: StoredRelease, columns: tuple[str, ...]) -> bool:
+    """Whether the sensitive table has the counts as they are: buckets without fakes."""
+    has_fakes = any("fakes" in part.manifest["parameters"] for part in (*release.earlier, release))
+    return release.mechanism == "bucketize" and columns == release.columns("sensitive") and not has_fakes
+
+
+def _counted(release: StoredRelease, columns: tuple[str, ...]) -> list[Estimated]:
+    """The same that `ask` answers, which takes long where there are thousands of values."""
+    totals: dict[Key, float] = {}
+    listed = identifiers(columns)
+    for part in (*release.earlier, release):
+        with part.connect() as connection:
+            rows = connection.execute(f'SELECT {listed}, sum("count") FROM st GROUP BY {listed}').fetchall()
+        for *cells, count in rows:
+            totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
+    return [
+        Estimated(key=key, estimate=n, low=n, high=n, is_exact=True, original=None)
+        for key, n in totals.items()
+    ]
+
+
+def _with_truth(found: list[Estimated], truth: dict[Key, float]) -> list[Estimated]:
+    """The true counts beside the estimates, also of values of which nothing is left in the release."""
     known = {entry.key for entry in found}
     withheld = [
         Estimated(key=key, estimate=0.0, low=0.0, high=0.0, is_exact=True, original=count)
         for key, count in truth.items()
         if key not in known
     ]
-    return [
-        Estimated(
-            key=entry.key,
-            estimate=entry.estimate,
-            low=entry.low,
-            high=entry.high,
-            is_exact=entry.is_exact,
-            original=truth.get(entry.key, 0.0),
-        )
-        for entry in found
-    ] + withheld
+    return [replace(entry, original=truth.get(entry.key, 0.0)) for entry in found] + withheld
 
 
 def _columns(*, is_exact: bool, is_private: bool) -> tuple[Column, ...]:
@@ -187,11 +202,11 @@ def _rest(rest: list[Estimated], *, is_exact: bool) -> tuple[Cell, ...]:
 
 
 def _note(
-    answer: Answer, found: list[Estimated], n_rest: int, *, is_exact: bool, is_private: bool
+    assumption: str | None, found: list[Estimated], n_rest: int, *, is_exact: bool, is_private: bool
 ) -> str | None:
     notes = []
     if is_exact:
-        notes.append("These counts are exact: the release shows them as they are.")
+        notes.append("The release shows these counts of the published records as they are.")
     if n_rest:
         listed = f"The {SHOWN} commonest of {len(found):,} values are listed, the others are added up."
         notes.append(listed)
@@ -200,6 +215,6 @@ def _note(
         notes.append(f"{n_covered:,} of {plural(len(found), 'interval', 'intervals')} hold the original.")
     if any(entry.estimate < 0 for entry in found):
         notes.append("Estimates are right on average, so that of a rare value can be below 0.")
-    if answer.assumption:
-        notes.append(f"{answer.assumption[:1].upper()}{answer.assumption[1:]}.")
+    if assumption:
+        notes.append(f"The intervals rest on this: {assumption}.")
     return " ".join(notes) or None

@@ -82,16 +82,17 @@ def _rho_privacy(release: StoredRelease, promise: dict[str, Any]) -> str:
     )
     return (
         f"Whoever expects {what} of a person exactly as often as it occurs in the person's part of the table "
-        f"cannot become surer of it than {rho2} by seeing the person's published value. This holds for {whom}."
+        f"cannot become surer of it than {rho2} by seeing the person's published value. It holds for {whom}."
     )
 
 
 def _d_gamma_privacy(release: StoredRelease, promise: dict[str, Any]) -> str:
     gamma = _percent(promise["gamma"])
     if release.manifest["mechanism"]["method"] == "frapp":
+        prior = Fraction(promise["k"]) / int(release.manifest["parameters"]["domain_size"])
         return (
-            "Whoever gave a record's true row a small enough probability before the release (k chances in the "
-            f"size of the domain) gives it at most {gamma} after seeing what was published for that record."
+            f"Whoever gave a row at most {_percent(prior)} of being a given record gives it at most {gamma} "
+            "after seeing what was published for that record."
         )
     views = int(promise.get("views", 1))
     seen = "the published rows" if views == 1 else f"all {views} views that may ever be published"

@@ -37,7 +37,7 @@ def describe_published(release: StoredRelease) -> Section:
                     (entry["name"], _role(release, entry["role"]), Code(text=entry["type"]))
                     for entry in manifest["columns"]
                 ),
-                note="Every other column of the original was left out.",
+                note="No other column is published.",
             ),
             Table(
                 caption="Tables",

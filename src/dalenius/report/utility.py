@@ -68,7 +68,9 @@ def describe_utility(release: StoredRelease, truth: Truth) -> Section:
     if not outcomes:
         text = "No table of counts of these columns is small enough to be compared here."
         return Section(id="utility", title=title, blocks=(Paragraph(text=text),))
-    n_covered, n_intervals = (sum(getattr(o, name) for o in outcomes) for name in ("n_covered", "n_intervals"))
+    n_covered, n_intervals = (
+        sum(getattr(o, name) for o in outcomes) for name in ("n_covered", "n_intervals")
+    )
     return Section(
         id="utility",
         title=title,
@@ -113,10 +115,9 @@ def _keys(truth: Truth, name: str) -> Keys | None:
     if plain.n_values <= _MOST_VALUES:
         return plain
     column = identifier(name)
-    described = truth.connection.execute(f"SELECT typeof({column}) FROM t LIMIT 1").fetchone()
-    if described is None or not described[0].endswith("INT") | (described[0] in ("INTEGER",)):
-        return None
     low, high = one_row(truth.connection, f"SELECT min({column}), max({column}) FROM t")
+    if not isinstance(low, int) or isinstance(low, bool):
+        return None
     step = _round_step((high - low) / _N_STEPS)
     n_steps = int(high // step - low // step) + 1
     return Keys(sql=f"{column} // {step} * {step}", title=f"{name} in steps of {step:,}", n_values=n_steps)

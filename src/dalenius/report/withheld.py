@@ -33,7 +33,7 @@ def describe_withheld(release: StoredRelease) -> Section | None:
         return Section(id="withheld", title="Withheld records", blocks=(Paragraph(text=text),))
     ell = int(release.manifest["promise"]["l"])
     text = (
-        f"{plural(n_withheld, 'record was', 'records were')} withheld of {n_withheld + n_published:,}, because "
+        f"{plural(n_withheld, 'record was', 'records were')} withheld of {n_withheld + n_published:,}: "
         f"some value of {sensitive_names(release)} makes up more than 1 in {ell} of the table. Which value "
         "that is must not be guessed from what is left. Counts and answers are about the published records."
     )

@@ -95,7 +95,9 @@ def describe_buckets(release: StoredRelease) -> Section:
             note=_note(worst, has_fakes=has_fakes),
         ),
     ]
-    return Section(id="limits", title="The limits, and how near the release comes to them", blocks=tuple(blocks))
+    return Section(
+        id="limits", title="The limits, and how near the release comes to them", blocks=tuple(blocks)
+    )
 
 
 def _explain(release: StoredRelease) -> str:
@@ -153,9 +155,7 @@ def _entries(part: StoredRelease) -> Iterator[Worst]:
     threshold = _thresholds(part.manifest["promise"])
     for *cells_of, size, most, total in rows:
         value: Value = tuple(cells_of)
-        yield Worst(
-            value=value, most=int(most), size=int(size), threshold=threshold(value), total=int(total)
-        )
+        yield Worst(value=value, most=int(most), size=int(size), threshold=threshold(value), total=int(total))
 
 
 def _thresholds(promise: dict[str, Any]) -> Callable[[Value], Fraction | None]:

@@ -117,7 +117,9 @@ def _tabulate(parts: list[Part], rho2: Fraction) -> Table:
             Column(title="part"),
             Column(
                 title="belief in a value",
-                legend=Legend(bar="after the release, at most", reference="before the release", limit="limit"),
+                legend=Legend(
+                    bar="after the release, at most", reference="before the release", limit="limit"
+                ),
                 whole=True,
             ),
             Column(title="records"),

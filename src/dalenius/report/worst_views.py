@@ -53,8 +53,8 @@ def _explain(view: PublishedView) -> str:
         )
     return (
         "The published rows are a mixture. A row of the table was published with one probability, and every "
-        "other row that is possible was added with a much smaller one; since there are so many possible rows, "
-        "many of the published ones are nobody's. Seeing a row is therefore only weak evidence that it is real."
+        "other possible row was added with a smaller one; since so many rows are possible, many of the "
+        "published ones are nobody's. Seeing a row is therefore only weak evidence that it is real."
     )
 
 
@@ -62,12 +62,16 @@ def _facts(release: StoredRelease, view: PublishedView) -> Iterator[tuple[str, C
     yield "Possible rows (the domain)", Number(value=view.domain.size)
     if view.law is None:
         assert view.gamma_f is not None  # noqa: S101  (FRAPP views have one)
-        yield "A record is published as it is with probability", Number(value=float(view.gamma_f), style="share")
+        yield (
+            "A record is published as it is with probability",
+            Number(value=float(view.gamma_f), style="share"),
+        )
         return
-    yield "A row of the table is published with probability", Number(
-        value=float(view.law.retention), style="share"
+    yield (
+        "A row of the table is published with probability",
+        Number(value=float(view.law.retention), style="share"),
     )
-    yield "Any other possible row with probability", Number(value=float(view.law.beta), style="share")
+    yield "Any other possible row, in the first view", Number(value=float(view.law.beta), style="share")
     if view.index == 1 or release.earlier:
         yield "Rows added to the first view, on average", Number(value=float(round(view.noise_rows)))
     if view.law.views > 1:
@@ -84,7 +88,11 @@ def _beliefs(manifest: dict[str, Any], view: PublishedView) -> Iterator[Belief]:
     yield f"that a given row is in the table, after {_views(view.law)}", d, view.law.worst_posterior(d)
     if promise["adversary"] == "exclusive":
         odds = view.law.largest_ratio() / view.law.smallest_ratio() * d / (1 - d)
-        yield "the same, for who knows sets of rows of which exactly one is in the table", d, odds / (1 + odds)
+        yield (
+            "the same, for who knows sets of rows of which exactly one is in the table",
+            d,
+            odds / (1 + odds),
+        )
 
 
 def _views(law: ViewLaw) -> str:
@@ -111,7 +119,9 @@ def _tabulate(beliefs: list[Belief], gamma: Fraction) -> Table:
             Column(title="belief"),
             Column(
                 title="probability",
-                legend=Legend(bar="after the release, at most", reference="before the release", limit="limit"),
+                legend=Legend(
+                    bar="after the release, at most", reference="before the release", limit="limit"
+                ),
                 whole=True,
             ),
             Column(title="before, at most"),
