@@ -24,7 +24,7 @@ from dalenius.report.document import (
     Section,
     Table,
 )
-from dalenius.report.labels import key_of, names
+from dalenius.report.labels import key_of
 from dalenius.report.truth import Truth
 from dalenius.sql import identifier, one_row
 
@@ -148,7 +148,7 @@ def _measure(release: StoredRelease, truth: Truth, keys: tuple[Keys, ...]) -> Ou
     errors = np.abs(estimate - exact) / np.maximum(exact, max(_SMALL_SHARE * exact.sum(), 1.0))
     n_covered, n_intervals = _covered(found, true)
     return Outcome(
-        title=names(key.title for key in keys).replace(" and ", " × ").replace(", ", " × "),
+        title=" × ".join(f"“{key.title}”" for key in keys),
         n_cells=len(everything),
         median_error=float(np.median(errors)) if len(errors) else 0.0,
         off_by=float(np.quantile(np.abs(estimate - exact), 0.95)) if len(errors) else 0.0,
