@@ -5,7 +5,7 @@ BIN := .venv/bin
 # The tests of `dalenius export` start a PostgreSQL server of their own, those of `dalenius report` look at it in
 # Chromium; both are skipped where the program is not installed.
 POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/initdb) $(shell command -v initdb))
-CHROMIUM := $(firstword $(shell command -v chromium chromium-browser google-chrome))
+CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name) 2>/dev/null)))
 MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium)
 
 .PHONY: install services demo test check lint types bench figures lock clean

@@ -11,6 +11,8 @@ from dalenius.release.reader import StoredRelease
 Key = tuple[str, ...]
 """The labels of a group's cells."""
 _LONGEST = 80
+_TURNING = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x7F)}
+"""Marks that change the direction of text."""
 
 
 def key_of(cells: Iterable[Any]) -> Key:
@@ -24,8 +26,17 @@ def shown(cells: Iterable[str | None]) -> str:
     >>> shown(["Flu", None])
     'Flu / NULL'
     """
-    text = " / ".join("NULL" if cell is None else cell for cell in cells) or "(empty)"
+    text = " / ".join("NULL" if cell is None else visible(cell) for cell in cells) or "(empty)"
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def visible(text: str) -> str:
+    """A text whose control characters, which could turn the rest of a line around, are written out.
+
+    >>> print(visible("a" + chr(0x202E) + "b" + chr(10)))
+    a\\u202eb\\u000a
+    """
+    return "".join(f"\\u{ord(c):04x}" if c in _TURNING or ord(c) < 32 else c for c in text)
 
 
 def names(columns: Iterable[str]) -> str:
@@ -34,7 +45,7 @@ def names(columns: Iterable[str]) -> str:
     >>> names(["age"]), names(["age", "sex", "zip"])
     ('“age”', '“age”, “sex” and “zip”')
     """
-    quoted = [f"“{column}”" for column in columns]
+    quoted = [f"“{visible(column)}”" for column in columns]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dalenius.release.reader import StoredRelease
 from dalenius.report.document import Cell, Code, Column, Facts, Number, Paragraph, Section, Table
-from dalenius.report.labels import plural, sensitive_names
+from dalenius.report.labels import plural, sensitive_names, visible
 
 _TABLES = {
     "qit": "the people: their quasi-identifiers and the number of their bucket",
@@ -34,7 +34,7 @@ def describe_published(release: StoredRelease) -> Section:
                 caption="Columns",
                 columns=(Column(title="column"), Column(title="what it is"), Column(title="type")),
                 rows=tuple(
-                    (entry["name"], _role(release, entry["role"]), Code(text=entry["type"]))
+                    (visible(entry["name"]), _role(release, entry["role"]), Code(text=entry["type"]))
                     for entry in manifest["columns"]
                 ),
                 note="No other column is published.",
