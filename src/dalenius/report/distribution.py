@@ -70,7 +70,7 @@ def _introduction(truth: Truth | None) -> str:
     if truth is None:
         return (
             "This is what anybody can work out from the release about how often each value occurs among all "
-            "the people. It says nothing about one person."
+            "the people together."
         )
     return (
         "The bar is how often a value occurs in the original table, the dot is what anybody can work out "

@@ -31,10 +31,10 @@ def shown(cells: Iterable[str | None]) -> str:
 
 
 def visible(text: str) -> str:
-    """A text whose control characters, which could turn the rest of a line around, are written out.
+    r"""A text whose control characters, which could turn the rest of a line around, are written out.
 
     >>> print(visible("a" + chr(0x202E) + "b" + chr(10)))
-    a\\u202eb\\u000a
+    a\u202eb\u000a
     """
     return "".join(f"\\u{ord(c):04x}" if c in _TURNING or ord(c) < 32 else c for c in text)
 

@@ -74,7 +74,7 @@ def _facts(parts: tuple[StoredRelease, ...]) -> list[tuple[str, Cell]]:
     days = sorted({part.manifest["created"] for part in parts})
     facts: list[tuple[str, Cell]] = [
         (f"{what} published", Number(value=n_published(parts[-1]))),
-        ("Day", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"),
+        ("Published on", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"),
     ]
     withheld = [part.manifest["rows"]["suppressed"] for part in parts]
     if parts[-1].mechanism != "alpha-beta" and None not in withheld:

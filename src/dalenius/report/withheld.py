@@ -34,14 +34,22 @@ def describe_withheld(release: StoredRelease) -> Section | None:
     ell = int(release.manifest["promise"]["l"])
     text = (
         f"{plural(n_withheld, 'record was', 'records were')} withheld of {n_withheld + n_published:,}: "
-        f"some value of {sensitive_names(release)} makes up more than 1 in {ell} of the table. Which value "
-        "that is must not be guessed from what is left. Counts and answers are about the published records."
+        f"some value of {sensitive_names(release)} makes up more than 1 in {ell} of the table. "
+        f"{_hidden(parts)} Counts and answers are about the published records."
     )
     rows = tuple(row for part in parts for row in _rows(part))
     blocks: list[Block] = [Paragraph(text=text)]
     if rows:
         blocks.append(_tabulate(rows, release.manifest["promise"]["suppression"]))
     return Section(id="withheld", title="Withheld records", blocks=tuple(blocks))
+
+
+def _hidden(parts: tuple[StoredRelease, ...]) -> str:
+    """Whether there is a limit on guessing the value that was too common."""
+    suppressions = [part.manifest["promise"].get("suppression") or {} for part in parts]
+    if any(suppression.get("bound") is not None for suppression in suppressions):
+        return "Which value that is must not be guessed with more certainty than the limit below."
+    return "The method makes it harder to guess which value that is, but promises no limit."
 
 
 def _rows(part: StoredRelease) -> list[tuple[Cell, ...]]:

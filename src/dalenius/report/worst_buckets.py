@@ -120,11 +120,15 @@ def _bucket_facts(parts: tuple[StoredRelease, ...]) -> Facts:
     n_fakes = max(_n_fakes(part) for part in parts)
     items: list[tuple[str, Cell]] = [
         ("Buckets", Number(value=n_buckets)),
-        ("People in a bucket", f"{min(smallest):,} to {max(largest):,}"),
+        ("People in a bucket", _from_to(min(smallest), max(largest))),
     ]
     if n_fakes:
         items.append(("Made-up values in every bucket", Number(value=n_fakes)))
     return Facts(items=tuple(items))
+
+
+def _from_to(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _n_fakes(part: StoredRelease) -> int:
