@@ -34,10 +34,10 @@ def test_thresholds_against_the_worst_bucket(tmp_path: Path) -> None:
     entries = pq.read_table(tmp_path / "r" / "st.parquet").to_pylist()
     for entry in entries:
         sizes[entry["bucket"]] += entry["count"]
-    worst: dict[str, Fraction] = defaultdict(Fraction)
+    worst: dict[str, Fraction] = defaultdict(lambda: Fraction(0))
     for entry in entries:
-        share = Fraction(entry["count"], sizes[entry["bucket"]])
-        worst[entry["disease"]] = max(worst[entry["disease"]], share)
+        exact = Fraction(entry["count"], sizes[entry["bucket"]])
+        worst[entry["disease"]] = max(worst[entry["disease"]], exact)
     stated = {t["value"][0]: Fraction(t["at_most"]) for t in release.manifest["promise"]["thresholds"]}
     for name, share, limit, kept in zip(
         column(limits, "value of “disease”"),
@@ -159,7 +159,7 @@ def test_utility_is_measured_on_the_original(tmp_path: Path) -> None:
     answer = open_release(release.path).ask(sql)
     cells = {(row.group[0][1], row.group[1][1]): row for row in answer.rows}
     off = {key: abs((row.estimate or 0) - truth[key]) for key, row in cells.items()}
-    inside = [row.low <= truth[key] <= row.high for key, row in cells.items() if row.low is not None]
+    inside = [(row.low or 0.0) <= truth[key] <= (row.high or 0.0) for key, row in cells.items()]
     assert truth.keys() <= cells.keys()
     assert values_of(errors, "counts")[1] == len(cells)
     relative = [error / max(truth[key], 1.0) for key, error in off.items()]

@@ -19,6 +19,7 @@ from dalenius.report import building
 from dalenius.report.building import build_report
 from dalenius.report.html import render_html
 from dalenius.report.plain import render_text
+from dalenius.report.truth import Truth
 from tests.attacks.releases import deal, people, write_release
 from tests.contract.subjects import SUBJECTS
 from tests.contract.subjects import people as sorted_people
@@ -93,7 +94,7 @@ def test_the_original_is_not_even_looked_for(tmp_path: Path, monkeypatch: pytest
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the original was read")
 
-    monkeypatch.setattr(building.Truth, "load", refuse)
+    monkeypatch.setattr(Truth, "load", refuse)
     monkeypatch.setattr(building, "audit_release", refuse)
     assert render_html(build_report(release))
     with pytest.raises(AssertionError, match="the original was read"):

@@ -21,11 +21,10 @@ from dalenius.report.document import (
     Verdict,
 )
 from dalenius.report.labels import Key, key_of, names, plural, shown
+from dalenius.report.limits import SHOWN
 from dalenius.report.truth import Truth
 from dalenius.sql import identifiers
 
-SHOWN = 30
-"""How many values a table lists."""
 _MOST_COLUMNS = 3
 _CONFIDENCE = 0.95
 

@@ -19,6 +19,7 @@ from dalenius.report.document import (
     Verdict,
 )
 from dalenius.report.labels import plural, sensitive_names
+from dalenius.report.limits import kept
 
 
 def describe_withheld(release: StoredRelease) -> Section | None:
@@ -60,13 +61,7 @@ def _rows(part: StoredRelease) -> list[tuple[Cell, ...]]:
     index = (part.manifest["series"] or {}).get("index")
     found = Fraction(posterior["exact"]) if posterior["exact"] else Fraction(posterior["value"])
     limit = None if suppression["bound"] is None else Fraction(1, ell)
-    verdict = (
-        Verdict(tone="note", text="nothing is promised")
-        if limit is None
-        else Verdict(tone="good", text="yes")
-        if found <= limit
-        else Verdict(tone="bad", text="NO")
-    )
+    verdict = Verdict(tone="note", text="nothing is promised") if limit is None else kept(ok=found <= limit)
     return [
         (
             "this release" if index is None else f"batch {index}",

@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.release.reader import StoredRelease
-from dalenius.report.distribution import SHOWN
 from dalenius.report.document import (
     Block,
     Cell,
@@ -23,6 +22,7 @@ from dalenius.report.document import (
     Verdict,
 )
 from dalenius.report.labels import plural, sensitive_names, shown
+from dalenius.report.limits import SHOWN, kept
 from dalenius.sql import identifier, one_row
 
 Value = tuple[str | None, ...]
@@ -185,9 +185,7 @@ def _row(entry: Worst, n_records: int | None) -> tuple[Cell, ...]:
 def _verdict(entry: Worst) -> Verdict:
     if entry.threshold == 1:
         return Verdict(tone="note", text="no limit was set")
-    if entry.threshold is not None and entry.closeness <= 1:
-        return Verdict(tone="good", text="yes")
-    return Verdict(tone="bad", text="NO")
+    return kept(ok=entry.threshold is not None and entry.closeness <= 1)
 
 
 def _note(worst: list[Worst], *, has_fakes: bool) -> str | None:

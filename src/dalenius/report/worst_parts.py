@@ -9,20 +9,18 @@ from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.mechanisms.perturb.public import PublicParts
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.release.reader import StoredRelease
-from dalenius.report.distribution import SHOWN
 from dalenius.report.document import (
     Cell,
     Column,
     Facts,
-    Legend,
     Number,
     Paragraph,
     Picture,
     Section,
     Table,
-    Verdict,
 )
 from dalenius.report.labels import plural, sensitive_names
+from dalenius.report.limits import SHOWN, belief_column, kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +45,13 @@ def describe_parts(release: StoredRelease) -> Section:
     promise = release.manifest["promise"]
     rho2 = Fraction(promise["rho2"])
     parts = _parts(release, rho2)
-    kept = sum(part.channel.diagonal * part.n_records for part in parts)
+    n_kept = sum(part.channel.diagonal * part.n_records for part in parts)
     n_records = sum(part.n_records for part in parts)
     is_uniform = "prior_at_most" in promise
     facts = Facts(
         items=(
             *(() if is_uniform else (("Parts", Number(value=len(parts))),)),
-            ("Values published as they were", Number(value=float(kept / max(n_records, 1)), style="share")),
+            ("Values published as they were", Number(value=float(n_kept / max(n_records, 1)), style="share")),
             ("Nobody may become surer than", Number(value=float(rho2), style="share")),
         )
     )
@@ -115,13 +113,7 @@ def _tabulate(parts: list[Part], rho2: Fraction) -> Table:
         caption="How sure anybody can become of a protected value, in each part",
         columns=(
             Column(title="part"),
-            Column(
-                title="belief in a value",
-                legend=Legend(
-                    bar="after the release, at most", reference="before the release", limit="limit"
-                ),
-                whole=True,
-            ),
+            belief_column("belief in a value"),
             Column(title="records"),
             Column(title="different values"),
             Column(title="published as it was"),
@@ -135,7 +127,6 @@ def _tabulate(parts: list[Part], rho2: Fraction) -> Table:
 
 
 def _row(part: Part, rho2: Fraction) -> tuple[Cell, ...]:
-    ok = part.after <= rho2
     return (
         f"part {part.number}",
         Picture(bar=float(part.after), reference=float(part.before), limit=float(rho2)),
@@ -144,5 +135,5 @@ def _row(part: Part, rho2: Fraction) -> tuple[Cell, ...]:
         Number(value=float(part.channel.diagonal), style="share"),
         Number(value=float(part.before), style="share"),
         Number(value=float(part.after), style="share"),
-        Verdict(tone="good", text="yes") if ok else Verdict(tone="bad", text="NO"),
+        kept(ok=part.after <= rho2),
     )

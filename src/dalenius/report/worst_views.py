@@ -6,23 +6,21 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from dalenius.mechanisms.alphabeta.frapp import FrappPlan
+from dalenius.mechanisms.alphabeta.check import published_frapp
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView
-from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.release.reader import StoredRelease
 from dalenius.report.document import (
     Cell,
     Column,
     Facts,
-    Legend,
     Number,
     Paragraph,
     Picture,
     Section,
     Table,
-    Verdict,
 )
+from dalenius.report.limits import belief_column, kept
 
 Belief = tuple[str, Fraction, Fraction]
 """Who believes it, how strongly before, and at most how strongly after."""
@@ -81,7 +79,7 @@ def _facts(release: StoredRelease, view: PublishedView) -> Iterator[tuple[str, C
 def _beliefs(manifest: dict[str, Any], view: PublishedView) -> Iterator[Belief]:
     promise = manifest["promise"]
     if view.law is None:
-        plan = _frapp(manifest, view)
+        plan = published_frapp(manifest, view, int(manifest["rows"]["published"] or 0))
         yield "that a record is a given row", plan.k / plan.domain_size, plan.posterior()
         return
     d = Fraction(promise["d"])
@@ -99,31 +97,12 @@ def _views(law: ViewLaw) -> str:
     return "the view" if law.views == 1 else f"all {law.views} views"
 
 
-def _frapp(manifest: dict[str, Any], view: PublishedView) -> FrappPlan:
-    promise = manifest["promise"]
-    assert view.gamma_f is not None  # noqa: S101
-    k = Fraction(promise["k"])
-    return FrappPlan(
-        promise=DGammaPrivacy(gamma=Fraction(promise["gamma"]), k=k),
-        k=k,
-        gamma_f=view.gamma_f,
-        domain_size=view.domain.size,
-        n_rows=int(manifest["rows"]["published"] or 0),
-    )
-
-
 def _tabulate(beliefs: list[Belief], gamma: Fraction) -> Table:
     return Table(
         caption="How sure anybody can become",
         columns=(
             Column(title="belief"),
-            Column(
-                title="probability",
-                legend=Legend(
-                    bar="after the release, at most", reference="before the release", limit="limit"
-                ),
-                whole=True,
-            ),
+            belief_column("probability"),
             Column(title="before, at most"),
             Column(title="after, at most"),
             Column(title="limit"),
@@ -141,5 +120,5 @@ def _row(who: str, before: Fraction, after: Fraction, gamma: Fraction) -> tuple[
         Number(value=float(before), style="share"),
         Number(value=float(after), style="share"),
         Number(value=float(gamma), style="share"),
-        Verdict(tone="good", text="yes") if after <= gamma else Verdict(tone="bad", text="NO"),
+        kept(ok=after <= gamma),
     )
