@@ -23,8 +23,10 @@ class TrueAnswer:
     cells: Mapping[Key, float]
     scale: Mapping[str, float]
     """Per aggregate, its size on the whole table: n for a COUNT, Σ|x| for a SUM, 0 for what is neither."""
-    absent: float = 0.0
-    """What an answer says that leaves a cell out: 0, or NaN where only a number can be meant (AVG)."""
+
+    def absent(self, column: str) -> float:
+        """What an answer says of a group that it leaves out: 0 records, but no number for a mean."""
+        return 0.0 if self.scale[column] else np.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,7 +91,7 @@ class Questions:
         estimates: list[float] = []
         for true, answer in zip(self.answers, answers, strict=True):
             found = {(tuple(cell for _, cell in row.group), row.column): row.estimate for row in answer.rows}
-            estimates += [_number(found.get(key, true.absent)) for key in true.cells]
+            estimates += [_number(found.get(key, true.absent(key[1]))) for key in true.cells]
         return self.with_estimates(np.array(estimates, dtype=float))
 
     def with_estimates(self, estimate: Floats) -> Cells:
