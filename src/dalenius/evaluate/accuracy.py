@@ -1,8 +1,8 @@
-"""How well a classifier does that was trained on a release: it predicts the sensitive value from the other columns.
+"""How well a classifier that was trained on a release predicts the sensitive value from the other columns.
 
 A fifth of the records is held out, the rest is published, a naive Bayes classifier is trained on what was
-published, and the records that were held out are predicted. A bucket's person counts towards each value of the
-bucket by its share; a perturbed record and a row of a view count as they are published.
+published, and the records that were held out are predicted. A bucket's person counts towards each value of
+the bucket by its share; a perturbed record and a row of a view count as they are published.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Examples:
 
 
 def accuracy_of(sample: Sample) -> float | None:
-    """The share of the held-out records that are predicted right; None without a release or anything to predict."""
+    """The share of the held-out records that are predicted right; None where there is nothing to predict."""
     original = sample.original
     if not original.sensitive or not original.quasi or sample.contender.kind == "laplace":
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +10,19 @@ import numpy as np
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import DaleniusError, InputError, InternalError, PromiseNotMet
 from dalenius.evaluate.comparison import Comparison, Standing
-from dalenius.evaluate.contender import Contender, contenders
+from dalenius.evaluate.contender import Contender, baselines, policy_contender
 from dalenius.evaluate.measures import Measure, measures_named
 from dalenius.evaluate.metrics import Spread, errors_by_selectivity
 from dalenius.evaluate.original import Original
 from dalenius.evaluate.questions import Cells, Questions
 from dalenius.evaluate.sample import draw_sample
-from dalenius.evaluate.sharing import read_shared
+from dalenius.evaluate.sharing import Shared, read_shared
 from dalenius.evaluate.workload import AnatomyWorkload, Workload
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
+
+SEEDS = 3
+"""How many releases are drawn of each contender unless another number is given."""
 
 
 def compare_policies(
@@ -27,7 +30,7 @@ def compare_policies(
     *,
     workload: Workload | None = None,
     metrics: Sequence[str] = (),
-    n_seeds: int = 3,
+    n_seeds: int = SEEDS,
     seed: int | None = None,
     progress: Progress = silent,
 ) -> Comparison:
@@ -57,12 +60,7 @@ def compare_policies(
         n_seeds=n_seeds,
         randomness=randomness,
     )
-    found = contenders(policies, shared)
-    standings = []
-    for number, contender in enumerate(found):
-        progress(f"comparing {len(found)} ways to answer", number, len(found))
-        standings.append(setting.stand(contender))
-    progress(f"comparing {len(found)} ways to answer", len(found), len(found))
+    standings = setting.stand_all(policies, shared, progress)
     return Comparison(
         workload=workload.name,
         n_questions=len(questions.sqls),
@@ -73,9 +71,11 @@ def compare_policies(
     )
 
 
-def sample_randomness(randomness: Randomness, name: str, number: int) -> Randomness:
-    """The key of one draw of a contender; draws of one number share nothing."""
-    return Randomness(key=randomness.derived_key("compare", name, number), is_seeded=randomness.is_seeded)
+def sample_randomness(randomness: Randomness, contender: Contender, number: int) -> Randomness:
+    """The key of one draw of a contender; no two draws share anything."""
+    role = "baseline" if contender.is_baseline else "policy"
+    key = randomness.derived_key("compare", role, contender.name, number)
+    return Randomness(key=key, is_seeded=randomness.is_seeded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,6 +85,14 @@ class _Setting:
     measures: tuple[Measure, ...]
     n_seeds: int
     randomness: Randomness
+
+    def stand_all(self, policies: Mapping[str, Policy], shared: Shared, progress: Progress) -> list[Standing]:
+        """The policies first; then the baselines at the bounds that were kept, or at all if none was."""
+        own = [policy_contender(name, policy, shared) for name, policy in policies.items()]
+        standings = [self.stand(one) for one in _told(own, progress, "policies")]
+        kept = [one for one in standings if one.reason is None] or standings
+        others = baselines(policies, shared, {one.contender.bound.largest for one in kept})
+        return standings + [self.stand(one) for one in _told(others, progress, "baselines")]
 
     def stand(self, contender: Contender) -> Standing:
         """What was measured of a contender, or why nothing could be."""
@@ -109,7 +117,7 @@ class _Setting:
         )
 
     def _draw(self, contender: Contender, number: int, values: dict[str, list[float]]) -> Cells:
-        randomness = sample_randomness(self.randomness, contender.name, number)
+        randomness = sample_randomness(self.randomness, contender, number)
         with draw_sample(contender, self.original, randomness) as sample:
             cells = sample.answer_workload(self.questions)
             for measure in self.measures:
@@ -117,6 +125,14 @@ class _Setting:
                 if value is not None:
                     values[measure.name].append(value)
         return cells
+
+
+def _told(contenders: list[Contender], progress: Progress, what: str) -> Iterator[Contender]:
+    """One after the other, saying how many are done."""
+    for done, contender in enumerate(contenders):
+        progress(what, done, len(contenders))
+        yield contender
+    progress(what, len(contenders), len(contenders))
 
 
 def _reason(contender: Contender, error: DaleniusError) -> str:

@@ -101,7 +101,7 @@ class Comparison:
     def _best_at(self, bound: float, own: list[Standing]) -> Best:
         candidates = sorted((one for one in own if one.bound <= bound), key=self._worth)
         winner = candidates[0]
-        parts = [f"{self.measure.name} {_number(winner, self.measure)}"]
+        parts = [f"its {self.measure.name} is {_number(winner, self.measure)}"]
         if len(candidates) == 1:
             parts.append("no other policy promises as much")
         else:
@@ -123,14 +123,15 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """As `compare --json` prints it."""
-        frontier = {one.contender.name for one in self.frontier}
         best = {one.policy for one in self.best}
         return {
             "private": True,
             "workload": {"name": self.workload, "questions": self.n_questions, "cells": self.n_cells},
             "seeds": self.n_seeds,
             "ranked_by": self.measure.name,
-            "policies": [_described(one, frontier, best) for one in self.standings],
+            "policies": [
+                _described(one, best, is_on_frontier=one in self.frontier) for one in self.standings
+            ],
             "results": [row for one in self.standings for row in _results(one, self.measures)],
             "by_selectivity": [_band(one, band) for one in self.standings for band in one.bands],
             "best": [{"bound": b.bound, "policy": b.policy, "reason": b.reason} for b in self.best],
@@ -138,7 +139,7 @@ class Comparison:
         }
 
 
-def _described(one: Standing, frontier: set[str], best: set[str]) -> dict[str, Any]:
+def _described(one: Standing, best: set[str], *, is_on_frontier: bool) -> dict[str, Any]:
     contender = one.contender
     return {
         "policy": contender.name,
@@ -151,8 +152,8 @@ def _described(one: Standing, frontier: set[str], best: set[str]) -> dict[str, A
         "epsilon": contender.epsilon,
         "feasible": one.reason is None,
         "reason": one.reason,
-        "frontier": contender.name in frontier,
-        "best": contender.name in best,
+        "frontier": is_on_frontier,
+        "best": not contender.is_baseline and contender.name in best,
         "unanswered": one.n_unanswered,
         "failed_draws": one.n_failed,
     }

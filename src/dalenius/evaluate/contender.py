@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -38,47 +38,55 @@ class Contender:
     """Why it cannot take part; None: it can."""
 
 
-def contenders(policies: Mapping[str, Policy], shared: Shared) -> list[Contender]:
-    """The policies, then the baselines at every bound that a policy has."""
-    own = [_own(name, policy, shared) for name, policy in policies.items()]
-    bounds = sorted({contender.bound.largest for contender in own})
+def policy_contender(name: str, policy: Policy, shared: Shared) -> Contender:
+    """A policy as it is."""
+    return _published(name, policy, promised_bound(policy, shared.histogram), is_baseline=False)
+
+
+def baselines(
+    policies: Mapping[str, Policy], shared: Shared, bounds: Collection[Fraction]
+) -> list[Contender]:
+    """Anatomy, uniform perturbation, FRAPP and the Laplace mechanism at each of the bounds, and nothing."""
     reference = next((p for p in policies.values() if p.columns.sensitive), next(iter(policies.values())))
-    k = (
-        next((p.promise.k for p in policies.values() if isinstance(p.promise, DGammaPrivacy)), None)
-        or USUAL_K
-    )
-    found = list(own)
-    for bound in bounds:
-        at = f" at {float(bound):.3g}" if len(bounds) > 1 else ""
-        if shared.histogram is not None and bound < 1:
+    ks = [policy.promise.k for policy in policies.values() if isinstance(policy.promise, DGammaPrivacy)]
+    found = []
+    chosen = _distinct_bounds(bounds)
+    for bound in chosen:
+        at = f" at {float(bound):.3g}" if len(chosen) > 1 else ""
+        if shared.histogram is not None:
             found += [_anatomy(reference, bound, at), _uniform(reference, bound, at)]
-        if bound < 1:
-            found.append(_frapp(reference, bound, k, at))
-        if shared.histogram is not None and bound < 1:
+        found.append(_frapp(reference, bound, next((k for k in ks if k), USUAL_K), at))
+        if shared.histogram is not None:
             found.append(_laplace(shared, bound, at))
     return [*found, _nothing(shared)]
 
 
-def _own(name: str, policy: Policy, shared: Shared) -> Contender:
+def _distinct_bounds(bounds: Collection[Fraction]) -> list[Fraction]:
+    """The bounds below 1; of those within a tenth of each other the strictest, which matches all of them.
+
+    >>> [str(bound) for bound in _distinct_bounds([Fraction(1, 5), Fraction(1, 2), Fraction(21, 100)])]
+    ['1/5', '1/2']
+    """
+    chosen: list[Fraction] = []
+    for bound in sorted(bound for bound in bounds if bound < 1):
+        if not chosen or bound > chosen[-1] * Fraction(11, 10):
+            chosen.append(bound)
+    return chosen
+
+
+def _published(name: str, policy: Policy, bound: Bound, *, is_baseline: bool) -> Contender:
     return Contender(
         name=name,
         kind=policy.mechanism.kind,  # type: ignore[arg-type]
         method=policy.mechanism.method,
-        bound=promised_bound(policy, shared.histogram),
-        is_baseline=False,
+        bound=bound,
+        is_baseline=is_baseline,
         policy=policy,
     )
 
 
 def _baseline(name: str, policy: Policy) -> Contender:
-    return Contender(
-        name=name,
-        kind=policy.mechanism.kind,  # type: ignore[arg-type]
-        method=policy.mechanism.method,
-        bound=promised_bound(policy, None),
-        is_baseline=True,
-        policy=policy,
-    )
+    return _published(name, policy, promised_bound(policy, None), is_baseline=True)
 
 
 def _alone(reference: Policy) -> Policy:
@@ -115,10 +123,8 @@ def _laplace(shared: Shared, bound: Fraction, at: str) -> Contender:
         is_baseline=True,
     )
     if prior >= bound:
-        reason = (
-            f"the commonest value makes up {float(prior):.3g} of the records, which is not below the bound"
-        )
-        return replace(contender, reason=reason)
+        share = f"{float(prior):.3g}"
+        return replace(contender, reason=f"the commonest value's share, {share}, is not below the bound")
     return replace(contender, epsilon=matched_epsilon(prior, bound))
 
 

@@ -1,7 +1,8 @@
 """The common axis of a comparison: the largest probability that a promise lets anybody infer.
 
-Every promise bounds such a probability, 1/ℓ, f′, ρ2 or γ, and the numbers are put on one axis. What they bound is
-not the same, and what the attacker is supposed to know is not the same either; `meaning` says which is which.
+Every promise bounds such a probability, 1/ℓ, f′, ρ2 or γ, and the numbers are put on one axis. What they
+bound is not the same, and what the attacker is supposed to know is not the same either; `meaning` says which
+is which, and NOT_COMPARABLE what the axis hides.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ NOT_COMPARABLE = (
     "likely; one who learns from the release how columns go together, or knows others, is not bounded",
     "f': the largest threshold below 1 is shown; rarer values usually have lower ones, and a threshold of 1 "
     "(not sensitive) is left out",
-    "perturb (rho2): about values believed with at most rho1 before; for `uniform` whatever else the attacker "
-    "believes, for the other methods only if the belief is the histogram of the person's part",
-    "alpha-beta (gamma): about the presence of a whole row that was believed with at most d before, not about "
-    "the value of a person who is known to be in the table; FRAPP's bound is for one record",
-    "Laplace: epsilon is set so that who knows everybody else, and believed a value with at most its largest "
-    "frequency, believes it with at most the bound afterwards: a stronger attacker than the others'. It answers "
-    "this workload and nothing else, with the whole epsilon",
+    "perturb (rho2): about values believed with at most rho1 before; for `uniform` whatever else the "
+    "attacker believes, for the other methods only if the belief is the histogram of the person's part",
+    "alpha-beta (gamma): about the presence of a whole row that was believed with at most d before, not "
+    "about the value of a person who is known to be in the table; FRAPP's bound is for one record",
+    "Laplace: epsilon is such that who knows everybody else, and believed a value with at most the largest "
+    "frequency, believes it with at most the bound afterwards: a stronger attacker than that of buckets. The "
+    "whole epsilon is spent on this workload; any other question costs more",
     "nothing published: what the attacker knows then is the histogram, taken as public",
 )
 

@@ -25,6 +25,8 @@ class Measure:
     """A number of each draw; None where it does not apply."""
 
     name: str
+    heading: str
+    """For a narrow column."""
     title: str
     """With its unit, for the axis of a picture."""
     better: Literal["lower", "higher"]
@@ -68,67 +70,77 @@ MEASURES: dict[str, Measure] = {
     for measure in (
         Measure(
             name="relative-error",
+            heading="rel. error",
             title="mean relative error (counts below 0.1 % of the records measured against that)",
             better="lower",
             measure=_of_cells(metrics.mean_relative_error),
         ),
         Measure(
             name="median-relative-error",
+            heading="median",
             title="median relative error (counts below 0.1 % of the records measured against that)",
             better="lower",
             measure=_of_cells(metrics.median_relative_error),
         ),
         Measure(
             name="rmse",
+            heading="rmse",
             title="root mean squared error of an answer, in records",
             better="lower",
             measure=_of_cells(metrics.root_mean_squared_error),
         ),
         Measure(
             name="mse",
+            heading="mse",
             title="mean squared error of an answer",
             better="lower",
             measure=_of_cells(metrics.mean_squared_error),
         ),
         Measure(
             name="total-variation",
+            heading="tot. var.",
             title="total variation between true and estimated joint distributions",
             better="lower",
             measure=_distance(metrics.total_variation),
         ),
         Measure(
             name="hellinger",
+            heading="Hellinger",
             title="Hellinger distance between true and estimated joint distributions",
             better="lower",
             measure=_distance(metrics.hellinger),
         ),
         Measure(
             name="loss",
+            heading="loss",
             title="loss of the buckets, Σ (size − 1)²",
             better="lower",
             measure=_of_release(bucket_loss),
         ),
         Measure(
             name="retention",
+            heading="retained",
             title="share of the records that are published with their own value",
             better="higher",
             measure=_of_release(retention),
         ),
         Measure(
             name="suppressed",
+            heading="withheld",
             title="share of the records that are withheld",
             better="lower",
             measure=_of_release(suppressed_share),
         ),
         Measure(
             name="accuracy",
+            heading="accuracy",
             title="accuracy of a classifier trained on the release, on people who are not in it",
             better="higher",
             measure=_of_release(accuracy_of),
         ),
     )
 }
-USUAL = ("relative-error", "median-relative-error", "rmse", "retention", "suppressed")
+USUAL = ("relative-error", "median-relative-error", "rmse", "suppressed")
 """What is measured unless something else is asked for; the first one ranks."""
 
 

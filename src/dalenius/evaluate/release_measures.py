@@ -59,7 +59,5 @@ def _kept_in_parts(release: StoredRelease) -> float:
     with release.connect() as connection:
         channels = PublicParts.read(connection, release.manifest).channels
         sizes = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
-    return sum(
-        sizes.get(number, 0) * float(channel.gamma / (channel.n_values - 1 + channel.gamma))
-        for number, channel in enumerate(channels, start=1)
-    )
+    diagonals = [float(channel.gamma / (channel.n_values - 1 + channel.gamma)) for channel in channels]
+    return float(sum(sizes.get(number, 0) * kept for number, kept in enumerate(diagonals, start=1)))
