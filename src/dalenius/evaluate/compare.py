@@ -140,8 +140,7 @@ def _reason(contender: Contender, error: DaleniusError) -> str:
     if isinstance(error, InternalError):
         raise error
     if not contender.is_baseline and not isinstance(error, PromiseNotMet):
-        error.message = f"{contender.name}: {error.message}"
-        raise error
+        raise type(error)(f"{contender.name}: {error.message}", hint=error.hint) from error
     return error.message if error.hint is None else f"{error.message} ({error.hint})"
 
 

@@ -113,6 +113,7 @@ def _point(one: Standing, comparison: Comparison, frame: _Frame) -> dict[str, An
         "name": one.contender.name + (" (best)" if is_best else ""),
         "kind": _KINDS[one.contender.kind],
         "own": own,
+        "side": "left" if one.contender.kind == "nothing" else "right",
         "bound": one.bound,
         "value": value,
         "low": max(value - deviation, frame.y_min),
@@ -126,9 +127,14 @@ def _spread_labels(points: list[dict[str, Any]], frame: _Frame) -> None:
     for point in sorted(points, key=lambda point: -float(point["value"])):
         x, y = _WIDTH * point["bound"] / frame.x_max, frame.pixel(point["value"])
         for other_x, other_y in placed:
-            if abs(x - other_x) < _LABEL and other_y - _LINE < y < other_y + _LINE:
+            if (
+                point["side"] == "right"
+                and abs(x - other_x) < _LABEL
+                and other_y - _LINE < y < other_y + _LINE
+            ):
                 y = other_y - _LINE
-        placed.append((x, y))
+        if point["side"] == "right":
+            placed.append((x, y))
         point["label"] = frame.value(max(y, 4.0))
 
 
@@ -166,11 +172,16 @@ def _marks(altair: Any, points: list[dict[str, Any]], frame: _Frame, *, is_own: 
 
 
 def _labels(altair: Any, points: list[dict[str, Any]], frame: _Frame) -> Any:
-    return (
-        altair.Chart(altair.Data(values=points))
-        .mark_text(align="left", dx=10, fontSize=11, limit=_LABEL)
-        .encode(x=frame.x(altair, "bound"), y=frame.y(altair, "label"), text="name:N")
-    )
+    """Names beside the marks, on a white edge so that lines do not strike them out."""
+    layers = []
+    for side, align, dx in (("left", "right", -10), ("right", "left", 10)):
+        chosen = [point for point in points if point["side"] == side]
+        base = altair.Chart(altair.Data(values=chosen)).encode(
+            x=frame.x(altair, "bound"), y=frame.y(altair, "label"), text="name:N"
+        )
+        text = {"align": align, "dx": dx, "fontSize": 11, "limit": _LABEL}
+        layers += [base.mark_text(stroke="white", strokeWidth=4, **text), base.mark_text(**text)]
+    return altair.layer(*layers)
 
 
 def _title(altair: Any, comparison: Comparison) -> Any:
