@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,8 @@ def test_no_label_covers_another() -> None:
     frame = _Frame.around(CROWDED)
     points = [_point(one, CROWDED, frame) for one in CROWDED.ranked]
     _spread_labels(points, frame)
-    heights = sorted(frame.pixel(point["label"]) for point in points if point["bound"] == 0.25)
-    assert min(b - a for a, b in zip(heights, heights[1:], strict=False)) > 13
+    heights = sorted(frame.pixel(point["label"]) for point in points if point["side"] == "right")
+    assert min(b - a for a, b in pairwise(heights)) > 13
     assert json.dumps(points)
 
 

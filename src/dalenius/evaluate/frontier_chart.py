@@ -122,20 +122,19 @@ def _point(one: Standing, comparison: Comparison, frame: _Frame) -> dict[str, An
 
 
 def _spread_labels(points: list[dict[str, Any]], frame: _Frame) -> None:
-    """Give every label a height at which it covers no other label."""
-    placed: list[tuple[float, float]] = []
-    for point in sorted(points, key=lambda point: -float(point["value"])):
-        x, y = _WIDTH * point["bound"] / frame.x_max, frame.pixel(point["value"])
-        for other_x, other_y in placed:
-            if (
-                point["side"] == "right"
-                and abs(x - other_x) < _LABEL
-                and other_y - _LINE < y < other_y + _LINE
-            ):
-                y = other_y - _LINE
-        if point["side"] == "right":
-            placed.append((x, y))
-        point["label"] = frame.value(max(y, 4.0))
+    """Give every label a height at which it covers no other: moved down first, and up where that ends."""
+    for point in points:
+        point["label"] = point["value"]
+    moved = sorted((p for p in points if p["side"] == "right"), key=lambda point: -float(point["value"]))
+    heights = [frame.pixel(point["value"]) for point in moved]
+    for i in range(1, len(heights)):
+        heights[i] = min(heights[i], heights[i - 1] - _LINE)
+    lowest = 4.0
+    for i in reversed(range(len(heights))):
+        heights[i] = max(heights[i], lowest)
+        lowest = heights[i] + _LINE
+    for point, height in zip(moved, heights, strict=True):
+        point["label"] = frame.value(height)
 
 
 def _frontier(altair: Any, comparison: Comparison, frame: _Frame) -> Any:
