@@ -12,6 +12,7 @@ import typer
 from dalenius.cli import (
     ask,
     audit,
+    compare,
     demo,
     doctor,
     export,
@@ -35,7 +36,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (init, demo, inspect, plan, publish, verify, ask, audit, report, export, reproduce, doctor):
+COMMANDS = (
+    init,
+    demo,
+    inspect,
+    plan,
+    publish,
+    verify,
+    ask,
+    audit,
+    report,
+    compare,
+    export,
+    reproduce,
+    doctor,
+)
+for module in COMMANDS:
     app.command(module.NAME)(module.command)
 
 

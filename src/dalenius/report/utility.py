@@ -12,6 +12,8 @@ import numpy as np
 from dalenius.ask.answer import AnswerRow
 from dalenius.ask.asking import ask
 from dalenius.errors import QueryError
+from dalenius.evaluate.metrics import SMALL_SHARE, median_relative_error
+from dalenius.evaluate.questions import Cells
 from dalenius.release.reader import StoredRelease
 from dalenius.report.document import (
     Cell,
@@ -24,6 +26,7 @@ from dalenius.report.document import (
     Section,
     Table,
 )
+from dalenius.report.formatting import write_number
 from dalenius.report.labels import key_of
 from dalenius.report.truth import Truth
 from dalenius.sql import identifier, one_row
@@ -33,8 +36,6 @@ _MOST_VALUES = 40
 """A column with more values is grouped into steps, or left out if it holds no numbers."""
 _MOST_CELLS = 5_000
 _N_STEPS = 8
-_SMALL_SHARE = 0.001
-"""Errors of counts below this share of the records are measured against it: 1 instead of 0 is no disaster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def describe_utility(release: StoredRelease, truth: Truth) -> Section:
             Paragraph(
                 text="Each line is a table of counts, asked of the release and of the original. The relative "
                 "error of a count is how far the answer is from the truth, as a part of the truth; counts "
-                "below one in a thousand records are measured against one in a thousand."
+                f"below {write_number(SMALL_SHARE, 'share')} of the records are measured against that."
             ),
             Facts(
                 items=(
@@ -141,17 +142,21 @@ def _measure(release: StoredRelease, truth: Truth, keys: tuple[Keys, ...]) -> Ou
     except QueryError:
         return None
     true = truth.count(sql)
+    if all(row.estimate is None for row in answer.rows):
+        return None
     found = {key_of(cell for _, cell in row.group): row for row in answer.rows}
     everything = sorted(true.keys() | found.keys())
-    exact = np.array([true.get(key, 0.0) for key in everything])
-    estimate = np.array([_estimate(found.get(key)) for key in everything])
-    errors = np.abs(estimate - exact) / np.maximum(exact, max(_SMALL_SHARE * exact.sum(), 1.0))
+    cells = Cells(
+        truth=np.array([true.get(key, 0.0) for key in everything]),
+        estimate=np.array([_estimate(found.get(key)) for key in everything]),
+        scale=np.full(len(everything), sum(true.values())),
+    )
     n_covered, n_intervals = _covered(found, true)
     return Outcome(
         title=" × ".join(f"“{key.title}”" for key in keys),
         n_cells=len(everything),
-        median_error=float(np.median(errors)) if len(errors) else 0.0,
-        off_by=float(np.quantile(np.abs(estimate - exact), 0.95)) if len(errors) else 0.0,
+        median_error=median_relative_error(cells),
+        off_by=float(np.quantile(np.abs(cells.answered.estimate - cells.answered.truth), 0.95)),
         n_covered=n_covered,
         n_intervals=n_intervals,
         assumption=answer.assumption,
@@ -159,7 +164,10 @@ def _measure(release: StoredRelease, truth: Truth, keys: tuple[Keys, ...]) -> Ou
 
 
 def _estimate(row: AnswerRow | None) -> float:
-    return 0.0 if row is None or row.estimate is None else row.estimate
+    """0 where the release has no such group, NaN where it does not tell."""
+    if row is None:
+        return 0.0
+    return np.nan if row.estimate is None else row.estimate
 
 
 def _covered(found: dict[tuple[str, ...], AnswerRow], true: dict[tuple[str, ...], float]) -> tuple[int, int]:
