@@ -20,7 +20,7 @@ from dalenius.report.document import (
     Table,
     Verdict,
 )
-from dalenius.report.labels import Key, key_of, names, plural, shown
+from dalenius.report.labels import Key, key_of, names, plural, shown, unit_of
 from dalenius.report.limits import SHOWN
 from dalenius.report.truth import Truth
 from dalenius.sql import identifiers
@@ -56,8 +56,9 @@ def question_of(columns: tuple[str, ...]) -> str:
 
 def describe_distribution(release: StoredRelease, truth: Truth | None) -> Section:
     """The section on the sensitive values, or where there are none, on a few columns."""
-    title = "Before and after: the sensitive values" if truth else "The sensitive values"
     sensitive = release.columns("sensitive")
+    what = "the sensitive values" if sensitive else "how often values occur"
+    title = f"Before and after: {what}" if truth else what[:1].upper() + what[1:]
     blocks: list[Block] = [Paragraph(text=_introduction(truth))]
     for columns in [sensitive] if sensitive else [(name,) for name in release.columns("quasi")]:
         if len(blocks) <= _MOST_COLUMNS:
@@ -92,7 +93,7 @@ def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | N
     if rest:
         rows.append(_rest(rest, is_exact=is_exact))
     return Table(
-        caption=f"How many records have each value of {what}",
+        caption=f"How many {unit_of(release)} have each value of {what}",
         columns=_columns(is_exact=is_exact, is_private=truth is not None),
         rows=tuple(rows),
         note=_note(assumption, found, len(rest), is_exact=is_exact, is_private=truth is not None),

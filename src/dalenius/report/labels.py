@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dalenius.histogram import label_cell
+from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.release.reader import StoredRelease
 
 Key = tuple[str, ...]
@@ -53,6 +54,16 @@ def sensitive_names(release: StoredRelease) -> str:
     """The sensitive attribute in a sentence: one column, or a combination of several."""
     columns = release.columns("sensitive")
     return f"the combination of {names(columns)}" if len(columns) > 1 else names(columns)
+
+
+def is_set(release: StoredRelease) -> bool:
+    """Whether the release is about different rows, however often each occurs."""
+    return release.mechanism == "alpha-beta" and not PublishedView.of(release.manifest).counts_rows
+
+
+def unit_of(release: StoredRelease) -> str:
+    """What a count counts."""
+    return "different rows" if is_set(release) else "records"
 
 
 def plural(n: int, one: str, many: str) -> str:

@@ -11,9 +11,8 @@ import pyarrow as pa
 from dalenius.attacks.original import read_original
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
-from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.release.reader import StoredRelease
-from dalenius.report.labels import Key, key_of
+from dalenius.report.labels import Key, is_set, key_of
 from dalenius.sql import connect, identifier
 
 
@@ -41,7 +40,7 @@ class Truth:
             f"CAST({identifier(name)} AS {kind}) AS {identifier(name)}"
             for name, kind in _types(release).items()
         )
-        distinct = "DISTINCT " if _is_set(release) else ""
+        distinct = "DISTINCT " if is_set(release) else ""
         try:
             connection.execute(f"CREATE TEMP TABLE t AS SELECT {distinct}{cast} FROM original")
         except duckdb.ConversionException:
@@ -66,11 +65,6 @@ def _types(release: StoredRelease) -> dict[str, str]:
             rows = connection.execute(f"DESCRIBE {identifier(entry['name'])}").fetchall()
             found |= {name: kind for name, kind, *_ in rows}
     return {name: found[name] for name in wanted}
-
-
-def _is_set(release: StoredRelease) -> bool:
-    """Whether the release is about different rows, however often each occurs."""
-    return release.mechanism == "alpha-beta" and not PublishedView.of(release.manifest).counts_rows
 
 
 def _refuse_batches(release: StoredRelease) -> None:
