@@ -227,6 +227,14 @@ def test_other_workloads_and_measures() -> None:
     assert "counts only" in laplace.reason
 
 
+def test_withheld_records_are_counted_and_their_bound_is_that_of_the_buckets() -> None:
+    thinned = policy({"kind": "l-diversity", "l": 6}, suppress={"method": "safe"})
+    found = compare_policies({"thinned": thinned}, workload=WORKLOAD, metrics=["suppressed"], n_seeds=1)
+    standing = named(found, "thinned")
+    assert standing.bound == pytest.approx(1 / 6)
+    assert standing.spreads["suppressed"].mean == dalenius.plan(thinned).to_dict()["suppressed"] / 600 > 0
+
+
 def test_views_of_whole_rows_are_compared_without_a_sensitive_column() -> None:
     table = pa.table({"a": [i % 7 for i in range(60)], "b": [i % 11 for i in range(60)]})
     whole = Policy.from_dict(

@@ -38,6 +38,7 @@ def draw_frontier(comparison: Comparison, path: Path) -> None:
     _spread_labels(points, frame)
     layers = [
         _frontier(altair, comparison, frame),
+        _labels(altair, points, frame, stroke="white", strokeWidth=4),  # so that no line strikes them out
         _deviations(altair, points, frame),
         _marks(altair, points, frame, is_own=False),
         _marks(altair, points, frame, is_own=True),
@@ -170,16 +171,17 @@ def _marks(altair: Any, points: list[dict[str, Any]], frame: _Frame, *, is_own: 
     )
 
 
-def _labels(altair: Any, points: list[dict[str, Any]], frame: _Frame) -> Any:
-    """Names beside the marks, on a white edge so that lines do not strike them out."""
+def _labels(altair: Any, points: list[dict[str, Any]], frame: _Frame, **style: Any) -> Any:
+    """Names beside the marks."""
     layers = []
     for side, align, dx in (("left", "right", -10), ("right", "left", 10)):
         chosen = [point for point in points if point["side"] == side]
-        base = altair.Chart(altair.Data(values=chosen)).encode(
-            x=frame.x(altair, "bound"), y=frame.y(altair, "label"), text="name:N"
+        chart = altair.Chart(altair.Data(values=chosen))
+        layers.append(
+            chart.mark_text(align=align, dx=dx, fontSize=11, limit=_LABEL, **style).encode(
+                x=frame.x(altair, "bound"), y=frame.y(altair, "label"), text="name:N"
+            )
         )
-        text = {"align": align, "dx": dx, "fontSize": 11, "limit": _LABEL}
-        layers += [base.mark_text(stroke="white", strokeWidth=4, **text), base.mark_text(**text)]
     return altair.layer(*layers)
 
 
