@@ -36,4 +36,8 @@ _BY_MECHANISM = {
 def describe_words(release: StoredRelease) -> Section:
     """The section that explains words."""
     words = _ALWAYS | _BY_MECHANISM.get(release.mechanism, {})
-    return Section(id="words", title="Words", blocks=(Facts(items=tuple(sorted(words.items()))),))
+    return Section(
+        id="words",
+        title="Words",
+        blocks=(Facts(items=tuple(sorted(words.items(), key=lambda entry: entry[0].casefold()))),),
+    )
