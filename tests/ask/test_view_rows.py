@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlglot import parse_one
 
 from dalenius.ask.domain_atoms import open_atoms
+from dalenius.ask.domain_count import parse_predicate
 from dalenius.ask.domain_formula import All, Formula, Neither, Table
 from dalenius.ask.domain_network import Tensor, contract
 from dalenius.ask.view_question import rows_where
@@ -38,7 +38,7 @@ def test_lists_of_literals_are_looked_up_as_duckdb_would(
     words = ", ".join("'" + v.replace("'", "''") + "'" if isinstance(v, str) else str(v) for v in listed)
     with open_atoms(COLUMNS, {}, "t") as atoms:
         fast = atoms.membership(column, listed)
-        slow = atoms.evaluate(parse_one(f"{column} IN ({words})", dialect="duckdb"))
+        slow = atoms.evaluate(parse_predicate(f"{column} IN ({words})"))
     assert fast is not None
     assert fast.columns == slow.columns
     assert fast.holds.tolist() == slow.holds.tolist()

@@ -156,6 +156,15 @@ def test_the_frontier_is_what_no_other_one_beats(comparison: Comparison) -> None
     assert "the next policy" in comparison.best[0].reason
 
 
+def test_the_reason_says_what_the_axis_hides() -> None:
+    """Anatomy with the same largest bound errs less than thresholds that are far lower for rare values."""
+    promise = {"kind": "f-privacy", "default": {"times": 3, "plus": "0.02"}, "values": {"Flu": 1}}
+    found = compare_policies({"own": policy(promise)}, workload=WORKLOAD, n_seeds=1, seed=4)
+    (best,) = found.best
+    assert "but the baseline" in best.reason
+    assert "no baseline keeps its lower thresholds, down to" in best.reason
+
+
 def test_a_seed_repeats_everything_but_the_noise_of_opendp_and_nothing_is_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,14 @@ def test_every_promise_has_its_place_on_the_axis(
     assert (found.largest, found.symbol) == (bound, symbol)
 
 
+def test_thresholds_of_their_own_have_a_smallest_one() -> None:
+    promise = {"kind": "f-privacy", "default": "0.6", "values": {"Flu": 1, "HIV": "0.3"}}
+    columns = {"quasi": ["age"], "sensitive": ["disease"]}
+    policy = Policy.from_dict({"source": TABLE, "columns": columns, "promise": promise})
+    found = promised_bound(policy, HISTOGRAM)
+    assert (found.largest, found.smallest) == (Fraction(3, 5), Fraction(3, 10))
+
+
 @given(st.fractions(Fraction(1, 50), Fraction(4, 5)), st.fractions(Fraction(1, 50), Fraction(49, 50)))
 def test_bayes_with_the_matched_epsilon_ends_at_the_bound(prior: Fraction, bound: Fraction) -> None:
     """Somebody who believes a value with `prior` and sees what is e^ε times likelier with it."""
