@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bench.anatomy_workload import CountQuestion, Microdata, load, publish
+from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 
 from dalenius.ask import ask_many
 from dalenius.attacks.bucket_case import BucketCase
@@ -53,32 +53,32 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     options = parser.parse_args()
     for name in options.dataset:
-        microdata = load(options.data, name)
+        original = load(options.data, name)
         print(f"\n### {name}\n\n{_HEAD}")
         for theta in options.theta:
             for regions in (False, True):
                 found = [
-                    measure(microdata, theta, seed, options.questions, regions=regions)
+                    measure(original, theta, seed, options.questions, regions=regions)
                     for seed in range(options.releases)
                 ]
                 print(_row(theta, found), flush=True)
 
 
-def measure(microdata: Microdata, theta: int, seed: int, n: int, *, regions: bool) -> Measured:
+def measure(original: Original, theta: int, seed: int, n: int, *, regions: bool) -> Measured:
     """Publish, ask and attack once."""
-    questions = microdata.questions(n, np.random.default_rng([theta, seed]))
+    drawn = questions(original, n, np.random.default_rng([theta, seed]))
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        release = publish(microdata, theta, Path(folder), seed, regions=regions)
+        release = publish(original, theta, Path(folder), seed, regions=regions)
         seconds = time.perf_counter() - start
-        asked = {name: _asked(release, microdata, questions, name) for name in ESTIMATORS}
-        case = BucketCase.load(release, microdata.table)
+        asked = {name: _asked(release, original, drawn, name) for name in ESTIMATORS}
+        case = BucketCase.load(release, original.table)
         stream = np.random.default_rng(seed)
         attack = attack_definetti(case, RowPairs.of(case, draw_buckets(case, stream)), stream)
     sizes = release.manifest["parameters"]["buckets"]
     return Measured(
         n_regions=len(release.manifest["parameters"].get("regions", [0])),
-        mse=sum(s["count"] * (s["size"] - 1) ** 2 for s in sizes) / (microdata.table.num_rows - 1),
+        mse=sum(s["count"] * (s["size"] - 1) ** 2 for s in sizes) / (original.table.num_rows - 1),
         error={name: error for name, (error, _) in asked.items()},
         covered={name: share for name, (_, share) in asked.items()},
         linking=float(attack.detail["linking_by_profile"]),
@@ -88,12 +88,12 @@ def measure(microdata: Microdata, theta: int, seed: int, n: int, *, regions: boo
 
 
 def _asked(
-    release: StoredRelease, microdata: Microdata, questions: list[CountQuestion], estimator: str
+    release: StoredRelease, original: Original, drawn: list[CountQuestion], estimator: str
 ) -> tuple[float, float]:
     """The mean relative error, and the share of 95 % intervals that hold the truth."""
-    truths = np.array([_truth(microdata, question) for question in questions])
-    large = np.flatnonzero(truths >= 0.001 * microdata.table.num_rows)
-    texts = [microdata.sql(questions[i]) for i in large]
+    truths = np.array([original.count(question) for question in drawn])
+    large = np.flatnonzero(truths >= 0.001 * original.table.num_rows)
+    texts = [original.sql(drawn[i]) for i in large]
     rows = [answer.rows[0] for answer in ask_many(release, texts, estimator=estimator)]
     truth = truths[large]
     estimate = np.array([row.estimate for row in rows], dtype=float)
@@ -101,11 +101,6 @@ def _asked(
     high = np.array([np.inf if row.high is None else row.high for row in rows])
     held = (low <= truth + 1e-6) & (truth - 1e-6 <= high)
     return float((np.abs(estimate - truth) / truth).mean()), float(held.mean())
-
-
-def _truth(microdata: Microdata, question: CountQuestion) -> int:
-    rows = microdata.rows(question)
-    return int(np.isin(microdata.codes[microdata.sensitive][rows], question.sensitive).sum())
 
 
 def _row(theta: int, found: list[Measured]) -> str:
