@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius import Policy
-from dalenius.errors import PolicyError
+from dalenius.errors import PolicyError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize import region_plan
 from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
 from dalenius.mechanisms.bucketize.plan import plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.mechanisms.bucketize.published_regions import regions_of_rows
+from dalenius.mechanisms.bucketize.published_regions import regions_of_buckets, regions_of_rows
 from dalenius.mechanisms.bucketize.region_cells import NumberCells, TextCells, first_cells
 from dalenius.mechanisms.bucketize.region_rule import CutRule
 from dalenius.mechanisms.bucketize.regions import least_rows
@@ -186,6 +186,19 @@ def test_verify_finds_a_record_in_a_bucket_of_another_region(tmp_path: Path) -> 
     pq.write_table(rows.set_column(rows.schema.get_field_index("bucket"), "bucket", pa.array(bucket)), file)
     failed = [check.name for check in check_promise(release.stored) if not check.ok]
     assert failed == ["regions"]
+
+
+def test_buckets_outside_the_stated_regions_are_refused() -> None:
+    rows = pa.table({"sex": ["F", "M"]})
+    stated = [{"where": [{"column": "sex", "in": [cell]}]} for cell in ("F", "M", "X")]
+    home = np.array([0, 1])
+    assert regions_of_buckets({}, rows, home, 2) is None
+    found = regions_of_buckets({"regions": stated[:2]}, rows, home, 2)
+    assert found is not None
+    assert found.tolist() == [0, 1]
+    for wrong in (stated[:1], stated):
+        with pytest.raises(ReleaseCorrupt, match="not in the regions"):
+            regions_of_buckets({"regions": wrong}, rows, home, 2)
 
 
 def test_a_plan_shows_its_regions_and_what_they_cost(tmp_path: Path) -> None:

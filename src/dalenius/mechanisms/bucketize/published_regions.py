@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dalenius.errors import ReleaseCorrupt
 from dalenius.histogram import label_cell
 
 Ints = NDArray[np.int64]
@@ -46,7 +47,10 @@ def regions_of_buckets(
         return None
     one = np.zeros(n_buckets, dtype=np.int64)
     one[row_bucket] = np.arange(len(row_bucket))
-    return regions_of_rows(parameters["regions"], rows.take(pa.array(one)))
+    found = regions_of_rows(parameters["regions"], rows.take(pa.array(one)))
+    if not np.array_equal(np.unique(found), np.arange(len(parameters["regions"]))):
+        raise ReleaseCorrupt("the buckets are not in the regions that the manifest lists")
+    return found
 
 
 def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
