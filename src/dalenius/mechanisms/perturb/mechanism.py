@@ -18,7 +18,9 @@ from dalenius.mechanisms.perturb.apply import Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
 from dalenius.mechanisms.perturb.plan import LEAST_TOP, PerturbPlan, plan_perturbation
 from dalenius.mechanisms.perturb.public import to_parameters
+from dalenius.mechanisms.perturb.repeated import repeat_perturbation
 from dalenius.mechanisms.perturb.statement import state
+from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
@@ -77,6 +79,10 @@ class Perturb:
             statement=state(numbered, len(sensitive), parameters),
             n_published=plan.n_rows,
         )
+
+    def repeated(self, policy: Policy, plan: PerturbTablePlan, times: int) -> Repeated:  # noqa: ARG002
+        """A person's published values and parts in all releases, multiplied."""
+        return repeat_perturbation(plan.perturbation, times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Every value is one of its part's, and every part's law fits the promise."""
