@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.bucket_case import BucketCase
+from dalenius.attacks.exclusions import learn_exclusions
 from dalenius.attacks.interval import bernstein_limit, clopper_pearson, is_above, rank_correlation
-from dalenius.attacks.negative_association import learn_exclusions
 from dalenius.attacks.order import attack_dealing
 from dalenius.attacks.original import code_column, combine, known_values, read_original
 from dalenius.attacks.result import Audit
@@ -161,7 +161,7 @@ def test_negative_association_excludes_what_is_excluded(tmp_path: Path) -> None:
     assert found.detail["exclusions"] >= 5
     assert found.detail["exclusions"] == found.detail["exclusions_true"]
     case = BucketCase.load(release.stored, read_original(policy, release.stored))
-    tables, _ = learn_exclusions(case)
+    tables = learn_exclusions(case).tables
     ages = np.array(case.columns[0].cells.to_pylist())
     young = np.flatnonzero(tables[0][:, case.labels.index("Hypertension")])
     assert len(young) >= 3

@@ -28,8 +28,8 @@ def buckets(counts: tuple[int, ...], ell: int, method: str = "optimal") -> tuple
     return plan_buckets(problem, method), problem
 
 
-def dealings(plan: BucketPlan, counts: tuple[int, ...]) -> list[tuple[tuple[int, ...], ...]]:
-    """Every way to deal the people to the buckets: person → bucket, and the buckets' contents."""
+def dealings(plan: BucketPlan, counts: tuple[int, ...]) -> list[list[int]]:
+    """Every way to deal the people to the buckets: the bucket of each person."""
     places = []  # (bucket, value)
     first = 0
     for j, n_buckets in enumerate(plan.n_buckets):
@@ -37,7 +37,8 @@ def dealings(plan: BucketPlan, counts: tuple[int, ...]) -> list[tuple[tuple[int,
         places += [(first + rank % n_buckets, x) for rank, x in enumerate(values)]
         first += n_buckets
     by_value = [[bucket for bucket, value in places if value == x] for x in range(len(counts))]
-    return [sum(way, ()) for way in product(*(set(permutations(mine)) for mine in by_value))]
+    ways = product(*(set(permutations(mine)) for mine in by_value))
+    return [[bucket for mine in way for bucket in mine] for way in ways]
 
 
 def test_two_bucketizations_are_bayes_by_enumeration() -> None:
@@ -118,7 +119,7 @@ def enumerate_perturbations(plan: PerturbPlan, times: int) -> Fraction:
     for seen in product(shown, repeat=times):
         weight = [count * prod(likelihood(x, *what) for what in seen) for x, count in enumerate(plan.counts)]
         if sum(weight):
-            worst = max(worst, max(weight[x] for x in plan.protected) / sum(weight))
+            worst = max(worst, Fraction(max(weight[x] for x in plan.protected)) / sum(weight))
     return worst
 
 

@@ -14,6 +14,7 @@ from dalenius.attacks.bucket_case import BucketCase
 from dalenius.attacks.corruption import attack_corruption
 from dalenius.attacks.definetti import attack_definetti
 from dalenius.attacks.eligibility import attack_eligibility
+from dalenius.attacks.exclusions import learn_exclusions
 from dalenius.attacks.linking import attack_linking
 from dalenius.attacks.metadata import attack_metadata
 from dalenius.attacks.negative_association import attack_negative_association
@@ -94,7 +95,8 @@ def _audit_buckets(subject: Subject) -> Attacks:
     yield attack_linking(case)
     yield attack_corruption(case, stream("audit", "corruption"))
     pairs = RowPairs.of(case, draw_buckets(case, stream("audit", "buckets")))
-    yield attack_negative_association(case, pairs)
+    exclusions = learn_exclusions(case)
+    yield attack_negative_association(case, pairs, exclusions)
     yield attack_definetti(case, pairs, stream("audit", "definetti"))
     yield attack_row_order(case)
     yield attack_source_order(case)

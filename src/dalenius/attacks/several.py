@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from dalenius.attacks.bucket_case import BucketCase, Floats
-from dalenius.attacks.interval import bernstein_limit, clopper_pearson
+from dalenius.attacks.interval import bernstein_limit
 from dalenius.attacks.original import Ints
 from dalenius.attacks.perturb_case import PerturbCase
-from dalenius.attacks.result import AttackResult, measured
+from dalenius.attacks.result import AttackResult, against_chance, measured
 from dalenius.attacks.threat import Threat
 
 THREAT = Threat(
@@ -24,7 +25,8 @@ COINS = Threat(
     covered=True,
 )
 _MOST_PEOPLE = 200_000
-"""Of more, evenly spaced ones are looked at."""
+_MOST_CELLS = 16_000_000
+"""Of people, and of people × values; of more, evenly spaced people are looked at."""
 _AGAIN = (
     "do not publish independent releases of one table: publish once, or use views that are planned together"
 )
@@ -46,7 +48,8 @@ def link(one: BucketCase | PerturbCase, two: BucketCase | PerturbCase) -> Linked
     """People whose quasi-identifiers are unique; both cases are of the same original."""
     first, second = _row_of_person(one), _row_of_person(two)
     both = np.flatnonzero((first >= 0) & (second >= 0))
-    both = both[:: len(both) // _MOST_PEOPLE + 1]
+    most = max(1, min(_MOST_PEOPLE, _MOST_CELLS // one.n_values))
+    both = both[:: len(both) // most + 1]
     return Linked(
         truth=one.value[both], first=first[both], second=second[both], n_failed=len(first) - len(both)
     )
@@ -105,9 +108,11 @@ def _row_of_person(case: BucketCase | PerturbCase) -> Ints:
 
 def _dense(case: BucketCase, rows: Ints) -> Floats:
     """Rows × values: the shares of the rows' buckets."""
-    table = np.zeros((case.n_buckets, case.n_values))
-    table[case.st_bucket, case.st_value] = case.st_count
-    return np.asarray((table / table.sum(axis=1, keepdims=True))[case.row_bucket[rows]])
+    table = sp.csr_array(
+        (case.st_expected, (case.st_bucket, case.st_value)), shape=(case.n_buckets, case.n_values)
+    )
+    shares = table[case.row_bucket[rows]].toarray()
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _shares_of_both(one: BucketCase, two: BucketCase, people: Linked) -> Floats:
@@ -162,20 +167,13 @@ def _n_pairs(bucket: Ints) -> float:
 
 
 def _coins(hits: float, expected: float, trials: int, n_failed: int) -> AttackResult:
-    limit = expected + bernstein_limit(2 * expected, 2.0)
-    low, high = clopper_pearson(hits, trials)
-    holds = hits <= limit
-    return AttackResult(
-        name="shared coins",
-        threat=COINS,
-        success=hits / trials if trials else 0.0,
-        low=low,
-        high=high,
-        baseline=expected / trials if trials else 0.0,
-        control=None,
-        bound=min(1.0, limit / trials) if trials else 1.0,
-        holds=holds,
-        n_trials=trials,
+    return against_chance(
+        "shared coins",
+        COINS,
+        hits=hits,
+        trials=trials,
+        expected=expected,
+        limit=expected + bernstein_limit(2 * expected, 2.0),
         n_failed=n_failed,
-        recommendation=None if holds else _SAME_COINS,
+        recommendation=_SAME_COINS,
     )

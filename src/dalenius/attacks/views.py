@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dalenius.attacks.interval import FALSE_ALARM, clopper_pearson
 from dalenius.attacks.original import code_column, combine, read_table
-from dalenius.attacks.result import AttackResult
+from dalenius.attacks.result import AttackResult, computed
 from dalenius.attacks.threat import Threat
 from dalenius.errors import InputError
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
@@ -68,18 +68,16 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
     high = _posterior(case, *_rates(case, 0.95)[1])
     doubtless = _posterior(case, *_rates(case, 1 - FALSE_ALARM)[0])
     holds = doubtless <= float(case.gamma)
-    return AttackResult(
-        name="linking",
-        threat=Threat(
+    return computed(
+        "linking",
+        Threat(
             knows=f"a tuple that is in the table with probability {float(case.d):.3g}, whatever others are",
             wants="whether it is, having seen it in the view",
             covered=True,
         ),
-        success=_posterior(case, case.n_shown / max(case.n_table, 1), case.n_noise / max(outside, 1)),
-        low=low,
-        high=high,
+        posterior=_posterior(case, case.n_shown / max(case.n_table, 1), case.n_noise / max(outside, 1)),
+        interval=(low, high),
         baseline=float(case.d),
-        control=None,
         bound=float(case.gamma),
         holds=holds,
         n_trials=case.n_shown + case.n_noise,
@@ -89,7 +87,7 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
             "inserted": case.n_noise / max(outside, 1),
             "inserted_stated": float(case.law.beta),
         },
-        recommendation=None if holds else "more is kept or less inserted than stated: publish again",
+        recommendation="more is kept or less inserted than stated: publish again",
     )
 
 
@@ -192,17 +190,12 @@ def _exact(
     bound: Fraction | None,
     recommendation: str | None,
 ) -> AttackResult:
-    holds = None if bound is None else posterior <= bound
-    return AttackResult(
-        name=name,
-        threat=threat,
-        success=float(posterior),
-        low=float(posterior),
-        high=float(posterior),
+    return computed(
+        name,
+        threat,
+        posterior=float(posterior),
         baseline=float(baseline),
-        control=None,
         bound=None if bound is None else float(bound),
-        holds=holds,
-        n_trials=0,
-        recommendation=None if holds else recommendation,
+        holds=None if bound is None else posterior <= bound,
+        recommendation=recommendation,
     )
