@@ -100,7 +100,7 @@ def audit(
 ) -> Audit:
     """Attack a release folder with the original at hand: its table, or the policy that published it."""
     others = [StoredRelease.open(other) for other in also]
-    return audit_release(StoredRelease.open(path), original, also=others, seed=seed)
+    return audit_release(series.open_release(path), original, also=others, seed=seed)
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

@@ -30,7 +30,7 @@ _MOST_CELLS = 16_000_000
 _AGAIN = (
     "do not publish independent releases of one table: publish once, or use views that are planned together"
 )
-_SAME_COINS = "the two releases share their randomness: publish without a seed"
+SAME_COINS = "the two releases share their randomness: publish without a seed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,5 +175,5 @@ def _coins(hits: float, expected: float, trials: int, n_failed: int) -> AttackRe
         expected=expected,
         limit=expected + bernstein_limit(2 * expected, 2.0),
         n_failed=n_failed,
-        recommendation=_SAME_COINS,
+        recommendation=SAME_COINS,
     )

@@ -12,6 +12,7 @@ from dalenius.attacks.result import AttackResult, Audit
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
 from dalenius.release.reader import StoredRelease
+from dalenius.release.series import open_release
 
 NAME = "audit"
 
@@ -30,7 +31,7 @@ def command(
     """Attack a release with the original at hand; exit 3 if a promised bound is broken beyond doubt."""
     with progress_bar() as progress:
         others = [StoredRelease.open(path) for path in also or []]
-        stored = StoredRelease.open(release)
+        stored = open_release(release)
         audit = audit_release(stored, original, also=others, seed=seed, progress=progress)
     if as_json:
         print_json(audit.to_dict())
