@@ -21,6 +21,10 @@ from dalenius.attacks.original import code_column, combine, known_values, read_o
 from dalenius.attacks.result import Audit
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_regression import Regression
+from dalenius.mechanisms.bucketize.estimate_targets import Targets
 from tests.attacks.releases import codes_of, deal, people, write_release
 
 
@@ -265,3 +269,18 @@ def test_two_releases_are_intersected_and_shared_coins_are_caught(tmp_path: Path
     assert both.low > 0.3 > (both.control or 1.0)
     again = write_release(tmp_path, table, deal(table, 5, rng(7)), rng=rng(30), name="again")
     assert broken(audit_release(first, table, also=[again], seed=1)) == {"shared coins"}
+
+
+def test_every_values_estimate_is_that_of_its_own_target() -> None:
+    """The short way that exclusions are learnt by, against the regression that answers questions."""
+    stream = rng(3)
+    bucket = np.repeat(np.arange(60), 3)
+    value = np.concatenate([stream.choice(5, 3, replace=False) for _ in range(60)])
+    buckets = Buckets.of(bucket, bucket, value, np.ones(180, dtype=np.int64))
+    scores = [Score(rows=np.sort(stream.choice(180, 60, replace=False))) for _ in range(4)]
+    regression, sums = Regression(geometry=Geometry.of(buckets)), ScoreSums.of(buckets, scores)
+    targets = Targets.of([[(s, row)] for s in range(4) for row in np.eye(5)])
+    long = regression.estimate(sums, targets)
+    estimate, variance = regression.estimate_values(sums)
+    assert estimate.ravel() == pytest.approx(long.estimate)
+    assert np.sqrt(variance).ravel() == pytest.approx(long.std_error)

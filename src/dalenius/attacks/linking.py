@@ -46,8 +46,8 @@ def attack_linking(case: BucketCase) -> AttackResult:
         baseline=float(case.frequency.max()),
         control=float(weights @ case.frequency),
         bound=bound,
-        n_failed=int(case.size[~known].sum()),
         detail={
+            "taken_at_its_word": int(case.size[~known].sum()),
             "values": values,
             "entries_above_threshold": n_broken,
             "largest_posterior": max((v["largest_posterior"] for v in values), default=0.0),

@@ -29,7 +29,8 @@ class AttackResult:
     """Whether the bound stands; None where there is none. False only beyond doubt (false alarm 1e-6)."""
     n_trials: int
     n_failed: int = 0
-    """How many people could not be attacked: nothing tells their record from others."""
+    """How many people were left out: others share their quasi-identifiers, so that nobody can say which
+    record is whose, or they were not drawn from a large table."""
     detail: dict[str, Any] = field(default_factory=dict)
     recommendation: str | None = None
 

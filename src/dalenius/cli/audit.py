@@ -15,6 +15,10 @@ from dalenius.release.reader import StoredRelease
 from dalenius.release.series import open_release
 
 NAME = "audit"
+_LEFT_OUT = (
+    "left out: others share their quasi-identifiers, so that nobody can say which record is whose, or they "
+    "were not drawn from a large table"
+)
 
 
 def command(
@@ -42,8 +46,10 @@ def command(
 
 def say_audit(audit: Audit) -> None:
     """The attacks as a table, then what to change, then the verdict."""
-    headings = ["attack", "success", "±", "baseline", "control", "bound", "holds", "trials", "failed"]
+    headings = ["attack", "success", "±", "baseline", "control", "bound", "holds", "trials", "left out"]
     say_table(headings, [_line(attack) for attack in audit.attacks])
+    if any(attack.n_failed for attack in audit.attacks):
+        say(_LEFT_OUT)
     for attack in audit.attacks:
         if attack.recommendation:
             say(f"{attack.name}: {attack.recommendation}")
