@@ -284,3 +284,26 @@ def test_every_values_estimate_is_that_of_its_own_target() -> None:
     estimate, variance = regression.estimate_values(sums)
     assert estimate.ravel() == pytest.approx(long.estimate)
     assert np.sqrt(variance).ravel() == pytest.approx(long.std_error)
+
+
+def test_thresholds_that_differ_keep_values_together_without_shared_coins(tmp_path: Path) -> None:
+    """Rare values meet in the same few buckets each time, also where dealings are independent."""
+    counts = np.array([3000, 2000, 1000, 300, 100, 60, 30, 20])
+    disease = rng(4).permutation(np.repeat([f"d{i}" for i in range(8)], counts))
+    table = pa.table({"uid": np.arange(len(disease)), "disease": disease})
+    releases = []
+    for seed, name in ((1, "a"), (2, "b"), (1, "c")):
+        policy = dalenius.Policy.from_dict(
+            {
+                "source": table,
+                "release": str(tmp_path / name),
+                "columns": {"quasi": ["uid"], "sensitive": ["disease"]},
+                "promise": {"kind": "f-privacy", "default": {"times": 4, "plus": 0.02}},
+            }
+        )
+        releases.append(dalenius.publish(policy, seed=seed).path)
+    first, second, again = releases
+    found = dalenius.audit(first, table, also=[second], seed=1).named("shared coins")
+    assert found.holds
+    assert found.success == pytest.approx(found.baseline, rel=0.3)
+    assert dalenius.audit(first, table, also=[again], seed=1).named("shared coins").holds is False

@@ -137,17 +137,37 @@ def success_knowing(
     law: FakeLaw, contents: Ints, fakes: Ints, q: int, stream: np.random.Generator
 ) -> list[float]:
     """For each bucket, how often the best guess about the others is right when q random people are known."""
-    n, m = contents.shape
-    value = np.repeat(np.tile(np.arange(m), n), contents.ravel()).reshape(n, law.size)
-    value = np.take_along_axis(value, np.argsort(stream.random(value.shape), axis=1), axis=1)
+    return [float(share) for share in guess_knowing(law, contents, fakes, q, stream)[0]]
+
+
+def guess_knowing(
+    law: FakeLaw, contents: Ints, fakes: Ints, q: int, stream: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """For each bucket, how often the best guess is right, and how often it is by Bayes."""
+    n = len(contents)
+    value = _shuffled_values(contents, law.size, stream)
     known = np.zeros_like(contents)
     np.add.at(known, (np.arange(n)[:, None], value[:, :q]), 1)
     listed = contents.copy()
     np.add.at(listed, (np.arange(n)[:, None], fakes), 1)
     belief = listed - known - law.fake_probability(listed, known)
-    guess = belief.argmax(axis=1)
-    right = (value[:, q:] == guess[:, None]).mean(axis=1)
-    return [float(share) for share in right]
+    right = (value[:, q:] == belief.argmax(axis=1)[:, None]).mean(axis=1)
+    return np.asarray(right), np.asarray(belief.max(axis=1) / (law.size - q))
+
+
+def naive_success(contents: Ints, fakes: Ints, q: int, stream: np.random.Generator) -> float:
+    """How often a random one of the values that q known people leave over is a random other person's."""
+    value = _shuffled_values(contents, int(contents[0].sum()), stream)
+    left = np.concatenate([value[:, q:], fakes], axis=1)
+    guess = left[np.arange(len(left)), stream.integers(left.shape[1], size=len(left))]
+    return float((guess == value[:, q]).mean())
+
+
+def _shuffled_values(contents: Ints, size: int, stream: np.random.Generator) -> Ints:
+    """Buckets × people: the values of each bucket's people, who come in random order."""
+    n, m = contents.shape
+    value = np.repeat(np.tile(np.arange(m), n), contents.ravel()).reshape(n, size)
+    return np.take_along_axis(value, np.argsort(stream.random(value.shape), axis=1), axis=1)
 
 
 def best_success(law: FakeLaw, contents: Ints, fakes: Ints) -> float:

@@ -70,8 +70,7 @@ def attack_two_bucketizations(one: BucketCase, two: BucketCase) -> list[AttackRe
         n_failed=people.n_failed,
         recommendation=_AGAIN,
     )
-    same = _bucket_mates(one.row_bucket[people.first], two.row_bucket[people.second])
-    return [together, same]
+    return [together, _bucket_mates(one, two, people)]
 
 
 def attack_two_perturbations(one: PerturbCase, two: PerturbCase) -> list[AttackResult]:
@@ -116,10 +115,16 @@ def _dense(case: BucketCase, rows: Ints) -> Floats:
 
 
 def _shares_of_both(one: BucketCase, two: BucketCase, people: Linked) -> Floats:
-    renumber = np.array([two.labels.index(label) if label in two.labels else -1 for label in one.labels])
+    renumber = _same_values(one, two)
     second = _dense(two, people.second)
     second = np.where(renumber >= 0, second[:, renumber], 0.0)
     return np.asarray(_dense(one, people.first) * second / np.maximum(one.frequency, 1e-12))
+
+
+def _same_values(one: BucketCase, two: BucketCase) -> Ints:
+    """The number in the second case of each value of the first; −1 where it has none."""
+    number = {label: code for code, label in enumerate(two.labels)}
+    return np.array([number.get(label, -1) for label in one.labels])
 
 
 def _right(belief: Floats, truth: Ints) -> float:
@@ -151,19 +156,43 @@ def _expected_agreement(one: PerturbCase, two: PerturbCase, people: Linked) -> F
     return total
 
 
-def _bucket_mates(first: Ints, second: Ints) -> AttackResult:
-    """Neighbours in a bucket of one release are neighbours in the other only by chance."""
+def _bucket_mates(one: BucketCase, two: BucketCase, people: Linked) -> AttackResult:
+    """Pairs that share a bucket in one release share one in the other only by chance, given their values."""
+    first, second = one.row_bucket[people.first], two.row_bucket[people.second]
     order = np.lexsort((second, first))
     pair = first[order][1:] == first[order][:-1]
     also = (second[order][1:] == second[order][:-1]) & pair
-    n_pairs = _n_pairs(first)
-    share = float(((np.bincount(second) / len(second)) ** 2).sum()) if len(second) else 0.0
-    return _coins(float(also.sum()), n_pairs * share, int(pair.sum()), 0)
+    together = _pairs_by_value(first, people.truth, one)
+    chance = _chance_together(two)
+    renumber = _same_values(one, two)
+    chance = np.where((renumber >= 0)[:, None] & (renumber >= 0), chance[np.ix_(renumber, renumber)], 0.0)
+    return _coins(float(also.sum()), float((together * chance).sum()), int(pair.sum()), 0)
 
 
-def _n_pairs(bucket: Ints) -> float:
-    sizes = np.bincount(bucket) if len(bucket) else np.zeros(0)
-    return float((sizes * (sizes - 1) / 2).sum())
+def _pairs_by_value(bucket: Ints, value: Ints, case: BucketCase) -> Floats:
+    """Values × values: how many pairs of people of one bucket have them, half of each in both its cells."""
+    shape = (case.n_buckets, case.n_values)
+    held = sp.csr_array((np.ones(len(bucket)), (bucket, value)), shape=shape)
+    held.sum_duplicates()
+    pairs = (held.T @ held).toarray()
+    np.fill_diagonal(pairs, pairs.diagonal() - np.bincount(value, minlength=case.n_values))
+    return np.asarray(pairs / 2)
+
+
+def _chance_together(case: BucketCase) -> Floats:
+    """Values × values: how likely random dealing brings a person of one and one of the other together.
+
+    Σ_g c(g,x)·c(g,y)/(o_x·o_y); thresholds that differ keep some values together and others apart.
+    """
+    held = sp.csr_array(
+        (case.st_expected, (case.st_bucket, case.st_value)), shape=(case.n_buckets, case.n_values)
+    )
+    counts = np.asarray(held.sum(axis=0), dtype=np.float64)
+    together = (held.T @ held).toarray()
+    np.fill_diagonal(together, together.diagonal() - counts)
+    ways = np.outer(counts, counts)
+    np.fill_diagonal(ways, counts * (counts - 1))
+    return np.asarray(np.clip(together / np.maximum(ways, 1e-300), 0.0, 1.0) * (ways > 0))
 
 
 def _coins(hits: float, expected: float, trials: int, n_failed: int) -> AttackResult:
