@@ -79,11 +79,12 @@ def _curve() -> Reproduction:
         for known in range(plan.sizes[0]):
             stream = Randomness.seeded(2).stream("corruption", sigma, known)
             right, bayes = guess_knowing(law, contents, fakes, known, stream)
-            rows.append(
-                (f"{sigma} fakes, knows the histogram", known, float(right.mean()), float(bayes.mean()))
-            )
-            naive = naive_success(contents, fakes, known, stream)
-            rows.append((f"{sigma} fakes, naive", known, naive, 1 / (plan.sizes[0] - known + sigma)))
+            # without fakes everybody who counts what is left over knows the same
+            name = f"{sigma} fakes, knows the histogram" if sigma else "no fakes"
+            rows.append((name, known, float(right.mean()), float(bayes.mean())))
+            if sigma:
+                naive = naive_success(contents, fakes, known, stream)
+                rows.append((f"{sigma} fakes, naive", known, naive, 1 / (plan.sizes[0] - known + sigma)))
     return Reproduction(
         columns=("attacker", "known", "success", "exact"),
         rows=tuple(rows),
@@ -110,7 +111,7 @@ EXPERIMENTS = (
         run=_curve,
         picture=Line(
             x="known",
-            y="success",
+            y="exact",
             series="attacker",
             x_title="known others of a bucket of seven",
             y_title="right about one of the rest",
