@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 from hypothesis import settings
 
 from dalenius.demo_data import hospital
+
+_LEDGERS = tempfile.TemporaryDirectory()
+os.environ["DALENIUS_LEDGER"] = str(Path(_LEDGERS.name) / "ledger")  # also for what modules copy on import
 
 settings.register_profile("dalenius", deadline=None, derandomize=True)
 settings.load_profile("dalenius")
