@@ -41,7 +41,7 @@ import dalenius
 from tests.contract.subjects import SUBJECTS, people
 policy = SUBJECTS[0].policy(people(400_000), sys.argv[1])
 print("ready", flush=True)
-dalenius.publish(policy)
+dalenius.publish(policy, again=True)
 """
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 

@@ -28,7 +28,7 @@ ORDER = [
     {"engines"},
     {"release", "ledger"},
     {"series"},
-    {"batches"},
+    {"batches", "repeats"},
     {"publishing", "ask", "export", "attacks", "inspection", "demo_data"},
     {"evaluate"},
     {"reproduce", "report"},

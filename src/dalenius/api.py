@@ -79,9 +79,13 @@ def plan(policy: Policy | str | Path) -> Plan:
     return make_plan(_policy(policy))
 
 
-def publish(policy: Policy | str | Path, *, seed: int | None = None) -> Release:
-    """Publish a table. A seed makes the run repeatable, and the release unfit for publication."""
-    return Release(stored=write_release(_policy(policy), seed=seed).release)
+def publish(policy: Policy | str | Path, *, seed: int | None = None, again: bool = False) -> Release:
+    """Publish a table. A seed makes the run repeatable, and the release unfit for publication.
+
+    A table that was published before is refused, with what both releases would tell together, but for
+    `again=True`.
+    """
+    return Release(stored=write_release(_policy(policy), seed=seed, again=again).release)
 
 
 def open_release(path: str | Path) -> Release:
@@ -103,7 +107,7 @@ def audit(
 ) -> Audit:
     """Attack a release folder with the original at hand: its table, or the policy that published it."""
     others = [StoredRelease.open(other) for other in also]
-    return audit_release(StoredRelease.open(path), original, also=others, seed=seed)
+    return audit_release(series.open_release(path), original, also=others, seed=seed)
 
 
 def report(

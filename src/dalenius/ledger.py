@@ -1,9 +1,10 @@
 """The publisher's private memory of what was published.
 
 A small database that only its owner can read. It holds, for each release, its id, the hash of its
-manifest, where it went, its place in a series, and a keyed fingerprint of the table it was made from: enough
-to refuse one view too many, or a view of a table that has changed. The key never leaves the ledger, so a
-fingerprint says nothing without it. No record, no seed or key of a run and no assignment is ever kept.
+manifest, where it went, its place in a series, and keyed fingerprints of the table it was made from and of
+its counts of sensitive values: enough to refuse a second independent release of a table, one view too many,
+or a view of a table that has changed. The key never leaves the ledger, so a fingerprint says nothing without
+it. No record, no seed or key of a run and no assignment is ever kept.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -19,15 +20,17 @@ from pathlib import Path
 from dalenius.errors import EngineError, InputError
 
 ENVIRONMENT = "DALENIUS_LEDGER"
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS ledger (version INTEGER NOT NULL, key BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS releases (
     id TEXT PRIMARY KEY, manifest_sha256 TEXT NOT NULL, created TEXT NOT NULL, path TEXT NOT NULL,
     mechanism TEXT NOT NULL, source_fingerprint TEXT NOT NULL, for_publication INTEGER NOT NULL,
-    series_id TEXT, series_index INTEGER, series_of INTEGER, UNIQUE (series_id, series_index)
+    series_id TEXT, series_index INTEGER, series_of INTEGER, values_fingerprint TEXT,
+    UNIQUE (series_id, series_index)
 );
 """
+_FROM_VERSION_1 = "ALTER TABLE releases ADD COLUMN values_fingerprint TEXT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +48,12 @@ class Entry:
     series_id: str | None = None
     series_index: int | None = None
     series_of: int | None = None
+    values_fingerprint: str | None = None
+    """Of how often each sensitive value occurs; None where the policy names none, or it was not kept."""
 
 
 _COLUMNS = tuple(field.name for field in fields(Entry))
+_SAME_TABLE = "(source_fingerprint = ? OR values_fingerprint = ?)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +68,19 @@ class Ledger:
             (found,) = database.execute("SELECT key FROM ledger").fetchone()
         return bytes(found)
 
-    def record(self, entry: Entry) -> None:
-        """Remember a release. Two at one place of a series are refused, whoever is second."""
+    def record(self, entry: Entry, seen: Collection[str] | None = None) -> None:
+        """Remember a release. Two at one place of a series are refused, whoever is second.
+
+        Args:
+            entry: The release.
+            seen: The ids of the releases of its table that its publisher knew of. One more, which another
+                run has recorded meanwhile, is refused. None: it does not matter.
+        """
         marks = ", ".join("?" for _ in _COLUMNS)
         sql = f"INSERT INTO releases ({', '.join(_COLUMNS)}) VALUES ({marks})"
         with self._database() as database:
+            if seen is not None:
+                _refuse_unseen(database, entry, seen)
             try:
                 database.execute(sql, astuple(entry))
             except sqlite3.IntegrityError as error:
@@ -84,15 +98,13 @@ class Ledger:
         """The releases of a series, in order."""
         return self._select("series_id = ? ORDER BY series_index", series_id)
 
-    def of_source(self, fingerprint: str) -> tuple[Entry, ...]:
-        """Every release that was made from a table."""
-        return self._select("source_fingerprint = ? ORDER BY rowid", fingerprint)
+    def of_source(self, source: str, values: str | None = None) -> tuple[Entry, ...]:
+        """Every release that was made from a table, or from one with its counts of sensitive values."""
+        return self._select(f"{_SAME_TABLE} ORDER BY rowid", source, values)
 
-    def _select(self, where: str, value: str) -> tuple[Entry, ...]:
-        sql = f"SELECT {', '.join(_COLUMNS)} FROM releases WHERE {where}"
+    def _select(self, where: str, *values: str | None) -> tuple[Entry, ...]:
         with self._database() as database:
-            rows = database.execute(sql, (value,)).fetchall()
-        return tuple(_entry(row) for row in rows)
+            return _select(database, where, *values)
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
@@ -100,10 +112,8 @@ class Ledger:
         try:
             _make_private(self.path)
             with closing(sqlite3.connect(self.path, timeout=30)) as database, database:
-                database.executescript(_SCHEMA)
                 database.execute("BEGIN IMMEDIATE")
-                if database.execute("SELECT version FROM ledger").fetchone() is None:
-                    database.execute("INSERT INTO ledger VALUES (?, ?)", (_VERSION, secrets.token_bytes(32)))
+                _prepare(database)
                 yield database
         except (OSError, sqlite3.OperationalError, sqlite3.DatabaseError) as error:
             raise EngineError(
@@ -129,6 +139,36 @@ def _make_private(path: Path) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    """Make the tables of a new file; bring those of an older version up to date."""
+    for statement in _SCHEMA.strip().split(";\n"):
+        database.execute(statement)
+    found = database.execute("SELECT version FROM ledger").fetchone()
+    if found is None:
+        database.execute("INSERT INTO ledger VALUES (?, ?)", (_VERSION, secrets.token_bytes(32)))
+        return
+    if found[0] > _VERSION:
+        raise sqlite3.DatabaseError(f"it was written by a later version of Dalenius (format {found[0]})")
+    if found[0] == 1:
+        database.execute(_FROM_VERSION_1)
+        database.execute("UPDATE ledger SET version = ?", (_VERSION,))
+
+
+def _select(database: sqlite3.Connection, where: str, *values: str | None) -> tuple[Entry, ...]:
+    rows = database.execute(f"SELECT {', '.join(_COLUMNS)} FROM releases WHERE {where}", values).fetchall()
+    return tuple(_entry(row) for row in rows)
+
+
+def _refuse_unseen(database: sqlite3.Connection, entry: Entry, seen: Collection[str]) -> None:
+    """In the transaction that records: of two runs at the same time the second one knows of the first."""
+    same = _select(database, _SAME_TABLE, entry.source_fingerprint, entry.values_fingerprint)
+    if any(other.id not in seen and other.for_publication for other in same):
+        raise InputError(
+            "another run has published this table meanwhile; nothing was published by this one",
+            hint="the two releases would be independent draws; publish again to see what that would tell",
+        )
 
 
 def _entry(row: tuple[object, ...]) -> Entry:

@@ -117,8 +117,9 @@ def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -
         )
     if mechanism.fakes:
         raise PolicyError(
-            "[suppress] does not go with fakes: what an attacker learns from both together is not known",
-            hint="leave out one of them",
+            "[suppress] does not go with fakes: its promise is about the true counts of what is published, "
+            "and whether fakes fit in would depend on the draw, so that a refusal would tell about it",
+            hint="leave out [mechanism] fakes, or [suppress]",
         )
     if mechanism.regions:
         raise PolicyError(

@@ -16,12 +16,14 @@ from dalenius.errors import InternalError, PolicyError
 from dalenius.ledger import Entry, Ledger
 from dalenius.mechanisms.base import Draft, Plan
 from dalenius.mechanisms.registry import SERIAL_MECHANISMS, mechanism_of
+from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import build_manifest, describe_file
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import check_promise
 from dalenius.release.writer import SPILL, new_release, refuse_existing, write_manifest
+from dalenius.repeats import KnownTable, look_up, refuse_repetition, repetition
 from dalenius.series import NextInSeries, next_folder, next_view
 
 
@@ -35,6 +37,8 @@ class Published:
     n_suppressed: int | None
     posterior: float | None
     """How sure an attacker can be of the commonest value of the source; None without suppression."""
+    repeated: Repeated | None
+    """What it tells together with earlier independent releases of the table; None if there are none."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,6 +49,7 @@ class Published:
             "published": self.n_published,
             "suppressed": self.n_suppressed,
             "posterior": self.posterior,
+            "repeated": None if self.repeated is None else self.repeated.to_dict(),
             "seconds": round(self.seconds, 3),
         }
 
@@ -56,9 +61,22 @@ def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progres
 
 
 def write_release(
-    policy: Policy, *, seed: int | None = None, engine: Engine | None = None, progress: Progress = silent
+    policy: Policy,
+    *,
+    seed: int | None = None,
+    again: bool = False,
+    engine: Engine | None = None,
+    progress: Progress = silent,
 ) -> Published:
-    """Plan, draw, write, check what was written, and only then let it appear under its name."""
+    """Plan, draw, write, check what was written, and only then let it appear under its name.
+
+    Args:
+        policy: What to publish.
+        seed: Makes the run repeatable and the release unfit for publication; the ledger is left alone.
+        again: Publish even if the ledger knows another release of the table.
+        engine: Where to run; on this machine if it is None.
+        progress: Told of rows read.
+    """
     started = time.monotonic()
     if policy.release is None:
         raise PolicyError(
@@ -76,20 +94,25 @@ def write_release(
         with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
             view = next_batch(policy, scan) if policy.series == "batches" else next_view(policy, scan)
             plan = mechanism_of(policy).plan(policy, scan)
+            # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
+            known = None if randomness.is_seeded and view is None else look_up(policy, scan, view)
+            if known is not None and not randomness.is_seeded and not again:
+                refuse_repetition(policy, plan, known)
             draft = _draft(policy, plan, randomness, view)
             series = None if view is None else view.to_manifest()
             manifest = _write_tables(
                 policy, draft, scan, folder, is_seeded=randomness.is_seeded, series=series
             )
         _recheck(folder)
-        if view is not None:
-            remember(view.ledger, view.entry(manifest, folder))
+        if known is not None:
+            remember(known, known.entry(manifest, folder, target))
     return Published(
         release=StoredRelease.open(target),
         n_rows=plan.n_rows,
         n_published=manifest["rows"]["published"],
         n_suppressed=manifest["rows"]["suppressed"],
         posterior=_posterior(manifest),
+        repeated=None if known is None else repetition(policy, plan, known),
         seconds=time.monotonic() - started,
     )
 
@@ -114,16 +137,18 @@ def _series_folder(policy: Policy, target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _memory() -> Iterator[Callable[[Ledger, Entry], None]]:
-    """Records in ledgers what is about to appear, and takes it back if it does not.
+def _memory() -> Iterator[Callable[[KnownTable, Entry], None]]:
+    """Records in the ledger what is about to appear, and takes it back if it does not.
 
-    The ledger is first: a view that it does not know would be one too many in the end.
+    The ledger is first: a release that it does not know would be one too many in the end.
     """
     recorded: list[tuple[Ledger, Entry]] = []
 
-    def remember(ledger: Ledger, entry: Entry) -> None:
-        ledger.record(entry)
-        recorded.append((ledger, entry))
+    def remember(known: KnownTable, entry: Entry) -> None:
+        same_series = known.ledger.series(entry.series_id) if entry.series_id else ()
+        seen = {other.id for other in (*known.earlier, *same_series)}
+        known.ledger.record(entry, seen if entry.for_publication else None)
+        recorded.append((known.ledger, entry))
 
     try:
         yield remember

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet
-from dalenius.ledger import Entry, Ledger, open_ledger
+from dalenius.ledger import Ledger, open_ledger
 from dalenius.mechanism_configs import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.base import Place, Statement
@@ -51,21 +51,6 @@ class NextInSeries:
                     f"the policy has changed since the first view: {', '.join(changed)} would be different",
                     hint="all views of a series have one promise and one domain",
                 )
-
-    def entry(self, manifest: dict[str, Any], folder: Path) -> Entry:
-        """What the ledger remembers about it."""
-        return Entry(
-            id=manifest["id"],
-            manifest_sha256=sha256(folder / FILE_NAME),
-            created=manifest["created"],
-            path=str(self.folder.resolve()),
-            mechanism=manifest["mechanism"]["kind"],
-            source_fingerprint=self.fingerprint,
-            for_publication=manifest["for_publication"],
-            series_id=self.place.id,
-            series_index=self.place.index,
-            series_of=self.place.of,
-        )
 
 
 def views_planned(policy: Policy) -> int:

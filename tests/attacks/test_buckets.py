@@ -14,13 +14,17 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.bucket_case import BucketCase
+from dalenius.attacks.exclusions import learn_exclusions
 from dalenius.attacks.interval import bernstein_limit, clopper_pearson, is_above, rank_correlation
-from dalenius.attacks.negative_association import learn_exclusions
 from dalenius.attacks.order import attack_dealing
 from dalenius.attacks.original import code_column, combine, known_values, read_original
 from dalenius.attacks.result import Audit
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate_regression import Regression
+from dalenius.mechanisms.bucketize.estimate_targets import Targets
 from tests.attacks.releases import codes_of, deal, people, write_release
 
 
@@ -161,7 +165,7 @@ def test_negative_association_excludes_what_is_excluded(tmp_path: Path) -> None:
     assert found.detail["exclusions"] >= 5
     assert found.detail["exclusions"] == found.detail["exclusions_true"]
     case = BucketCase.load(release.stored, read_original(policy, release.stored))
-    tables, _ = learn_exclusions(case)
+    tables = learn_exclusions(case).tables
     ages = np.array(case.columns[0].cells.to_pylist())
     young = np.flatnonzero(tables[0][:, case.labels.index("Hypertension")])
     assert len(young) >= 3
@@ -265,3 +269,41 @@ def test_two_releases_are_intersected_and_shared_coins_are_caught(tmp_path: Path
     assert both.low > 0.3 > (both.control or 1.0)
     again = write_release(tmp_path, table, deal(table, 5, rng(7)), rng=rng(30), name="again")
     assert broken(audit_release(first, table, also=[again], seed=1)) == {"shared coins"}
+
+
+def test_every_values_estimate_is_that_of_its_own_target() -> None:
+    """The short way that exclusions are learnt by, against the regression that answers questions."""
+    stream = rng(3)
+    bucket = np.repeat(np.arange(60), 3)
+    value = np.concatenate([stream.choice(5, 3, replace=False) for _ in range(60)])
+    buckets = Buckets.of(bucket, bucket, value, np.ones(180, dtype=np.int64))
+    scores = [Score(rows=np.sort(stream.choice(180, 60, replace=False))) for _ in range(4)]
+    regression, sums = Regression(geometry=Geometry.of(buckets)), ScoreSums.of(buckets, scores)
+    targets = Targets.of([[(s, row)] for s in range(4) for row in np.eye(5)])
+    long = regression.estimate(sums, targets)
+    estimate, variance = regression.estimate_values(sums)
+    assert estimate.ravel() == pytest.approx(long.estimate)
+    assert np.sqrt(variance).ravel() == pytest.approx(long.std_error)
+
+
+def test_thresholds_that_differ_keep_values_together_without_shared_coins(tmp_path: Path) -> None:
+    """Rare values meet in the same few buckets each time, also where dealings are independent."""
+    counts = np.array([3000, 2000, 1000, 300, 100, 60, 30, 20])
+    disease = rng(4).permutation(np.repeat([f"d{i}" for i in range(8)], counts))
+    table = pa.table({"uid": np.arange(len(disease)), "disease": disease})
+    releases = []
+    for seed, name in ((1, "a"), (2, "b"), (1, "c")):
+        policy = dalenius.Policy.from_dict(
+            {
+                "source": table,
+                "release": str(tmp_path / name),
+                "columns": {"quasi": ["uid"], "sensitive": ["disease"]},
+                "promise": {"kind": "f-privacy", "default": {"times": 4, "plus": 0.02}},
+            }
+        )
+        releases.append(dalenius.publish(policy, seed=seed).path)
+    first, second, again = releases
+    found = dalenius.audit(first, table, also=[second], seed=1).named("shared coins")
+    assert found.holds
+    assert found.success == pytest.approx(found.baseline, rel=0.3)
+    assert dalenius.audit(first, table, also=[again], seed=1).named("shared coins").holds is False

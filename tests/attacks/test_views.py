@@ -15,8 +15,8 @@ import pytest
 import dalenius
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.eligibility import attack_eligibility
+from dalenius.attacks.view_case import ViewCase
 from dalenius.attacks.views import (
-    ViewCase,
     attack_correlated_tuples,
     attack_exclusive_set,
     attack_one_tuple,

@@ -14,6 +14,9 @@ from dalenius.attacks.bucket_case import BucketCase
 from dalenius.attacks.corruption import attack_corruption
 from dalenius.attacks.definetti import attack_definetti
 from dalenius.attacks.eligibility import attack_eligibility
+from dalenius.attacks.exclusions import learn_exclusions
+from dalenius.attacks.fake_exclusion import attack_fakes_by_exclusion
+from dalenius.attacks.frapp import attack_frapp
 from dalenius.attacks.linking import attack_linking
 from dalenius.attacks.metadata import attack_metadata
 from dalenius.attacks.negative_association import attack_negative_association
@@ -30,17 +33,21 @@ from dalenius.attacks.pairs import RowPairs, draw_buckets
 from dalenius.attacks.perturb_case import PerturbCase
 from dalenius.attacks.result import AttackResult, Audit
 from dalenius.attacks.several import attack_two_bucketizations, attack_two_perturbations
+from dalenius.attacks.view_case import ViewCase
 from dalenius.attacks.views import (
-    ViewCase,
+    attack_all_views,
     attack_correlated_tuples,
     attack_exclusive_set,
+    attack_independent_views,
     attack_one_tuple,
+    attack_shared_noise,
     attack_views,
 )
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
 from dalenius.randomness import Randomness
 from dalenius.release.reader import StoredRelease
+from dalenius.release.series import earlier_views
 
 Attacks = Iterator[AttackResult]
 
@@ -76,6 +83,11 @@ def audit_release(
     for stored in (release, *others):
         if stored.mechanism not in AUDITS or stored.mechanism != release.mechanism:
             raise InputError(f"releases of mechanism {stored.mechanism!r} cannot be audited here")
+    if release.earlier and release.manifest["series"]["kind"] == "batches":
+        raise InputError(
+            f"{release.path.parent} holds {1 + len(release.earlier)} batches, each of its own people",
+            hint=f"audit them one by one, e.g. {release.path}, each with its own table",
+        )
     subject = Subject(
         release=release,
         original=read_original(original, release, progress),
@@ -94,7 +106,10 @@ def _audit_buckets(subject: Subject) -> Attacks:
     yield attack_linking(case)
     yield attack_corruption(case, stream("audit", "corruption"))
     pairs = RowPairs.of(case, draw_buckets(case, stream("audit", "buckets")))
-    yield attack_negative_association(case, pairs)
+    exclusions = learn_exclusions(case)
+    yield attack_negative_association(case, pairs, exclusions)
+    if case.n_fakes:
+        yield attack_fakes_by_exclusion(case, exclusions)
     yield attack_definetti(case, pairs, stream("audit", "definetti"))
     yield attack_row_order(case)
     yield attack_source_order(case)
@@ -125,12 +140,29 @@ def _audit_perturbation(subject: Subject) -> Attacks:
 
 
 def _audit_view(subject: Subject) -> Attacks:
+    release, original = subject.release, subject.original
+    if release.manifest["parameters"].get("method") == "frapp":
+        yield from attack_frapp(release, original)
+    else:
+        yield from _audit_alphabeta(subject)
+    yield attack_metadata(release, original)
+
+
+def _audit_alphabeta(subject: Subject) -> Attacks:
     case = ViewCase.load(subject.release, subject.original)
     yield attack_one_tuple(case)
-    yield attack_views(case, 1 + len(subject.also))
+    yield attack_views(case)
+    series = [*earlier_views(subject.release), subject.release]
+    if len(series) > 1:
+        yield attack_all_views(case, series, subject.original)
     yield attack_correlated_tuples(case)
     yield attack_exclusive_set(case)
-    yield attack_metadata(subject.release, subject.original)
+    own = {view.manifest["id"] for view in series}
+    others = [other for other in subject.also if other.manifest["id"] not in own]
+    if others:
+        yield attack_independent_views(case, len(others))
+    for other in others:
+        yield attack_shared_noise(case, [subject.release, other], subject.original)
 
 
 AUDITS: dict[str, Callable[[Subject], Attacks]] = {

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.attacks.original import Coded, Ints, code_column, combine, known_values, read_table
+from dalenius.attacks.original import Coded, Ints, code_column, combine, known_values, number, read_table
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.histogram import label, label_cell
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
@@ -44,6 +44,8 @@ class BucketCase:
     st_value: Ints
     st_count: Ints
     """The sensitive table, by bucket."""
+    st_expected: Floats
+    """How many people have each entry's value, in expectation: fakes are counted off by their laws."""
     labels: tuple[str, ...]
     """How each sensitive value is written."""
     thresholds: tuple[Fraction | None, ...]
@@ -77,6 +79,10 @@ class BucketCase:
         values = _values(cells, value, st_value)
         fakes = PublishedFakes.read(release.manifest["parameters"])
         order = np.lexsort((st_value, st_bucket.ravel()))
+        entries = st_bucket.ravel().astype(np.int64)[order], st_value[order]
+        counts = st.column("count").to_numpy().astype(np.int64)[order]
+        numbered = _numbers(fakes, values)
+        size = np.bincount(row_bucket, minlength=len(numbers))
         return cls(
             release=release,
             columns=columns,
@@ -85,13 +91,14 @@ class BucketCase:
             row_profile=row_profile,
             row_bucket=row_bucket.astype(np.int64),
             region=np.zeros(len(numbers), dtype=np.int64) if region is None else region,
-            st_bucket=st_bucket.ravel().astype(np.int64)[order],
-            st_value=st_value[order],
-            st_count=st.column("count").to_numpy().astype(np.int64)[order],
+            st_bucket=entries[0],
+            st_value=entries[1],
+            st_count=counts,
+            st_expected=_expected(fakes, entries[0], numbered[entries[1]], counts, size),
             labels=tuple(label(cells) for cells in values),
             thresholds=_thresholds(release.manifest["promise"], values),
             fakes=fakes,
-            fake_number=_numbers(fakes, values),
+            fake_number=numbered,
         )
 
     @property
@@ -154,9 +161,8 @@ def success_by_profile(
     A person's belief is the mean over the published rows with the person's profile. `row`, `value` and
     `belief` list the beliefs about rows that are not 0.
     """
-    key = case.row_profile[row] * case.n_values + value
-    keys, place = np.unique(key, return_inverse=True)
-    total = np.bincount(place.ravel(), belief)
+    place, keys = number(case.row_profile[row] * case.n_values + value)
+    total = np.bincount(place, belief)
     owner = keys // case.n_values
     best = np.lexsort((total, owner))
     best = best[np.append(np.flatnonzero(np.diff(owner[best])), len(best) - 1)]
@@ -187,6 +193,12 @@ def _thresholds(promise: dict[str, Any], values: list[tuple[Any, ...]]) -> tuple
     return tuple(
         known.get(tuple(None if cell is None else label_cell(cell) for cell in cells)) for cells in values
     )
+
+
+def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:
+    if fakes is None or (number < 0).any():
+        return count.astype(np.float64)
+    return fakes.expected_counts(bucket, number, count, size)
 
 
 def _numbers(fakes: PublishedFakes | None, values: list[tuple[Any, ...]]) -> Ints:

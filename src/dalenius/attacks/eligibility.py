@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dalenius.attacks.result import AttackResult
+from dalenius.attacks.result import AttackResult, computed
 from dalenius.attacks.threat import Threat
 from dalenius.mechanisms.suppress.plan import plan_suppression
 
@@ -26,17 +26,14 @@ def attack_eligibility(counts: Sequence[int], ell: int, method: str) -> AttackRe
     posterior = 1 / len(counts) if worst is None else float(worst.value)
     bound = None if method == "randomized" else 1 / ell
     holds = None if bound is None or worst is None else worst.low * ell <= 1
-    return AttackResult(
-        name="eligibility",
-        threat=Threat(knows=THREAT.knows, wants=THREAT.wants, covered=bound is not None),
-        success=posterior,
-        low=posterior if worst is None else float(worst.low),
-        high=posterior if worst is None else float(worst.high),
+    return computed(
+        "eligibility",
+        Threat(knows=THREAT.knows, wants=THREAT.wants, covered=bound is not None),
+        posterior=posterior,
+        interval=None if worst is None else (float(worst.low), float(worst.high)),
         baseline=1 / len(counts),
-        control=None,
         bound=bound,
         holds=holds,
-        n_trials=0,
         detail={"how": "no suppression" if worst is None else worst.how},
-        recommendation='[suppress] method = "safe" keeps 1/l' if posterior * ell > 1 and not holds else None,
+        recommendation='[suppress] method = "safe" keeps 1/l' if posterior * ell > 1 else None,
     )

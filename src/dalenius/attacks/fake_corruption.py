@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,9 @@ THREAT = Threat(
     wants="the last person's sensitive value",
     covered=True,
 )
-_MOST_VICTIMS = 200_000
+MOST_VICTIMS = 200_000
+MOST_CELLS = 8_000_000
+"""Of people, and of buckets × values, that are looked at."""
 _SWEEP = (0, 1, 2, 4, 8, 16)
 _SWEPT = 2_000
 """How many others are known in the sweep, and in how many buckets."""
@@ -28,19 +30,20 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
 
     The people of one bucket are not independent trials, so a bucket counts as one: its share of successes.
     """
-    contents, fakes, outside = _truth(case)
+    truth = FakeTruth.of(case)
+    contents, fakes, outside = truth.contents, truth.fakes, truth.n_outside
     naive = best = certainty = 0.0
     n_buckets = n_victims = 0
     curve: dict[int, list[float]] = {q: [] for q in _SWEEP}
     assert case.fakes is not None  # noqa: S101  (the caller has seen that there are some)
     for law in case.fakes.laws:
         mine = np.flatnonzero((contents.sum(axis=1) == law.size) & (fakes >= 0).all(axis=1))
-        mine = mine[: _MOST_VICTIMS // law.size]
+        mine = mine[: MOST_VICTIMS // law.size]
         known, left, weight = _victims(contents[mine], fakes[mine])
         if not len(left):
             continue
         posterior = law.last_posterior(known, left)
-        best += float((_is_first(posterior) * weight).sum())
+        best += float((likeliest_is_first(posterior) * weight).sum())
         certainty += float((posterior.max(axis=1) * weight).sum())
         naive += float(((stream.integers(left.shape[1], size=len(left)) == 0) * weight).sum())
         n_buckets += len(mine)
@@ -74,30 +77,45 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
     return replace(result, holds=False, recommendation=why)
 
 
-def _truth(case: BucketCase) -> tuple[Ints, Ints, int]:
-    """Real counts of the known buckets, their fakes (−1: they do not add up), entries outside the domain.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FakeTruth:
+    """What is real and what is fake in the buckets whose people the original tells apart.
 
     Counts and fakes are by the manifest's numbers of the values.
     """
-    assert case.fakes is not None  # noqa: S101
-    m, truth = len(case.fakes.values), case.row_truth()
-    known = np.flatnonzero(case.known_buckets())
-    place = np.full(case.n_buckets, -1)
-    place[known] = np.arange(len(known))
-    rows = np.flatnonzero((place[case.row_bucket] >= 0) & (case.fake_number[truth] >= 0))
-    contents = np.zeros((len(known), m), dtype=np.int64)
-    np.add.at(contents, (place[case.row_bucket[rows]], case.fake_number[truth[rows]]), 1)
-    number = case.fake_number[case.st_value]
-    occurs = np.bincount(case.value, minlength=case.n_values) > 0
-    outside = int(((number < 0) | ~occurs[case.st_value]).sum())
-    mine = np.flatnonzero((place[case.st_bucket] >= 0) & (number >= 0))
-    listed = np.zeros((len(known), m), dtype=np.int64)
-    listed[place[case.st_bucket[mine]], number[mine]] = case.st_count[mine]
-    is_fake = (listed > 0) & (contents == 0)
-    fakes = np.full((len(known), case.n_fakes), -1)
-    right = np.flatnonzero(is_fake.sum(axis=1) == case.n_fakes)
-    fakes[right] = np.nonzero(is_fake[right])[1].reshape(len(right), case.n_fakes)
-    return contents, fakes, outside
+
+    place: Ints
+    """Of each bucket of the release among the contents; −1 for one that is not known."""
+    contents: Ints
+    """Buckets × values: the real counts."""
+    fakes: Ints
+    """Buckets × σ; −1 where what is left over does not add up."""
+    n_outside: int
+    """Entries of the sensitive table that are not of the domain."""
+
+    @classmethod
+    def of(cls, case: BucketCase) -> FakeTruth:
+        """Compare the sensitive table with the people's values."""
+        assert case.fakes is not None  # noqa: S101  (asked where there are some)
+        m, truth = len(case.fakes.values), case.row_truth()
+        known = np.flatnonzero(case.known_buckets())
+        known = known[:: len(known) * m // MOST_CELLS + 1]
+        place = np.full(case.n_buckets, -1)
+        place[known] = np.arange(len(known))
+        rows = np.flatnonzero((place[case.row_bucket] >= 0) & (case.fake_number[truth] >= 0))
+        contents = np.zeros((len(known), m), dtype=np.int64)
+        np.add.at(contents, (place[case.row_bucket[rows]], case.fake_number[truth[rows]]), 1)
+        number = case.fake_number[case.st_value]
+        occurs = np.bincount(case.value, minlength=case.n_values) > 0
+        mine = np.flatnonzero((place[case.st_bucket] >= 0) & (number >= 0))
+        listed = np.zeros((len(known), m), dtype=np.int64)
+        listed[place[case.st_bucket[mine]], number[mine]] = case.st_count[mine]
+        is_fake = (listed > 0) & (contents == 0)
+        fakes = np.full((len(known), case.n_fakes), -1)
+        right = np.flatnonzero(is_fake.sum(axis=1) == case.n_fakes)
+        fakes[right] = np.nonzero(is_fake[right])[1].reshape(len(right), case.n_fakes)
+        n_outside = int(((number < 0) | ~occurs[case.st_value]).sum())
+        return cls(place=place, contents=contents, fakes=fakes, n_outside=n_outside)
 
 
 def _victims(contents: Ints, fakes: Ints) -> tuple[Ints, Ints, Floats]:
@@ -109,7 +127,7 @@ def _victims(contents: Ints, fakes: Ints) -> tuple[Ints, Ints, Floats]:
     return known, left, contents[bucket, value] / contents.sum(axis=1)[bucket]
 
 
-def _is_first(posterior: Floats) -> Floats:
+def likeliest_is_first(posterior: Floats) -> Floats:
     """1 where the first value is the likeliest; a part of 1 where several are."""
     is_best = posterior >= posterior.max(axis=1, keepdims=True) * (1 - 1e-12)
     return np.asarray(is_best[:, 0] / is_best.sum(axis=1))
@@ -119,20 +137,40 @@ def success_knowing(
     law: FakeLaw, contents: Ints, fakes: Ints, q: int, stream: np.random.Generator
 ) -> list[float]:
     """For each bucket, how often the best guess about the others is right when q random people are known."""
-    n, m = contents.shape
-    value = np.repeat(np.tile(np.arange(m), n), contents.ravel()).reshape(n, law.size)
-    value = np.take_along_axis(value, np.argsort(stream.random(value.shape), axis=1), axis=1)
+    return [float(share) for share in guess_knowing(law, contents, fakes, q, stream)[0]]
+
+
+def guess_knowing(
+    law: FakeLaw, contents: Ints, fakes: Ints, q: int, stream: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """For each bucket, how often the best guess is right, and how often it is by Bayes."""
+    n = len(contents)
+    value = _shuffled_values(contents, law.size, stream)
     known = np.zeros_like(contents)
     np.add.at(known, (np.arange(n)[:, None], value[:, :q]), 1)
     listed = contents.copy()
     np.add.at(listed, (np.arange(n)[:, None], fakes), 1)
     belief = listed - known - law.fake_probability(listed, known)
-    guess = belief.argmax(axis=1)
-    right = (value[:, q:] == guess[:, None]).mean(axis=1)
-    return [float(share) for share in right]
+    right = (value[:, q:] == belief.argmax(axis=1)[:, None]).mean(axis=1)
+    return np.asarray(right), np.asarray(belief.max(axis=1) / (law.size - q))
+
+
+def naive_success(contents: Ints, fakes: Ints, q: int, stream: np.random.Generator) -> float:
+    """How often a random one of the values that q known people leave over is a random other person's."""
+    value = _shuffled_values(contents, int(contents[0].sum()), stream)
+    left = np.concatenate([value[:, q:], fakes], axis=1)
+    guess = left[np.arange(len(left)), stream.integers(left.shape[1], size=len(left))]
+    return float((guess == value[:, q]).mean())
+
+
+def _shuffled_values(contents: Ints, size: int, stream: np.random.Generator) -> Ints:
+    """Buckets × people: the values of each bucket's people, who come in random order."""
+    n, m = contents.shape
+    value = np.repeat(np.tile(np.arange(m), n), contents.ravel()).reshape(n, size)
+    return np.take_along_axis(value, np.argsort(stream.random(value.shape), axis=1), axis=1)
 
 
 def best_success(law: FakeLaw, contents: Ints, fakes: Ints) -> float:
     """How often the likeliest of the values that are left over is the last person's."""
     known, left, weight = _victims(contents, fakes)
-    return float((_is_first(law.last_posterior(known, left)) * weight).sum() / max(len(contents), 1))
+    return float((likeliest_is_first(law.last_posterior(known, left)) * weight).sum() / max(len(contents), 1))

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalenius.attacks.bucket_case import BucketCase
 from dalenius.attacks.interval import clopper_pearson
-from dalenius.attacks.original import Ints
+from dalenius.attacks.original import Ints, number
 from dalenius.attacks.result import AttackResult, measured
 from dalenius.attacks.threat import Threat
 
@@ -45,8 +46,8 @@ def attack_linking(case: BucketCase) -> AttackResult:
         baseline=float(case.frequency.max()),
         control=float(weights @ case.frequency),
         bound=bound,
-        n_failed=int(case.size[~known].sum()),
         detail={
+            "taken_at_its_word": int(case.size[~known].sum()),
             "values": values,
             "entries_above_threshold": n_broken,
             "largest_posterior": max((v["largest_posterior"] for v in values), default=0.0),
@@ -76,30 +77,37 @@ def _per_value(case: BucketCase, guess: Ints, successes: Ints) -> tuple[list[dic
     np.maximum.at(highest, case.st_value, share)
     trials = np.bincount(guess, size, case.n_values)
     right = np.bincount(guess, successes, case.n_values)
-    rows, n_broken = [], 0
+    above = np.bincount(case.st_value, _is_above(case, size), case.n_values).astype(np.int64)
+    rows = []
     for code in np.unique(case.st_value):
-        limit, mine = case.thresholds[code], case.st_value == code
-        count, people = case.st_count[mine].astype(object), size[case.st_bucket[mine]].astype(object)
-        above = (
-            len(count)
-            if limit is None
-            else int((count * limit.denominator > people * limit.numerator).astype(bool).sum())
-        )
-        n_broken += above
+        limit = case.thresholds[code]
         low, high = clopper_pearson(right[code], trials[code])
         rows.append(
             {
                 "value": case.labels[code],
                 "at_most": None if limit is None else float(limit),
                 "largest_posterior": float(highest[code]),
-                "entries_above_threshold": above,
+                "entries_above_threshold": int(above[code]),
                 "guessed": int(trials[code]),
                 "right": float(right[code] / trials[code]) if trials[code] else None,
                 "low": low,
                 "high": high,
             }
         )
-    return rows, n_broken
+    return rows, int(above.sum())
+
+
+def _is_above(case: BucketCase, size: Ints) -> NDArray[np.bool_]:
+    """Whether each entry is above ⌊f′·|g|⌋, which is computed exactly for every value and size there is."""
+    people = size[case.st_bucket]
+    width = int(people.max(initial=0)) + 1
+    place, keys = number(case.st_value * width + people)
+    limits = [case.thresholds[key // width] for key in keys.tolist()]
+    allowed = [
+        -1 if limit is None else limit.numerator * (key % width) // limit.denominator
+        for limit, key in zip(limits, keys.tolist(), strict=True)
+    ]
+    return np.asarray(case.st_count > np.array(allowed, dtype=np.int64)[place])
 
 
 def _broken(result: AttackResult) -> AttackResult:

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from dalenius.attacks.bucket_case import BucketCase, Floats
-from dalenius.attacks.interval import FALSE_ALARM, bernstein_limit, clopper_pearson, rank_correlation
+from dalenius.attacks.interval import FALSE_ALARM, bernstein_limit, rank_correlation
 from dalenius.attacks.original import Ints
 from dalenius.attacks.perturb_case import PerturbCase
-from dalenius.attacks.result import AttackResult
+from dalenius.attacks.result import AttackResult, against_chance, computed
 from dalenius.attacks.threat import Threat
 
 _SOURCE_ORDER = Threat(
@@ -49,7 +49,7 @@ def attack_row_order(case: BucketCase) -> AttackResult:
     expected = float((n_same / size[case.row_bucket[rows]]).sum())
     # hits in one bucket are all but independent: their variance is below twice their mean
     limit = expected + bernstein_limit(2 * expected, float(size.max()))
-    return _chance(
+    return against_chance(
         "row order",
         _FILE_ORDER,
         hits=int((guess == truth[rows]).sum()),
@@ -70,7 +70,7 @@ def attack_source_order(case: BucketCase) -> AttackResult:
     trials, hits = len(rising), int(rising.sum())
     # the signs of neighbouring differences of a random order vary less than coins do; both ways count
     limit = trials / 2 + math.sqrt(trials * math.log(2 / FALSE_ALARM) / 2)
-    return _chance(
+    return against_chance(
         "source order",
         _SOURCE_ORDER,
         hits=max(hits, trials - hits),
@@ -86,20 +86,32 @@ def attack_table_order(position: Ints, n_failed: int) -> AttackResult:
     """Do the rows of a table, known by where they were in the source, follow the source's order?"""
     n = len(position)
     found = abs(rank_correlation(np.arange(n), position))
-    limit = _correlation_limit(n, 1)
-    return AttackResult(
-        name="source order",
-        threat=_SOURCE_ORDER,
-        success=found,
-        low=0.0,
-        high=min(1.0, found + 2 / math.sqrt(max(n - 1, 1))),
+    return _correlated(
+        "source order",
+        {"source order": found},
+        n=n,
+        n_failed=n_failed,
+        recommendation="rows must be in random order, not in the source's",
+    )
+
+
+def _correlated(
+    name: str, found: dict[str, float], *, n: int, n_failed: int, recommendation: str
+) -> AttackResult:
+    """The strongest of some rank correlations over n things, against what chance reaches."""
+    strongest, limit = max(found.values()), _correlation_limit(n, len(found))
+    return computed(
+        name,
+        _SOURCE_ORDER,
+        posterior=strongest,
+        interval=(0.0, min(1.0, strongest + 2 / math.sqrt(max(n - 1, 1)))),
         baseline=0.0,
-        control=None,
         bound=limit,
-        holds=found <= limit,
+        holds=strongest <= limit,
         n_trials=n,
         n_failed=n_failed,
-        recommendation=None if found <= limit else "rows must be in random order, not in the source's",
+        detail={"rank_correlation": found},
+        recommendation=recommendation,
     )
 
 
@@ -126,22 +138,12 @@ def attack_bucket_numbers(case: BucketCase) -> AttackResult:
         "size": abs(_tied_correlation(numbers, case.size)),
     }
     n = int(has_position.sum())
-    limit = _correlation_limit(n, 3)
-    strongest = max(found.values())
-    return AttackResult(
-        name="bucket numbers",
-        threat=_SOURCE_ORDER,
-        success=strongest,
-        low=0.0,
-        high=min(1.0, strongest + 2 / math.sqrt(max(n - 1, 1))),
-        baseline=0.0,
-        control=None,
-        bound=limit,
-        holds=strongest <= limit,
-        n_trials=n,
+    return _correlated(
+        "bucket numbers",
+        found,
+        n=n,
         n_failed=case.n_buckets - n,
-        detail={"rank_correlation": found},
-        recommendation=None if strongest <= limit else "bucket numbers must be a random permutation",
+        recommendation="bucket numbers must be a random permutation",
     )
 
 
@@ -164,7 +166,7 @@ def attack_dealing(case: BucketCase) -> AttackResult:
     repeated = len(step) - len(np.unique(step))
     expected = _expected_coincidences(case, np.bincount(value, minlength=_n_kinds(case)))
     limit = expected + bernstein_limit(2 * expected, 2.0)
-    return _chance(
+    return against_chance(
         "dealing",
         _SOURCE_ORDER,
         hits=repeated,
@@ -224,32 +226,3 @@ def _tied_correlation(numbers: Ints, measure: Ints) -> float:
     if n < 2 or rank.std() == 0:
         return 0.0
     return float(np.corrcoef(numbers, rank)[0, 1])
-
-
-def _chance(
-    name: str,
-    threat: Threat,
-    *,
-    hits: int,
-    trials: int,
-    expected: float,
-    limit: float,
-    n_failed: int,
-    recommendation: str,
-) -> AttackResult:
-    low, high = clopper_pearson(hits, trials)
-    holds = hits <= limit
-    return AttackResult(
-        name=name,
-        threat=threat,
-        success=hits / trials if trials else 0.0,
-        low=low,
-        high=high,
-        baseline=expected / trials if trials else 0.0,
-        control=None,
-        bound=min(1.0, limit / trials) if trials else 1.0,
-        holds=holds,
-        n_trials=trials,
-        n_failed=n_failed,
-        recommendation=None if holds else recommendation,
-    )

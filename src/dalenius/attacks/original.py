@@ -85,9 +85,19 @@ def combine(columns: Sequence[Coded]) -> tuple[Ints, ...]:
     lengths = [len(codes) for codes in columns[0].codes]
     joined = np.zeros(sum(lengths), dtype=np.int64)
     for column in columns:
-        step = joined * column.n_values + np.concatenate(column.codes)
-        joined = np.unique(step, return_inverse=True)[1].ravel().astype(np.int64)
+        joined, _ = number(joined * column.n_values + np.concatenate(column.codes))
     return tuple(np.split(joined, np.cumsum(lengths)[:-1]))
+
+
+def number(keys: Ints) -> tuple[Ints, Ints]:
+    """Numbers from 0, equal where keys are, in the order in which keys come first; and each number's key.
+
+    >>> [found.tolist() for found in number(np.array([7, 3, 7]))]
+    [[0, 1, 0], [7, 3]]
+    """
+    encoded = pa.array(keys).dictionary_encode()  # by hashing: several times faster than sorting
+    numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers, encoded.dictionary.to_numpy(zero_copy_only=False)
 
 
 def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:

@@ -22,7 +22,9 @@ class RowPairs:
     row: Ints
     value: Ints
     share: Floats
-    """The value's share of the bucket."""
+    """The value's share of the bucket's people."""
+    entry: Ints
+    """The entry of the sensitive table."""
     bucket: Ints
     is_used: NDArray[np.bool_]
     """Which buckets were drawn."""
@@ -37,10 +39,24 @@ class RowPairs:
         row = np.repeat(rows, repeats)
         within = np.arange(len(row)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         entry = first_entry[case.row_bucket[row]] + within
-        places = np.bincount(case.st_bucket, case.st_count, case.n_buckets)
+        people = np.bincount(case.st_bucket, case.st_expected, case.n_buckets)
         bucket = case.row_bucket[row]
-        share = case.st_count[entry] / places[bucket]
-        return cls(row=row, value=case.st_value[entry], share=share, bucket=bucket, is_used=chosen)
+        share = case.st_expected[entry] / people[bucket]
+        return cls(
+            row=row, value=case.st_value[entry], share=share, entry=entry, bucket=bucket, is_used=chosen
+        )
+
+    def within(self, chosen: NDArray[np.bool_]) -> RowPairs:
+        """Those of the chosen buckets."""
+        kept = np.flatnonzero(chosen[self.bucket])
+        return RowPairs(
+            row=self.row[kept],
+            value=self.value[kept],
+            share=self.share[kept],
+            entry=self.entry[kept],
+            bucket=self.bucket[kept],
+            is_used=self.is_used & chosen,
+        )
 
     def people(self, case: BucketCase) -> NDArray[np.bool_]:
         """The people all of whose possible rows are looked at."""

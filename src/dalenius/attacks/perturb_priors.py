@@ -8,10 +8,11 @@ import numpy as np
 
 from dalenius.attacks.interval import clopper_pearson
 from dalenius.attacks.perturb_case import Floats, PerturbCase
-from dalenius.attacks.result import AttackResult
+from dalenius.attacks.result import AttackResult, computed
 from dalenius.attacks.threat import Threat
 from dalenius.promises.rho_privacy import frequency_behind
 
+_OTHER_PRIOR = "gamma is above what rho1 and rho2 allow: publish again, and `dalenius verify` it"
 _MOST_VALUES = 300
 """Of more, the commonest are looked at."""
 
@@ -46,24 +47,21 @@ def attack_another_prior(case: PerturbCase) -> AttackResult:
     total, certain = total / max(covered, 1e-12), certain / max(covered, 1e-12)
     bound = float(case.rho2) if case.is_uniform else None
     holds = None if bound is None else largest <= bound + 1e-9
-    return AttackResult(
-        name="another prior",
-        threat=Threat(
+    return computed(
+        "another prior",
+        Threat(
             knows=f"that a person has one of two values, this one with probability {prior:.4g}",
             wants="which of the two it is, from the part number and the published value",
             covered=case.is_uniform,
         ),
-        success=total,
-        low=total,
-        high=total,
+        posterior=total,
         baseline=prior,
-        control=None,
         bound=bound,
         holds=holds,
         n_trials=len(case.known),
         n_failed=len(case.row_part) - len(case.known),
         detail={"largest_posterior": largest, "certain": certain},
-        recommendation='method = "uniform" holds for every prior' if not case.is_uniform else None,
+        recommendation=_OTHER_PRIOR if case.is_uniform else 'method = "uniform" holds for every prior',
     )
 
 
@@ -85,18 +83,16 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
         n_sure += int(top) if top.denominator == 1 and not tied else 0
     low, high = clopper_pearson(n_sure, n_looked)
     tells = "gamma tells the commonest value's exact count"
-    return AttackResult(
-        name="corruption",
-        threat=Threat(
+    return computed(
+        "corruption",
+        Threat(
             knows="everybody else's sensitive value and part, and what gamma tells",
             wants="the last person's sensitive value, for certain",
             covered=False,
         ),
-        success=n_sure / n_looked if n_looked else 0.0,
-        low=low,
-        high=high,
+        posterior=n_sure / n_looked if n_looked else 0.0,
+        interval=(low, high),
         baseline=0.0,
-        control=None,
         bound=None,
         holds=None,
         n_trials=n_looked,

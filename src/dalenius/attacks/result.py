@@ -29,7 +29,8 @@ class AttackResult:
     """Whether the bound stands; None where there is none. False only beyond doubt (false alarm 1e-6)."""
     n_trials: int
     n_failed: int = 0
-    """How many people could not be attacked: nothing tells their record from others."""
+    """How many people were left out: others share their quasi-identifiers, so that nobody can say which
+    record is whose, or they were not drawn from a large table."""
     detail: dict[str, Any] = field(default_factory=dict)
     recommendation: str | None = None
 
@@ -85,6 +86,70 @@ def measured(
         bound=bound,
         holds=holds,
         n_trials=trials,
+        n_failed=n_failed,
+        detail=detail or {},
+        recommendation=None if holds else recommendation,
+    )
+
+
+def against_chance(
+    name: str,
+    threat: Threat,
+    *,
+    hits: float,
+    trials: int,
+    expected: float,
+    limit: float,
+    recommendation: str,
+    n_failed: int = 0,
+) -> AttackResult:
+    """The result of a count that only chance may make, which reaches `limit` once in 10⁶ releases."""
+    low, high = clopper_pearson(hits, trials)
+    holds = hits <= limit
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=hits / trials if trials else 0.0,
+        low=low,
+        high=high,
+        baseline=expected / trials if trials else 0.0,
+        control=None,
+        bound=min(1.0, limit / trials) if trials else 1.0,
+        holds=holds,
+        n_trials=trials,
+        n_failed=n_failed,
+        recommendation=None if holds else recommendation,
+    )
+
+
+def computed(
+    name: str,
+    threat: Threat,
+    *,
+    posterior: float,
+    baseline: float,
+    bound: float | None,
+    holds: bool | None,
+    interval: tuple[float, float] | None = None,
+    control: float | None = None,
+    n_trials: int = 0,
+    n_failed: int = 0,
+    detail: dict[str, Any] | None = None,
+    recommendation: str | None = None,
+) -> AttackResult:
+    """The result of a posterior that is computed; the recommendation is kept where no bound holds."""
+    low, high = interval or (posterior, posterior)
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=posterior,
+        low=low,
+        high=high,
+        baseline=baseline,
+        control=control,
+        bound=bound,
+        holds=holds,
+        n_trials=n_trials,
         n_failed=n_failed,
         detail=detail or {},
         recommendation=None if holds else recommendation,

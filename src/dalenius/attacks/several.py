@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from dalenius.attacks.bucket_case import BucketCase, Floats
-from dalenius.attacks.interval import bernstein_limit, clopper_pearson
+from dalenius.attacks.interval import bernstein_limit
 from dalenius.attacks.original import Ints
 from dalenius.attacks.perturb_case import PerturbCase
-from dalenius.attacks.result import AttackResult, measured
+from dalenius.attacks.result import AttackResult, against_chance, measured
 from dalenius.attacks.threat import Threat
 
 THREAT = Threat(
@@ -24,11 +25,12 @@ COINS = Threat(
     covered=True,
 )
 _MOST_PEOPLE = 200_000
-"""Of more, evenly spaced ones are looked at."""
+_MOST_CELLS = 16_000_000
+"""Of people, and of people × values; of more, evenly spaced people are looked at."""
 _AGAIN = (
     "do not publish independent releases of one table: publish once, or use views that are planned together"
 )
-_SAME_COINS = "the two releases share their randomness: publish without a seed"
+SAME_COINS = "the two releases share their randomness: publish without a seed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,7 +48,8 @@ def link(one: BucketCase | PerturbCase, two: BucketCase | PerturbCase) -> Linked
     """People whose quasi-identifiers are unique; both cases are of the same original."""
     first, second = _row_of_person(one), _row_of_person(two)
     both = np.flatnonzero((first >= 0) & (second >= 0))
-    both = both[:: len(both) // _MOST_PEOPLE + 1]
+    most = max(1, min(_MOST_PEOPLE, _MOST_CELLS // one.n_values))
+    both = both[:: len(both) // most + 1]
     return Linked(
         truth=one.value[both], first=first[both], second=second[both], n_failed=len(first) - len(both)
     )
@@ -67,8 +70,7 @@ def attack_two_bucketizations(one: BucketCase, two: BucketCase) -> list[AttackRe
         n_failed=people.n_failed,
         recommendation=_AGAIN,
     )
-    same = _bucket_mates(one.row_bucket[people.first], two.row_bucket[people.second])
-    return [together, same]
+    return [together, _bucket_mates(one, two, people)]
 
 
 def attack_two_perturbations(one: PerturbCase, two: PerturbCase) -> list[AttackResult]:
@@ -105,16 +107,24 @@ def _row_of_person(case: BucketCase | PerturbCase) -> Ints:
 
 def _dense(case: BucketCase, rows: Ints) -> Floats:
     """Rows × values: the shares of the rows' buckets."""
-    table = np.zeros((case.n_buckets, case.n_values))
-    table[case.st_bucket, case.st_value] = case.st_count
-    return np.asarray((table / table.sum(axis=1, keepdims=True))[case.row_bucket[rows]])
+    table = sp.csr_array(
+        (case.st_expected, (case.st_bucket, case.st_value)), shape=(case.n_buckets, case.n_values)
+    )
+    shares = table[case.row_bucket[rows]].toarray()
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def _shares_of_both(one: BucketCase, two: BucketCase, people: Linked) -> Floats:
-    renumber = np.array([two.labels.index(label) if label in two.labels else -1 for label in one.labels])
+    renumber = _same_values(one, two)
     second = _dense(two, people.second)
     second = np.where(renumber >= 0, second[:, renumber], 0.0)
     return np.asarray(_dense(one, people.first) * second / np.maximum(one.frequency, 1e-12))
+
+
+def _same_values(one: BucketCase, two: BucketCase) -> Ints:
+    """The number in the second case of each value of the first; −1 where it has none."""
+    number = {label: code for code, label in enumerate(two.labels)}
+    return np.array([number.get(label, -1) for label in one.labels])
 
 
 def _right(belief: Floats, truth: Ints) -> float:
@@ -146,36 +156,53 @@ def _expected_agreement(one: PerturbCase, two: PerturbCase, people: Linked) -> F
     return total
 
 
-def _bucket_mates(first: Ints, second: Ints) -> AttackResult:
-    """Neighbours in a bucket of one release are neighbours in the other only by chance."""
+def _bucket_mates(one: BucketCase, two: BucketCase, people: Linked) -> AttackResult:
+    """Pairs that share a bucket in one release share one in the other only by chance, given their values."""
+    first, second = one.row_bucket[people.first], two.row_bucket[people.second]
     order = np.lexsort((second, first))
     pair = first[order][1:] == first[order][:-1]
     also = (second[order][1:] == second[order][:-1]) & pair
-    n_pairs = _n_pairs(first)
-    share = float(((np.bincount(second) / len(second)) ** 2).sum()) if len(second) else 0.0
-    return _coins(float(also.sum()), n_pairs * share, int(pair.sum()), 0)
+    together = _pairs_by_value(first, people.truth, one)
+    chance = _chance_together(two)
+    renumber = _same_values(one, two)
+    chance = np.where((renumber >= 0)[:, None] & (renumber >= 0), chance[np.ix_(renumber, renumber)], 0.0)
+    return _coins(float(also.sum()), float((together * chance).sum()), int(pair.sum()), 0)
 
 
-def _n_pairs(bucket: Ints) -> float:
-    sizes = np.bincount(bucket) if len(bucket) else np.zeros(0)
-    return float((sizes * (sizes - 1) / 2).sum())
+def _pairs_by_value(bucket: Ints, value: Ints, case: BucketCase) -> Floats:
+    """Values × values: how many pairs of people of one bucket have them, half of each in both its cells."""
+    shape = (case.n_buckets, case.n_values)
+    held = sp.csr_array((np.ones(len(bucket)), (bucket, value)), shape=shape)
+    held.sum_duplicates()
+    pairs = (held.T @ held).toarray()
+    np.fill_diagonal(pairs, pairs.diagonal() - np.bincount(value, minlength=case.n_values))
+    return np.asarray(pairs / 2)
+
+
+def _chance_together(case: BucketCase) -> Floats:
+    """Values × values: how likely random dealing brings a person of one and one of the other together.
+
+    Σ_g c(g,x)·c(g,y)/(o_x·o_y); thresholds that differ keep some values together and others apart.
+    """
+    held = sp.csr_array(
+        (case.st_expected, (case.st_bucket, case.st_value)), shape=(case.n_buckets, case.n_values)
+    )
+    counts = np.asarray(held.sum(axis=0), dtype=np.float64)
+    together = (held.T @ held).toarray()
+    np.fill_diagonal(together, together.diagonal() - counts)
+    ways = np.outer(counts, counts)
+    np.fill_diagonal(ways, counts * (counts - 1))
+    return np.asarray(np.clip(together / np.maximum(ways, 1e-300), 0.0, 1.0) * (ways > 0))
 
 
 def _coins(hits: float, expected: float, trials: int, n_failed: int) -> AttackResult:
-    limit = expected + bernstein_limit(2 * expected, 2.0)
-    low, high = clopper_pearson(hits, trials)
-    holds = hits <= limit
-    return AttackResult(
-        name="shared coins",
-        threat=COINS,
-        success=hits / trials if trials else 0.0,
-        low=low,
-        high=high,
-        baseline=expected / trials if trials else 0.0,
-        control=None,
-        bound=min(1.0, limit / trials) if trials else 1.0,
-        holds=holds,
-        n_trials=trials,
+    return against_chance(
+        "shared coins",
+        COINS,
+        hits=hits,
+        trials=trials,
+        expected=expected,
+        limit=expected + bernstein_limit(2 * expected, 2.0),
         n_failed=n_failed,
-        recommendation=None if holds else _SAME_COINS,
+        recommendation=SAME_COINS,
     )

@@ -2,94 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.attacks.interval import FALSE_ALARM, clopper_pearson
-from dalenius.attacks.original import code_column, combine, read_table
-from dalenius.attacks.result import AttackResult
+from dalenius.attacks.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
+from dalenius.attacks.result import AttackResult, against_chance, computed
+from dalenius.attacks.several import COINS, SAME_COINS
 from dalenius.attacks.threat import Threat
-from dalenius.errors import InputError
+from dalenius.attacks.view_case import ViewCase, code_tuples
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
+from dalenius.mechanisms.alphabeta.repeated import repeated_ratio
 from dalenius.release.reader import StoredRelease
 
 _NOISIER = "publish with parameters for the number of views that there will be"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewCase:
-    """What the manifest states, and how many tuples of the table and of the noise a view shows."""
-
-    law: ViewLaw
-    d: Fraction
-    gamma: Fraction
-    domain_size: int
-    n_table: int
-    n_shown: int
-    """Of the table's tuples."""
-    n_noise: int
-
-    @classmethod
-    def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
-        """Compare a view's rows with the table's distinct ones."""
-        stated = release.manifest["parameters"]
-        if stated.get("noise_shares") is not None or stated.get("method", "alpha-beta") != "alpha-beta":
-            raise InputError("only views with uniform noise can be audited")
-        names = (*release.columns("quasi"), *release.columns("sensitive"))
-        (table,) = [entry["name"] for entry in release.manifest["tables"]]
-        view = read_table(release, table, names)
-        own, shown = combine([code_column(name, (original, view)) for name in names])
-        own, shown = np.unique(own), np.unique(shown)
-        n_shown = int(np.isin(shown, own).sum())
-        beta = Fraction(stated["beta"])
-        return cls(
-            law=ViewLaw(
-                retention=Fraction(stated["alpha"]) + beta,
-                beta=beta,
-                views=int(stated["views"]),
-                decay=Fraction(stated["decay"]),
-            ),
-            d=Fraction(stated["d"]),
-            gamma=Fraction(stated["gamma"]),
-            domain_size=int(stated["domain_size"]),
-            n_table=len(own),
-            n_shown=n_shown,
-            n_noise=len(shown) - n_shown,
-        )
-
-
 def attack_one_tuple(case: ViewCase) -> AttackResult:
     """The posterior of a tuple of prior d that the view shows, from how many it really shows."""
-    outside = case.domain_size - case.n_table
-    low = _posterior(case, *_rates(case, 0.95)[0])
-    high = _posterior(case, *_rates(case, 0.95)[1])
-    doubtless = _posterior(case, *_rates(case, 1 - FALSE_ALARM)[0])
+    (low, high), (doubtless, _) = _interval(case, 0.95), _interval(case, 1 - FALSE_ALARM)
     holds = doubtless <= float(case.gamma)
-    return AttackResult(
-        name="linking",
-        threat=Threat(
+    kept = case.kept_scale * case.n_shown / max(case.n_table, 1)
+    inserted = case.noise_scale * case.n_noise / max(case.outside, 1)
+    return computed(
+        "linking",
+        Threat(
             knows=f"a tuple that is in the table with probability {float(case.d):.3g}, whatever others are",
             wants="whether it is, having seen it in the view",
             covered=True,
         ),
-        success=_posterior(case, case.n_shown / max(case.n_table, 1), case.n_noise / max(outside, 1)),
-        low=low,
-        high=high,
+        posterior=_posterior(case, kept, inserted),
+        interval=(low, high),
         baseline=float(case.d),
-        control=None,
         bound=float(case.gamma),
         holds=holds,
         n_trials=case.n_shown + case.n_noise,
         detail={
-            "kept": case.n_shown / max(case.n_table, 1),
-            "kept_stated": float(case.law.retention),
-            "inserted": case.n_noise / max(outside, 1),
-            "inserted_stated": float(case.law.beta),
+            "kept": kept,
+            "kept_stated": float(case.own_law.retention),
+            "inserted": inserted,
+            "inserted_stated": float(case.own_law.beta),
+            "view": case.index,
         },
-        recommendation=None if holds else "more is kept or less inserted than stated: publish again",
+        recommendation="more is kept or less inserted than stated: publish again",
     )
 
 
@@ -166,10 +123,78 @@ def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
     )
 
 
+def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
+    """A tuple that independent views, which were not planned together, all show: ratios multiply."""
+    posterior = repeated_ratio(case.d, case.law.largest_ratio(), 1 + others)
+    return _exact(
+        "two releases",
+        Threat(
+            knows=f"{1 + others} independent releases of the table, and a tuple of prior {float(case.d):.3g}",
+            wants="whether the tuple is in the table",
+            covered=False,
+        ),
+        posterior=posterior,
+        baseline=case.d,
+        bound=case.gamma,
+        recommendation=_NOISIER,
+    )
+
+
+def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
+    """The posterior of a tuple that all views of a series so far show, from how many they really show."""
+    own, *shown = (np.unique(codes) for codes in code_tuples(original, views))
+    always = shown[0]
+    for codes in shown[1:]:
+        always = np.intersect1d(always, codes, assume_unique=True)
+    n_kept = int(np.isin(always, own, assume_unique=True).sum())
+    both = replace(case, n_shown=n_kept, n_noise=len(always) - n_kept)
+    (low, high), (doubtless, _) = _interval(both, 0.95), _interval(both, 1 - FALSE_ALARM)
+    return computed(
+        "every view",
+        Threat(
+            knows=f"{len(views)} views of the table, and a tuple of prior {float(case.d):.3g}",
+            wants="whether the tuple, which every one of them shows, is in the table",
+            covered=True,
+        ),
+        posterior=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
+        interval=(low, high),
+        baseline=float(case.d),
+        bound=float(case.gamma),
+        holds=doubtless <= float(case.gamma),
+        n_trials=len(always),
+        detail={"shown_by_all": len(always), "of_the_table": n_kept},
+        recommendation="noise does not come again as often as it should: was each view drawn in view of the "
+        "earlier ones?",
+    )
+
+
+def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
+    """Independent views show the same noise only by chance."""
+    own, first, second = (np.unique(codes) for codes in code_tuples(original, views))
+    same = np.intersect1d(first, second, assume_unique=True)
+    hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
+    expected = case.n_noise * (len(second) / max(case.domain_size, 1))
+    return against_chance(
+        "shared coins",
+        COINS,
+        hits=hits,
+        trials=case.n_noise,
+        expected=expected,
+        limit=expected + bernstein_limit(2 * expected, 2.0),
+        recommendation=SAME_COINS,
+    )
+
+
+def _interval(case: ViewCase, confidence: float) -> tuple[float, float]:
+    least, most = _rates(case, confidence)
+    return _posterior(case, *least), _posterior(case, *most)
+
+
 def _rates(case: ViewCase, confidence: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """(kept, inserted) that make the posterior least, and largest."""
-    kept = clopper_pearson(case.n_shown, case.n_table, confidence)
-    inserted = clopper_pearson(case.n_noise, case.domain_size - case.n_table, confidence)
+    # of tuples with different rates the sum varies less than a binomial one with the same mean
+    kept = [case.kept_scale * k for k in clopper_pearson(case.n_shown, case.n_table, confidence)]
+    inserted = [case.noise_scale * b for b in clopper_pearson(case.n_noise, case.outside, confidence)]
     return (kept[0], inserted[1]), (kept[1], inserted[0])
 
 
@@ -192,17 +217,12 @@ def _exact(
     bound: Fraction | None,
     recommendation: str | None,
 ) -> AttackResult:
-    holds = None if bound is None else posterior <= bound
-    return AttackResult(
-        name=name,
-        threat=threat,
-        success=float(posterior),
-        low=float(posterior),
-        high=float(posterior),
+    return computed(
+        name,
+        threat,
+        posterior=float(posterior),
         baseline=float(baseline),
-        control=None,
         bound=None if bound is None else float(bound),
-        holds=holds,
-        n_trials=0,
-        recommendation=None if holds else recommendation,
+        holds=None if bound is None else posterior <= bound,
+        recommendation=recommendation,
     )

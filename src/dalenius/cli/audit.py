@@ -12,8 +12,13 @@ from dalenius.attacks.result import AttackResult, Audit
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
 from dalenius.release.reader import StoredRelease
+from dalenius.release.series import open_release
 
 NAME = "audit"
+_LEFT_OUT = (
+    "left out: others share their quasi-identifiers, so that nobody can say which record is whose, or they "
+    "were not drawn from a large table"
+)
 
 
 def command(
@@ -30,7 +35,7 @@ def command(
     """Attack a release with the original at hand; exit 3 if a promised bound is broken beyond doubt."""
     with progress_bar() as progress:
         others = [StoredRelease.open(path) for path in also or []]
-        stored = StoredRelease.open(release)
+        stored = open_release(release)
         audit = audit_release(stored, original, also=others, seed=seed, progress=progress)
     if as_json:
         print_json(audit.to_dict())
@@ -41,8 +46,10 @@ def command(
 
 def say_audit(audit: Audit) -> None:
     """The attacks as a table, then what to change, then the verdict."""
-    headings = ["attack", "success", "±", "baseline", "control", "bound", "holds", "trials", "failed"]
+    headings = ["attack", "success", "±", "baseline", "control", "bound", "holds", "trials", "left out"]
     say_table(headings, [_line(attack) for attack in audit.attacks])
+    if any(attack.n_failed for attack in audit.attacks):
+        say(_LEFT_OUT)
     for attack in audit.attacks:
         if attack.recommendation:
             say(f"{attack.name}: {attack.recommendation}")

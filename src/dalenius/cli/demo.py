@@ -41,6 +41,9 @@ values  = { HIV = 0.03, Schizophrenia = 0.03, Flu = 1.0 }    # stricter here; th
 
 [mechanism]
 kind = "bucketize"
+
+[ledger]
+path = "private/ledger"                    # remembers what was published; only its owner can read it
 """
 
 

@@ -61,14 +61,14 @@ def progress_bar(unit: str = "rows") -> Iterator[ShowProgress]:
     if not sys.stderr.isatty():
         yield silent
         return
-    rows_done = TextColumn(f"{{task.completed:,}} {unit}")
+    rows_done = TextColumn("{task.completed:,}{task.fields[unit]}")
     columns = (TextColumn("{task.description}"), BarColumn(), rows_done, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, TaskID] = {}
 
         def show(step: str, done: int, total: int | None) -> None:
             if step not in tasks:
-                tasks[step] = bar.add_task(step, total=total)
+                tasks[step] = bar.add_task(step, total=total, unit="" if step == "attacks" else f" {unit}")
             bar.update(tasks[step], completed=done, total=total)
 
         yield show

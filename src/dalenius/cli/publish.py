@@ -23,13 +23,18 @@ def command(
     seed: Annotated[
         int | None, typer.Option(help="Repeatable, and therefore marked as not for publication.")
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Even if the ledger knows another release of this table.")
+    ] = False,
     engine: Annotated[str, typer.Option(help="Where to run.")] = "local",
 ) -> int:
     """Carry a plan out and write the release, whole or not at all."""
     if engine not in ENGINES:
         raise InputError(f"engine {engine!r} is unknown; {did_you_mean(engine, ENGINES)}")
     with progress_bar() as progress:
-        published = write_release(Policy.from_file(policy, source=source), seed=seed, progress=progress)
+        published = write_release(
+            Policy.from_file(policy, source=source), seed=seed, again=again, progress=progress
+        )
     if as_json:
         print_json(published.to_dict())
         return 0
@@ -40,6 +45,8 @@ def command(
     say(f"published {done} to {path} in {seconds:.1f} s")
     if published.n_suppressed:
         say(f"withheld {published.n_suppressed:,}; {_about_posterior(published.release.manifest)}")
+    if published.repeated is not None:
+        say(f"published again: {published.repeated.sentence()}")
     if seed is not None:
         say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
     say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')

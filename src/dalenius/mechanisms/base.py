@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.histogram import Histogram
+from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 
@@ -138,6 +139,9 @@ class Mechanism(Protocol):
 
     def draft(self, policy: Policy, plan: Any, randomness: Randomness) -> Draft:
         """Toss the coins that need no records, and say how the tables come about."""
+
+    def repeated(self, policy: Policy, plan: Any, times: int) -> Repeated:
+        """What that many independent releases by this plan would tell together."""
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Check the promise on published tables alone; they are views of the connection."""

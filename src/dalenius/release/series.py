@@ -26,6 +26,19 @@ def releases_in(folder: Path) -> tuple[StoredRelease, ...]:
     return tuple(sorted(found, key=lambda release: int(release.manifest["series"]["index"])))
 
 
+def earlier_views(release: StoredRelease) -> tuple[StoredRelease, ...]:
+    """The views that a view of a series was drawn in view of, as far as they are in its folder."""
+    series = release.manifest["series"] or {}
+    if release.earlier or series.get("kind") != "views" or series["index"] == 1:
+        return release.earlier
+    beside = (
+        StoredRelease.open(path.parent) for path in sorted(release.path.parent.glob(f"[!.]*/{FILE_NAME}"))
+    )
+    same = [other for other in beside if (other.manifest["series"] or {}).get("id") == series["id"]]
+    same = [other for other in same if other.manifest["series"]["index"] < series["index"]]
+    return tuple(sorted(same, key=lambda other: int(other.manifest["series"]["index"])))
+
+
 def open_release(path: str | Path) -> StoredRelease:
     """A release; for a series' folder its last release, together with those before it."""
     folder = Path(path)

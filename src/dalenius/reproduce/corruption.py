@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.attacks.fake_corruption import best_success, success_knowing
+from dalenius.attacks.fake_corruption import best_success, guess_knowing, naive_success
 from dalenius.mechanisms.bucketize.fake_law import FakeLaw, Ints, last_success
 from dalenius.mechanisms.bucketize.fakes import FakePlan, plan_fakes, simulated_contents
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
@@ -78,12 +78,15 @@ def _curve() -> Reproduction:
         law, fakes = _drawn(plan, problem, contents, sigma)
         for known in range(plan.sizes[0]):
             stream = Randomness.seeded(2).stream("corruption", sigma, known)
-            success = float(np.mean(success_knowing(law, contents, fakes, known, stream)))
-            left = plan.sizes[0] - known
-            rows.append((f"{sigma} fakes, knows the histogram", known, success))
-            rows.append((f"{sigma} fakes, naive", known, 1 / (left + sigma)))
+            right, bayes = guess_knowing(law, contents, fakes, known, stream)
+            # without fakes everybody who counts what is left over knows the same
+            name = f"{sigma} fakes, knows the histogram" if sigma else "no fakes"
+            rows.append((name, known, float(right.mean()), float(bayes.mean())))
+            if sigma:
+                naive = naive_success(contents, fakes, known, stream)
+                rows.append((f"{sigma} fakes, naive", known, naive, 1 / (plan.sizes[0] - known + sigma)))
     return Reproduction(
-        columns=("attacker", "known", "success"),
+        columns=("attacker", "known", "success", "exact"),
         rows=tuple(rows),
         stated="the more are known, the larger the share of fakes among what is left; 1/(1+fakes) at the end",
         differs="the naive curve is the paper's; who knows the histogram is well above it at every step",
@@ -108,7 +111,7 @@ EXPERIMENTS = (
         run=_curve,
         picture=Line(
             x="known",
-            y="success",
+            y="exact",
             series="attacker",
             x_title="known others of a bucket of seven",
             y_title="right about one of the rest",

@@ -167,17 +167,19 @@ def test_the_manifest_says_what_is_promised_assumed_and_told(tmp_path: Path) -> 
     assert Fraction(one["promise"]["d"]) * 4800 == 2 * 290  # 286 different rows, rounded up
     assert any("rounded up" in text for text in one["disclosed"])
     assert not any("active domain" in text for text in one["disclosed"])
-    active = dalenius.publish(policy(tmp_path / "b", domains={"age": "20..39"}, active=True)).manifest
+    active = dalenius.publish(
+        policy(tmp_path / "b", domains={"age": "20..39"}, active=True), again=True
+    ).manifest
     assert any(text.startswith("active domain") and "ill" in text for text in active["disclosed"])
     copies = dalenius.publish(
-        policy(tmp_path / "c", duplicates="copies", domains={**DOMAINS, "copy": "1..3"})
+        policy(tmp_path / "c", duplicates="copies", domains={**DOMAINS, "copy": "1..3"}), again=True
     ).manifest
     assert copies["promise"]["unit"] == "copy"
     assert any("copies of one tuple are not independent" in text for text in copies["not_covered"])
-    frapp = dalenius.publish(policy(tmp_path / "d", method="frapp")).manifest
+    frapp = dalenius.publish(policy(tmp_path / "d", method="frapp"), again=True).manifest
     assert frapp["promise"]["unit"] == "record"
     assert any("per record" in text for text in frapp["not_covered"])
-    exclusive = dalenius.publish(policy(tmp_path / "e", exclusive=True)).manifest
+    exclusive = dalenius.publish(policy(tmp_path / "e", exclusive=True), again=True).manifest
     assert exclusive["promise"]["adversary"] == "exclusive"
     assert any("exactly one" in text for text in exclusive["assumes"])
     assert one["parameters"]["epsilon"] > 0
@@ -343,7 +345,8 @@ def test_noise_from_a_file(tmp_path: Path) -> None:
     wide = {"kind": "d-gamma-privacy", "d": 0.05, "gamma": 0.3}
     manifests = []
     for name in ("noise.toml", "noise.csv", "noise.json"):
-        release = dalenius.publish(policy(tmp_path / f"r-{name}", noise=str(tmp_path / name), promise=wide))
+        rules = policy(tmp_path / f"r-{name}", noise=str(tmp_path / name), promise=wide)
+        release = dalenius.publish(rules, again=True)
         assert release.verify(strict=True).ok
         manifests.append(release.manifest)
     assert manifests[0]["parameters"] == manifests[1]["parameters"] == manifests[2]["parameters"]

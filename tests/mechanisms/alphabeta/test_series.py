@@ -133,12 +133,12 @@ def test_fingerprints_depend_on_the_key_and_the_records_and_not_on_their_order(t
 
 def test_a_folder_of_mixed_releases_is_no_series(tmp_path: Path) -> None:
     folder = published(tmp_path, 1)
-    dalenius.publish(policy(tmp_path / "x", views=2))
+    dalenius.publish(policy(tmp_path / "x", views=2), again=True)
     shutil.copytree(tmp_path / "x" / "view-1", folder / "view-2")
     with pytest.raises(ReleaseCorrupt, match="different series"):
         dalenius.open_release(folder)
     shutil.rmtree(folder / "view-2")
-    dalenius.publish(policy(folder / "view-2"))
+    dalenius.publish(policy(folder / "view-2"), again=True)
     with pytest.raises(ReleaseCorrupt, match="do not belong to a series"):
         dalenius.open_release(folder)
 

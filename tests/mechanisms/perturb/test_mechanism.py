@@ -123,7 +123,7 @@ def test_which_record_of_a_value_goes_to_which_part_is_random(tmp_path: Path) ->
 
 
 def test_parts_are_numbered_at_random(tmp_path: Path) -> None:
-    table = table_of((60, 50, 40, 30, 5, 4, 3, 2))
+    table = table_of((1200, 1000, 800, 600, 100, 80, 60, 40))
     firsts = {
         dalenius.publish(policy(table, tmp_path / f"r{seed}"), seed=seed).manifest["parameters"]["parts"][0][
             "gamma"
@@ -198,7 +198,7 @@ def test_thousands_of_values_are_published_and_asked(n_values: int, method: str,
 def test_the_statement_says_for_whom_the_promise_holds(tmp_path: Path) -> None:
     table = table_of((500, 300, 100, 40, 30, 20, 10))
     by_part = dalenius.publish(policy(table, tmp_path / "p", rho1="1/10", rho2="1/5")).manifest
-    uniform = dalenius.publish(policy(table, tmp_path / "u", "uniform", rho2="3/4")).manifest
+    uniform = dalenius.publish(policy(table, tmp_path / "u", "uniform", rho2="3/4"), again=True).manifest
     assert by_part["promise"] == {
         "kind": "rho-privacy",
         "rho1": "1/10",
@@ -216,12 +216,36 @@ def test_the_statement_says_for_whom_the_promise_holds(tmp_path: Path) -> None:
     assert "search" not in shown  # no private result of planning
 
 
+def test_with_rho1_max_the_manifest_says_what_gamma_gives_away(tmp_path: Path) -> None:
+    table = table_of((500, 300, 100, 40, 30, 20, 10))
+    stated = dalenius.publish(
+        policy(table, tmp_path / "u", "uniform", rho1="1/2", rho2="3/4"), seed=1
+    ).manifest
+    largest = dalenius.publish(policy(table, tmp_path / "m", "uniform", rho2="3/4"), seed=1).manifest
+    assert largest["promise"]["rho1"] == "max"
+    assert largest["assumes"] == [
+        "one row is one person",
+        "the attacker may believe anything about a person beforehand, short of knowing everybody else's "
+        "sensitive value: the promise is about every value that was believed with at most prior_at_most",
+    ]
+    tells = (
+        "an attacker who knows everybody else's sensitive value: with rho1 = max, gamma gives away the exact "
+        "count of the commonest value, and with it whether the last person has that value"
+    )
+    assert tells in largest["not_covered"]
+    assert tells not in stated["not_covered"]
+    assert "may know everybody else's sensitive value" in stated["assumes"][1]
+
+
 def test_the_plan_prints_what_a_publisher_should_weigh(tmp_path: Path) -> None:
     plan = dalenius.plan(policy(table_of((60, 50, 40, 30, 5, 4, 3, 2, 1, 1, 1)), tmp_path / "r"))
     shown = plan.to_dict()
     assert set(shown["parts"][0]) == {"rows", "values", "gamma", "retention", "diagonal"}
     assert {"error_bound", "error_bound_hoeffding", "paper_error_bound", "average_retention"} <= set(shown)
-    assert "can pass rho2" in str(plan)
+    assert "can pass rho2" not in str(plan)
+    tiny = dalenius.plan(policy(table_of((12, 8, 6, 5, 4, 3, 1, 1, 1, 1)), tmp_path / "r"))
+    assert len(tiny.to_dict()["parts"]) == 1  # the paper's two parts would be of 30 and 12 records
+    assert "can pass rho2" in str(tiny)
     large = dalenius.plan(policy(table_of(COUNTS), tmp_path / "r"))
     assert 'method = "least-variance" gives more accurate counts' in str(large)
 
@@ -240,7 +264,8 @@ def test_a_column_called_tag_is_published_as_it_is(tmp_path: Path) -> None:
                     "columns": {"quasi": ["uid", "tag"], "sensitive": ["value"]},
                     "promise": promise,
                 }
-            )
+            ),
+            again=True,
         )
         name = "data" if kind == "perturb" else "qit"
         found = pd.read_parquet(release.path / f"{name}.parquet")

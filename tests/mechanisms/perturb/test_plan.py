@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from dalenius.errors import DaleniusError, InputError, InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb.layout import Part, PerturbPlan
 from dalenius.mechanisms.perturb.matrix import Channel
-from dalenius.mechanisms.perturb.plan import LEAST_TOP, METHODS, plan_as_in_paper, plan_perturbation
+from dalenius.mechanisms.perturb.plan import (
+    LEAST_TOP,
+    METHODS,
+    plan_as_in_paper,
+    plan_for_release,
+    plan_perturbation,
+)
 from dalenius.mechanisms.perturb.posterior import largest_posterior
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.reproduce.perturbation import occ_like
@@ -115,6 +121,19 @@ def test_who_knows_a_small_part_exactly_learns_more_than_rho2() -> None:
     }
     posterior = sum(w for order, w in weights.items() if order[0] == 0) / sum(weights.values())
     assert posterior == Fraction(34, 39) > Fraction(2, 3)
+
+
+@given(counts=st.lists(st.integers(1, 400), min_size=2, max_size=12))
+@settings(max_examples=40)
+def test_no_part_is_published_that_gives_its_exact_counts_away(counts: list[int]) -> None:
+    rho2 = min(Fraction(3, 4), 2 * Fraction(max(counts), sum(counts)))
+    assume(Fraction(max(counts), sum(counts)) < rho2)
+    plan = plan_for_release(counts, max_promise(rho2), "small-domain")
+    assert len(plan.parts) == 1 or plan.smallest_top >= LEAST_TOP
+    assert plan.posterior <= rho2
+    free = plan_perturbation(counts, max_promise(rho2), "small-domain")
+    if len(free.parts) == 1 or free.smallest_top >= LEAST_TOP:
+        assert plan == free
 
 
 def posterior(channel: Channel, prior: dict[int, Fraction], x: int, y: int) -> Fraction:

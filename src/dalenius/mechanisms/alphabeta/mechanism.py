@@ -17,6 +17,7 @@ from dalenius.mechanisms.alphabeta.frapp import FrappPlan, plan_frapp
 from dalenius.mechanisms.alphabeta.noise_file import read_noise
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.public_domain import PublicDomain, describe_domain, find_domain
+from dalenius.mechanisms.alphabeta.repeated import repeat_views
 from dalenius.mechanisms.alphabeta.rows import (
     decoded,
     decoded_once,
@@ -35,6 +36,7 @@ from dalenius.mechanisms.base import (
     Scan,
     Statement,
 )
+from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
@@ -132,6 +134,10 @@ class AlphaBeta:
             n_published=None,
             n_suppressed=None,
         )
+
+    def repeated(self, policy: Policy, plan: ViewPlan, times: int) -> Repeated:  # noqa: ARG002
+        """A tuple that all of several independent views, or series of views, show."""
+        return repeat_views(plan.law, times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""

@@ -12,6 +12,9 @@ import numpy as np
 
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Score, ScoreSums
 
+_CELLS_AT_ONCE = 8_000_000
+"""Of types of buckets × estimates: with fakes nearly every bucket is a type of its own."""
+
 
 def value_variances(sums: ScoreSums) -> Floats:
     """Scores × values: the variance of each score within each value, by Anatomy's estimates.
@@ -35,12 +38,16 @@ def _squared(score: Score) -> Score:
 def assignment_variance(buckets: Buckets, loads: Floats) -> Floats:
     """Estimates × values: what one unit of v_z adds to the variance of estimates with these ℓ_z."""
     held = buckets.composition
-    factors = np.asarray(held @ loads.T) / buckets.type_size[:, None]  # types × estimates
     weighted = held.T.multiply(buckets.copies[None, :]).tocsr()
-    first, second = np.asarray(weighted @ factors), np.asarray(weighted @ factors**2)
-    variance = second - first**2 / buckets.counts[:, None]
-    # what is known exactly leaves nothing but the rounding of a difference
-    return np.asarray(np.where(variance < 1e-12 * second, 0.0, variance).T)
+    step = max(1, _CELLS_AT_ONCE // len(buckets.copies))
+    parts = [np.zeros((0, len(buckets.counts)))]
+    for start in range(0, len(loads), step):
+        factors = np.asarray(held @ loads[start : start + step].T) / buckets.type_size[:, None]
+        first, second = np.asarray(weighted @ factors), np.asarray(weighted @ factors**2)
+        variance = second - first**2 / buckets.counts[:, None]
+        # what is known exactly leaves nothing but the rounding of a difference
+        parts.append(np.where(variance < 1e-12 * second, 0.0, variance).T)
+    return np.concatenate(parts)
 
 
 def ratio(own: Floats, alike: Floats) -> Floats:

@@ -47,6 +47,19 @@ class Regression:
             weight=np.ones((targets.n_targets, 1)),
         )
 
+    def estimate_values(self, sums: ScoreSums) -> tuple[Floats, Floats]:
+        """Scores × values: every value's total of every score, and its variance (infinite: nothing is told).
+
+        What `estimate` gives for each value alone, without a target for each pair of score and value.
+        """
+        g = self.geometry
+        loads = g.directions / g.eigenvalues
+        t = g.directions.T @ (sums.by_value / g.counts[:, None])
+        by_value = assignment_variance(sums.buckets, loads @ g.directions.T / g.counts)
+        variance = value_variances(sums) @ by_value.T
+        unknown = np.abs(g.hidden).sum(axis=1) > 1e-6 * np.sqrt(g.counts.sum())
+        return np.asarray((loads @ t).T), np.where(unknown, np.inf, np.maximum(variance, 0.0))
+
 
 def score_covariances(sums: ScoreSums, targets: Targets, first: Ints, second: Ints) -> Floats:
     """The covariance over rows of the scores of pairs of terms."""

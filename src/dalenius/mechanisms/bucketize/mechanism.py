@@ -23,6 +23,8 @@ from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
 from dalenius.mechanisms.bucketize.region_plan import RegionCoder, RegionLayout, RegionsPlan, plan_regions
 from dalenius.mechanisms.bucketize.regions import grow, least_rows
+from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
+from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.policy_sections import BucketPromise
 from dalenius.promises.f_privacy import FPrivacy
@@ -137,6 +139,11 @@ class Bucketize:
             statement=_statement(policy, plan),
             n_published=plan.n_rows,
         )
+
+    def repeated(self, policy: Policy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
+        """A person's buckets in all releases, intersected."""
+        contents = plan_contents(plan.buckets, plan.problem, plan.fakes)
+        return repeat_buckets(contents, plan.thresholds, times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""

@@ -97,6 +97,11 @@ class PerturbPlan:
         return float(sum(part.retention for part in self.parts)) / len(self.parts)
 
     @property
+    def smallest_top(self) -> int:
+        """The smallest number of records that a part has of its commonest protected value."""
+        return min(int(part.rho1 * part.n_rows) for part in self.parts)
+
+    @property
     def posterior(self) -> Fraction:
         """The highest posterior of a protected value, exactly."""
         return self._largest_posterior(self.protected)

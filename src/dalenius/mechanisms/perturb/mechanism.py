@@ -16,9 +16,11 @@ from dalenius.mechanism_configs import PerturbConfig
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
 from dalenius.mechanisms.perturb.apply import Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
-from dalenius.mechanisms.perturb.plan import LEAST_TOP, PerturbPlan, plan_perturbation
+from dalenius.mechanisms.perturb.plan import LEAST_TOP, PerturbPlan, plan_for_release, plan_perturbation
 from dalenius.mechanisms.perturb.public import to_parameters
+from dalenius.mechanisms.perturb.repeated import repeat_perturbation
 from dalenius.mechanisms.perturb.statement import state
+from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
@@ -55,7 +57,7 @@ class Perturb:
         """The parts, how many records of each value go to each, and each part's law."""
         config, promise = _own_parts(policy)
         histogram = scan.histogram(policy.columns.sensitive)
-        perturbation = plan_perturbation(histogram.counts, promise, config.method)
+        perturbation = plan_for_release(histogram.counts, promise, config.method)
         return PerturbTablePlan(histogram=histogram, schema=scan.schema, perturbation=perturbation)
 
     def draft(self, policy: Policy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
@@ -78,6 +80,10 @@ class Perturb:
             n_published=plan.n_rows,
         )
 
+    def repeated(self, policy: Policy, plan: PerturbTablePlan, times: int) -> Repeated:  # noqa: ARG002
+        """A person's published values and parts in all releases, multiplied."""
+        return repeat_perturbation(plan.perturbation, times)
+
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Every value is one of its part's, and every part's law fits the promise."""
         return check_parts(connection, manifest)
@@ -92,7 +98,6 @@ def _numbered(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:
 def _advice(plan: PerturbPlan) -> list[str]:
     """What a publisher should know before choosing this method."""
     lines = []
-    smallest = min(int(part.rho1 * part.n_rows) for part in plan.parts)
     if plan.method == "small-domain":
         other = plan_perturbation(plan.counts, plan.promise, "least-variance")
         if other.value_rmse < plan.value_rmse:
@@ -100,10 +105,10 @@ def _advice(plan: PerturbPlan) -> list[str]:
                 f'method = "least-variance" gives more accurate counts here: {other.value_rmse:.4g} instead '
                 f"of {plan.value_rmse:.4g} rows root mean square error, in {len(other.parts)} parts"
             )
-        if smallest < LEAST_TOP:
+        if plan.smallest_top < LEAST_TOP:
             lines.append(
-                f"the commonest protected value of the smallest part has {smallest} records: who knows such "
-                "a part's exact counts, or works them out, can pass rho2"
+                f"the commonest protected value of the table has {plan.smallest_top} records: in so small a "
+                "table who knows the exact counts, or works them out, can pass rho2"
             )
     return lines
 

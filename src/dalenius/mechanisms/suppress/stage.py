@@ -19,6 +19,8 @@ from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.histogram import Encoder, Histogram
 from dalenius.mechanisms.base import Batches, Check, Draft, Scan
 from dalenius.mechanisms.bucketize.mechanism import Bucketize, BucketizePlan, plan_counts
+from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
+from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.suppress.apply import Withholder
 from dalenius.mechanisms.suppress.d_suppression import Counts
 from dalenius.mechanisms.suppress.plan import SuppressPlan, costs, plan_suppression
@@ -99,7 +101,8 @@ class SuppressedBucketize:
         if not any(kept):
             raise _no_release(plan.suppression)
         withheld = plan.n_rows - sum(kept)
-        draft = Bucketize().draft(policy, plan_counts(policy, _thinned(plan, kept), plan.schema), randomness)
+        buckets = plan_counts(policy, _thinned(plan.histogram, kept), plan.schema)
+        draft = Bucketize().draft(policy, buckets, randomness)
         qit, st = draft.tables
 
         def thinned_rows(scan: Callable[[], Batches]) -> Batches:
@@ -113,6 +116,15 @@ class SuppressedBucketize:
             n_suppressed=withheld,
         )
 
+    def repeated(self, policy: Policy, plan: StagedPlan, times: int) -> Repeated:
+        """Joined releases of the likeliest outcome: who is withheld from one is in the next."""
+        ell = _own_parts(policy)[1]
+        kept = _likeliest(plan.histogram, plan.suppression)
+        buckets = plan_counts(policy, _thinned(plan.histogram, kept), plan.schema)
+        published = plan_contents(buckets.buckets, buckets.problem, buckets.fakes)
+        contents = published.with_withheld(kept, plan.histogram.counts)
+        return repeat_buckets(contents, (Fraction(1, ell),) * len(kept), times)
+
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Bucketize's own check knows suppression."""
         return Bucketize().check(connection, manifest)
@@ -124,21 +136,30 @@ def _own_parts(policy: Policy) -> tuple[str, int]:
     return policy.suppress.method, policy.promise.l
 
 
+def _likeliest(histogram: Histogram, suppression: SuppressPlan) -> Counts:
+    """How many records of each value the likeliest outcome keeps; where none is listed, a simulated one."""
+    law, counts = suppression.law, histogram.counts
+    if law is None:
+        return suppression.draw(Randomness.seeded(0).stream("repeated"))
+    by_rank = max(law, key=lambda outcome: outcome[1])[0]
+    by_count = sorted(range(len(counts)), key=lambda code: -counts[code])
+    kept = dict(zip(by_count, by_rank, strict=True))
+    return tuple(kept[code] for code in range(len(counts)))
+
+
 def _certain_buckets(
     policy: Policy, histogram: Histogram, schema: pa.Schema, suppression: SuppressPlan
 ) -> BucketizePlan | None:
     """The buckets, if the draw cannot change them: sizes depend on the kept counts in any order."""
     if suppression.law is None or len(suppression.law) > 1:
         return None
-    by_count = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])
-    kept = dict(zip(by_count, suppression.law[0][0], strict=True))
-    counted = {histogram.values[code]: count for code, count in kept.items()}
-    return plan_counts(policy, Histogram.of(histogram.columns, counted), schema)
+    kept = _likeliest(histogram, suppression)
+    return plan_counts(policy, _thinned(histogram, kept), schema)
 
 
-def _thinned(plan: StagedPlan, kept: Counts) -> Histogram:
+def _thinned(histogram: Histogram, kept: Counts) -> Histogram:
     """The counts of what is published; a value that is wholly withheld is not in it."""
-    return Histogram.of(plan.histogram.columns, dict(zip(plan.histogram.values, kept, strict=True)))
+    return Histogram.of(histogram.columns, dict(zip(histogram.values, kept, strict=True)))
 
 
 def _withholder(plan: StagedPlan, kept: Counts, randomness: Randomness) -> Withholder:

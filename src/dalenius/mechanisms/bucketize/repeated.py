@@ -1,0 +1,180 @@
+"""Several independent bucketizations of one table: a person's value is in the person's bucket each time.
+
+The records of a value are dealt uniformly at random, so Pr[in bucket g | value x] = c(g,x)/o_x, and for a
+person in g_1 … g_r the belief in x is proportional to o_x·Π_i c(g_i,x)/o_x. Two buckets that share a single
+value give it away. The attacker here looks at one person's buckets; who also uses everybody else's can
+only be surer.
+
+Round-robin leaves few different contents, so for two releases every pair of them is looked at. More
+releases, or contents that are drawn at random (fakes), are simulated with fixed coins, so that the result is
+repeatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.fakes import FakePlan, count_values, dealt_contents, simulated_contents
+from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.repeated import Repeated
+from dalenius.randomness import Randomness
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_MOST_PAIRS = 4_000_000
+_MOST_CELLS = 8_000_000
+"""Of contents × contents, and of contents × values, that are looked at."""
+_PEOPLE = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Contents:
+    """The different contents of a plan's buckets."""
+
+    real: Floats
+    """Contents × values: how many people of a bucket have each value."""
+    believed: Floats
+    """The same as an attacker expects it, who sees fakes among the values."""
+    weight: Floats
+    """How many buckets have each content."""
+    counts: Floats
+    """How many people of the table have each value."""
+    is_complete: bool
+    """Whether these are all contents that the plan has, as it has them."""
+
+    def with_withheld(self, kept: Sequence[int], counts: Sequence[int]) -> Contents:
+        """Of the whole table, of which only so many records of each value are in buckets.
+
+        The people that are in no bucket are one content more: what they share is not being published.
+        """
+        is_kept = np.array(kept) > 0
+        rest = np.array([counts], dtype=np.float64) - np.array([kept])
+
+        def widened(contents: Floats) -> Floats:
+            wide = np.zeros((len(contents), len(kept)))
+            wide[:, is_kept] = contents
+            return np.concatenate([wide, rest])
+
+        return Contents(
+            real=widened(self.real),
+            believed=widened(self.believed),
+            weight=np.append(self.weight, 1.0),
+            counts=np.array(counts, dtype=np.float64),
+            is_complete=self.is_complete,
+        )
+
+
+def repeat_buckets(contents: Contents, thresholds: Sequence[Fraction], times: int) -> Repeated:
+    """The largest posterior of the value that it is worst for, and how often the best guess is right."""
+    limits = np.array([float(threshold) for threshold in thresholds])
+    n_contents = len(contents.weight)
+    how: Literal["exact", "simulated"] = "simulated"
+    if times == 2 and n_contents**2 <= _MOST_PAIRS and contents.is_complete:
+        largest, success, how = *_all_pairs(contents), "exact"
+    else:
+        largest, success = _simulated(contents, times)
+    # the value whose promise is broken worst: by the ratio of the odds, among equals the surest
+    ratio = largest * (1 - limits) / np.maximum((1 - largest) * limits, 1e-12)
+    worst = int(np.lexsort((-largest, -ratio))[0])
+    return Repeated(
+        times=times,
+        posterior=float(largest[worst]),
+        promised=float(limits[worst]),
+        about="the sensitive value of the worst-off person",
+        how=how,
+        success=success,
+        success_of_one=_one(contents),
+    )
+
+
+def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | None) -> Contents:
+    """The contents of a plan's buckets: all of them, or simulated ones where they are random or very many."""
+    counts = np.array(problem.counts, dtype=np.float64)
+    real, believed, weights = [], [], []
+    share = _MOST_CELLS // max(1, len(counts) * len(plan.sizes))
+    for j, n_buckets in enumerate(plan.n_buckets):
+        if fakes is None:
+            found, weight = _dealt(plan, j, len(counts))
+            seen = found.astype(np.float64)
+        else:
+            found = simulated_contents(plan, problem, j)[: max(share, 1)]
+            weight = np.full(len(found), n_buckets / len(found))
+            law, stream = fakes.laws[j], Randomness.seeded(0).stream("repeated", "fakes", j)
+            listed = found.copy()
+            np.add.at(listed, (np.arange(len(found))[:, None], law.draw(found == 0, stream)), 1)
+            seen = listed - law.fake_probability(listed)
+        real.append(found)
+        believed.append(seen)
+        weights.append(weight)
+    all_weights = np.concatenate(weights)
+    return Contents(
+        real=np.concatenate(real).astype(np.float64),
+        believed=np.concatenate(believed).astype(np.float64),
+        weight=all_weights,
+        counts=counts,
+        is_complete=fakes is None and np.array_equal(all_weights @ np.concatenate(real), counts),
+    )
+
+
+def _dealt(plan: BucketPlan, j: int, n_values: int) -> tuple[Ints, Floats]:
+    """What round-robin leaves in the buckets of the j-th size: it changes where a value's places end."""
+    n_buckets = plan.n_buckets[j]
+    ends = np.cumsum([row[j] for row in plan.loads])
+    starts = np.unique(np.concatenate([[0], ends % n_buckets]))
+    kept = starts[:: len(starts) * n_values // _MOST_CELLS + 1]
+    weight = np.diff(kept, append=n_buckets).astype(np.float64)
+    return count_values(dealt_contents(plan, j, kept), n_values), weight
+
+
+def _all_pairs(contents: Contents) -> tuple[Floats, float]:
+    """Per value the largest posterior over all pairs of contents, and the success of the best guess."""
+    c, o = contents.real, np.maximum(contents.counts, 1.0)
+    evidence = (c / o) @ c.T
+    largest = np.zeros(len(o))
+    best = np.zeros_like(evidence)
+    for x in range(len(o)):
+        mine = np.outer(c[:, x], c[:, x]) / o[x]
+        best = np.maximum(best, mine)
+        largest[x] = np.divide(mine, evidence, out=np.zeros_like(mine), where=mine > 0).max()
+    success = contents.weight @ best @ contents.weight / contents.counts.sum()
+    return largest, float(success)
+
+
+def _simulated(contents: Contents, times: int) -> tuple[Floats, float]:
+    """The same of random people, whose contents are drawn given their values."""
+    stream = Randomness.seeded(0).stream("repeated", "people")
+    m, counts = len(contents.counts), contents.counts
+    n_people = max(1, min(_PEOPLE, _MOST_CELLS // m))
+    places = contents.weight @ contents.real
+    # every value at least once, so that rare ones are not left out of the largest
+    drawn = stream.choice(m, size=n_people, p=places / places.sum())
+    value = np.concatenate([np.flatnonzero(places), drawn])
+    belief = np.tile(counts, (len(value), 1))
+    for _ in range(times):
+        belief *= contents.believed[_draw_contents(contents, value, stream)] / np.maximum(counts, 1.0)
+    belief /= np.maximum(belief.sum(axis=1, keepdims=True), 1e-300)
+    largest = belief.max(axis=0)
+    return largest, float(belief[-n_people:].max(axis=1).mean())
+
+
+def _draw_contents(contents: Contents, value: Ints, stream: np.random.Generator) -> Ints:
+    """For each person of a value, the content of a bucket, ∝ how many places for the value it has."""
+    chosen = np.zeros(len(value), dtype=np.int64)
+    for x in np.unique(value):
+        mine = value == x
+        places = np.cumsum(contents.weight * contents.real[:, x])
+        chosen[mine] = np.searchsorted(places, stream.random(int(mine.sum())) * places[-1], side="right")
+    return np.minimum(chosen, len(contents.weight) - 1)
+
+
+def _one(contents: Contents) -> float:
+    """The success of guessing the commonest value of one bucket."""
+    return float(contents.weight @ contents.believed.max(axis=1) / contents.counts.sum())

@@ -1,0 +1,50 @@
+"""What several independent releases of one table would tell together, had they all been made by one plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """The worst that an attacker who joins the releases can come to believe, beside what one promises."""
+
+    times: int
+    """How many independent releases are joined."""
+    posterior: float
+    """The largest posterior, for the worst person, value or tuple."""
+    promised: float
+    """What one release promises for it."""
+    about: str
+    """What the posterior is of."""
+    how: Literal["exact", "simulated"]
+    success: float | None = None
+    """How often the best guess of a person's value is right from all of them; None: nobody is guessed."""
+    success_of_one: float | None = None
+    """The same from one release."""
+
+    def sentence(self) -> str:
+        """For an error or a warning."""
+        found = (
+            f"{self.times} independent releases like this one, joined, give {self.about} a posterior of "
+            f"{self.posterior:.4g} where {self.promised:.4g} is promised ({self.how})"
+        )
+        if self.success is None or self.success_of_one is None:
+            return found
+        return (
+            f"{found}, and the best guess of a person's value is right {self.success:.1%} of the time "
+            f"instead of {self.success_of_one:.1%}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `publish --json` prints it."""
+        return {
+            "times": self.times,
+            "posterior": self.posterior,
+            "promised": self.promised,
+            "about": self.about,
+            "how": self.how,
+            "success": self.success,
+            "success_of_one": self.success_of_one,
+        }
