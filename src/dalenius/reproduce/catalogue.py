@@ -1,22 +1,41 @@
-"""Every experiment by its name."""
+"""Every experiment by its name, paper by paper."""
 
 from __future__ import annotations
 
-from dalenius.reproduce import corruption, differential_inference, perturbation, suppression
+from dalenius.reproduce import (
+    bucketization_errors,
+    bucketization_mse,
+    bucketization_runtime,
+    corruption,
+    differential_inference,
+    distributions,
+    perturbation,
+    suppression,
+)
 from dalenius.reproduce.alphabeta_adult import FIGURE_2, FIGURE_3
 from dalenius.reproduce.alphabeta_views import VIEWS
 from dalenius.reproduce.experiment import Experiment
 
-EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
-    for experiment in (
-        *corruption.EXPERIMENTS,
+PAPERS: dict[str, tuple[Experiment, ...]] = {
+    "Inferential or Differential (bucketization)": (
+        distributions.TABLE_5,
+        distributions.BUCKETIZATION_FIGURE_2,
+        bucketization_mse.FIGURE_3,
+        bucketization_mse.FIGURE_4,
+        bucketization_errors.FIGURE_5,
+        bucketization_runtime.FIGURE_6,
+        bucketization_runtime.FIGURE_7,
         *differential_inference.EXPERIMENTS,
-        *suppression.EXPERIMENTS,
+        *corruption.EXPERIMENTS,
+    ),
+    "Publishing Skewed Sensitive Microdata (suppression)": suppression.EXPERIMENTS,
+    "Small Domain Randomization (perturbation)": (
         *perturbation.EXPERIMENTS,
-        FIGURE_2,
-        FIGURE_3,
-        VIEWS,
-        *suppression.EXPERIMENTS,
-    )
+        distributions.PERTURBATION_FIGURE_6,
+    ),
+    "The Boundary Between Privacy and Utility in Data Publishing (αβ)": (FIGURE_2, FIGURE_3, VIEWS),
+}
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiments in PAPERS.values() for experiment in experiments
 }

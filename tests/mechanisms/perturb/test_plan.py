@@ -18,7 +18,7 @@ from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.mechanisms.perturb.plan import LEAST_TOP, METHODS, plan_as_in_paper, plan_perturbation
 from dalenius.mechanisms.perturb.posterior import largest_posterior
 from dalenius.promises.rho_privacy import RhoPrivacy
-from dalenius.reproduce.perturbation import occ_like
+from dalenius.reproduce.census import occ_like
 
 from .histograms import EDU_LIKE, EXAMPLE, counts_lists
 from .reference import exact_variance
