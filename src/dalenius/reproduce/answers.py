@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from dalenius.mechanisms.bucketize.anatomy import plan_anatomy
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem
 from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.perturb.apply import Perturber
@@ -25,14 +26,11 @@ from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.perturb.laws import Laws
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression
 from dalenius.randomness import Randomness
-from dalenius.reproduce.census import Codes, Microdata
+from dalenius.evaluate.original import Original
+from dalenius.reproduce.census import Codes, sensitive_codes, value_counts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_AT_ONCE = 200
-"""How many conditions are summed at once: each costs a number per bucket that it touches."""
-
 
 class Answering(Protocol):
     """A release in memory."""
@@ -54,7 +52,7 @@ class TrueCounts:
         return np.stack(counted, axis=1).astype(np.float64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Bucketized:
     """Records in buckets, with Anatomy's estimator."""
 
@@ -72,13 +70,18 @@ class Bucketized:
 
     def by_value(self, conditions: Sequence[Ints]) -> Floats:
         """Σ_g c(g, condition)·c(g, value)/|g|."""
-        pieces = [conditions[i : i + _AT_ONCE] for i in range(0, len(conditions), _AT_ONCE)]
-        return np.concatenate([self._by_value(piece) for piece in pieces], axis=1)
+        types, buckets = self._type_of_record, self.buckets
+        n_types = len(buckets.copies)
+        # the records without a type are counted last, and cut off
+        counted = [np.bincount(types[rows], minlength=n_types + 1)[:n_types] for rows in conditions]
+        share = np.stack(counted, axis=1) / buckets.type_size[:, None]
+        return np.asarray(buckets.composition.T @ share)
 
-    def _by_value(self, conditions: Sequence[Ints]) -> Floats:
-        places = [self.place[rows] for rows in conditions]
-        scores = [Score(rows=place[place >= 0]) for place in places]
-        return ScoreSums.of(self.buckets, scores).by_value
+    @cached_property
+    def _type_of_record(self) -> Ints:
+        """The type of each record's bucket; one beyond the last for those that are withheld."""
+        types = self.buckets.type_of[self.buckets.row_bucket]
+        return np.append(types, len(self.buckets.copies))[self.place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,15 +105,16 @@ class Perturbed:
         return np.stack(found, axis=1)
 
 
-def anatomy(data: Microdata, ell: int, randomness: Randomness) -> Bucketized:
+def anatomy(original: Original, ell: int, randomness: Randomness) -> Bucketized:
     """Anatomy, after minimal suppression where the table is too skewed: a baseline, nothing to publish.
 
     Minimal suppression tells which value was the commonest (section 1.2 of the suppression paper).
     """
-    kept = minimal_suppression(data.counts, ell)
-    quota = np.stack([np.array(kept), np.array(data.counts) - np.array(kept)], axis=1)
-    is_kept = deal(data.sensitive, quota, randomness.stream("withhold")) == 0
+    codes, counts = sensitive_codes(original), value_counts(original)
+    kept = minimal_suppression(counts, ell)
+    quota = np.stack([np.array(kept), np.array(counts) - np.array(kept)], axis=1)
+    is_kept = deal(codes, quota, randomness.stream("withhold")) == 0
     problem = BucketProblem(counts=kept, thresholds=(Fraction(1, ell),) * len(kept), max_bucket=2 * ell)
-    found = Bucketized.of(plan_anatomy(problem), data.sensitive[is_kept], randomness)
+    found = Bucketized.of(plan_anatomy(problem), codes[is_kept], randomness)
     place = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
     return Bucketized(buckets=found.buckets, place=place)

@@ -8,7 +8,7 @@ from math import ceil
 
 from dalenius.mechanisms.bucketize.plan import plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.reproduce.census import KDD, SHAPES, STATED, Source, kdd
+from dalenius.reproduce.census import KDD, SHAPES, STATED, Source, kdd, value_counts
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
 from dalenius.reproduce.progress import track
 
@@ -46,7 +46,7 @@ def anatomy_mse(n_rows: int, ell: int) -> float:
 
 def _tables() -> dict[str, tuple[int, ...]]:
     stated = {f"{source}, stated shape": tuple(STATED[source](300_000)) for source in _SOURCES}
-    return stated | {f"{source}, KDD": kdd(source).counts for source in _SOURCES}
+    return stated | {f"{source}, KDD": value_counts(kdd(source)) for source in _SOURCES}
 
 
 def _diversities() -> Reproduction:

@@ -22,8 +22,9 @@ THETA = 8
 THOUSANDS = (100, 200, 300, 400, 500)
 FACTORS = (2, 4, 8, 16, 32, 64)
 REPEATS = 5
-"""The paper takes the mean of 100 runs, we the median of these."""
-LIMIT = 20.0
+"""The paper takes the mean of 100 runs, we the median of these, or of as many as `ENOUGH` seconds allow."""
+ENOUGH = 0.5
+LIMIT = 15.0
 """Seconds for one run of the solver."""
 SEARCHES: dict[str, Search] = {"Full-pruning": "full", "Loss-pruning": "loss", "No-pruning": "none"}
 _SOLVER = "Optimal (two-size ILP)"
@@ -43,8 +44,8 @@ def scaled_up(counts: Sequence[int], factor: int, stream: np.random.Generator) -
 
 def seconds_of(work: Callable[[], object], repeats: int = REPEATS) -> float:
     """The median time that some work takes."""
-    times = []
-    for _ in range(repeats):
+    times: list[float] = []
+    while len(times) < repeats and sum(times) < ENOUGH:
         start = perf_counter()
         work()
         times.append(perf_counter() - start)
@@ -76,7 +77,7 @@ def time_by_rows(thousands: Sequence[int] = THOUSANDS, limit: float = LIMIT) -> 
         "than No-pruning, and grows; the integer programme takes less than No-pruning",
         differs=f"{_growth(rows)}. The integer programme takes longer than No-pruning here: our plain search "
         "validates a block of settings at once, and the model has a load for every value and size",
-        data=f"{SHAPES}; θ = {THETA}; the median of {REPEATS} runs, the solver (HiGHS) once",
+        data=f"{SHAPES}; θ = {THETA}; the median of up to {REPEATS} runs, the solver (HiGHS) once",
     )
 
 
@@ -110,7 +111,7 @@ def time_by_values(factors: Sequence[int] = FACTORS, limit: float = LIMIT) -> Re
         differs=f"{_solver_story(rows, limit)}. The optimum over all sizes does not need to be exponential in "
         f"|SA|: by cuts it takes at most {_slowest(rows, _OURS):.2g} s. {_growth(rows)}",
         data=f"{SHAPES}, 500,000 rows, every value split into 2 to 64 at random; θ = {THETA}; the median of "
-        f"{REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s",
+        f"up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s",
     )
 
 

@@ -7,7 +7,6 @@ on records there is KDD Census-Income, with those seven columns that come closes
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -17,6 +16,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from dalenius.evaluate.original import Original
 from dalenius.reproduce.experiment import data_file
 
 Source = Literal["OCC", "EDU"]
@@ -72,48 +72,26 @@ def edu_like(n_rows: int) -> list[int]:
 STATED = {"OCC": occ_like, "EDU": edu_like}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Microdata:
-    """A table as codes."""
-
-    quasi: dict[str, Codes]
-    domains: dict[str, int]
-    """How many values each quasi-identifier has."""
-    sensitive: Codes
-
-    @property
-    def n_rows(self) -> int:
-        """The number of records."""
-        return len(self.sensitive)
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """How often each sensitive value occurs, by code."""
-        return tuple(int(count) for count in np.bincount(self.sensitive))
-
-    def drawn(self, n_rows: int, stream: np.random.Generator) -> Microdata:
-        """As many records as are asked for, drawn with replacement."""
-        rows = stream.integers(self.n_rows, size=n_rows)
-        return replace(
-            self,
-            quasi={name: codes[rows] for name, codes in self.quasi.items()},
-            sensitive=self.sensitive[rows],
-        )
-
-
 @cache
-def kdd(source: Source) -> Microdata:
+def kdd(source: Source) -> Original:
     """The KDD table that stands in for OCC or EDU."""
     file, sensitive, quasi = _KDD_FILES[source]
-    table = pyarrow.csv.read_csv(data_file(file))
-    encoded = {name: _encode(table.column(name)) for name in (*quasi, sensitive)}
-    return Microdata(
-        quasi={name: encoded[name][0] for name in quasi},
-        domains={name: encoded[name][1] for name in quasi},
-        sensitive=encoded[sensitive][0],
-    )
+    table = pyarrow.csv.read_csv(data_file(file)).select([*quasi, sensitive])
+    return Original.of(table, [sensitive])
 
 
-def _encode(column: pa.ChunkedArray) -> tuple[Codes, int]:
-    encoded = column.combine_chunks().dictionary_encode()
-    return encoded.indices.to_numpy(), len(encoded.dictionary)
+def drawn(original: Original, n_rows: int, stream: np.random.Generator) -> Original:
+    """As many records as are asked for, drawn with replacement."""
+    rows = pa.array(stream.integers(original.n_rows, size=n_rows))
+    return Original.of(original.table.take(rows).combine_chunks(), original.sensitive)
+
+
+def sensitive_codes(original: Original) -> Codes:
+    """The code of each record's sensitive value."""
+    (column,) = original.sensitive
+    return original.codes(column).astype(np.int32)
+
+
+def value_counts(original: Original) -> tuple[int, ...]:
+    """How often each sensitive value occurs, by code."""
+    return tuple(int(count) for count in np.bincount(sensitive_codes(original)))

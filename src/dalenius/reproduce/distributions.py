@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dalenius.reproduce.census import KDD, SHAPES, STATED, kdd
+from dalenius.reproduce.census import KDD, SHAPES, STATED, kdd, value_counts
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
 
 _CENSUS_DOMAINS = {
@@ -13,6 +13,7 @@ _CENSUS_DOMAINS = {
     "race": ("Race", 9, 9),
     "class_of_worker": ("Work-Class", 10, 7),
     "self_birth": ("Country", 83, 70),
+    "occupation_code": ("Occupation", 50, 50),
 }
 """CENSUS's attributes, with their numbers of values in the bucketization and in the perturbation paper."""
 
@@ -20,11 +21,11 @@ _CENSUS_DOMAINS = {
 def _frequencies() -> Reproduction:
     rows: list[Row] = []
     for source, stated in STATED.items():
-        of_data = {"stated shape": stated(300_000), "KDD": sorted(kdd(source).counts, reverse=True)}
+        of_data = {"stated shape": stated(300_000), "KDD": sorted(value_counts(kdd(source)), reverse=True)}
         for name, counts in of_data.items():
             shares = [100 * count / sum(counts) for count in counts]
             rows += [(source, name, rank, share) for rank, share in enumerate(shares, start=1)]
-    occ, edu = (sorted(kdd(source).counts) for source in STATED)
+    occ, edu = (sorted(value_counts(kdd(source))) for source in STATED)
     return Reproduction(
         columns=("table", "data", "rank", "share, %"),
         rows=tuple(rows),
@@ -49,11 +50,10 @@ def _rare(counts: list[int]) -> int:
 def _domains() -> Reproduction:
     occ, edu = kdd("OCC"), kdd("EDU")
     rows: list[Row] = [
-        (name, buckets, perturbed, column, occ.domains.get(column, len(edu.counts)))
+        (name, buckets, perturbed, column, len(occ.cells[column]))
         for column, (name, buckets, perturbed) in _CENSUS_DOMAINS.items()
     ]
-    rows.append(("Occupation", 50, 50, "occupation_code", len(occ.counts)))
-    rows.append(("-", "-", "-", "income (for EDU, instead of Occupation)", edu.domains["income"]))
+    rows.append(("-", "-", "-", "income (for EDU, instead of Occupation)", len(edu.cells["income"])))
     return Reproduction(
         columns=("CENSUS", "values", "values, perturbation paper", "KDD column", "its values"),
         rows=tuple(rows),

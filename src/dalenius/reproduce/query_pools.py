@@ -1,65 +1,63 @@
-"""The papers' pools of count queries: conditions on quasi-identifiers, and what sensitive values to count."""
+"""The papers' pools of count queries, asked of releases in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dalenius.reproduce.census import Microdata
-
-Rows = NDArray[np.int64]
-
-MOST_COLUMNS = 7
+from dalenius.evaluate.original import CountQuestion, Original
+from dalenius.evaluate.questions import Cells
+from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool
+from dalenius.reproduce.answers import Answering, Floats, Ints, TrueCounts
+from dalenius.reproduce.census import sensitive_codes
+from dalenius.reproduce.progress import track
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Query:
-    """A count of records: A ∈ {…} for some quasi-identifiers, SA ∈ {…}."""
+class Pool:
+    """Conditions on quasi-identifiers, as the records that satisfy them, and what is counted there."""
 
-    quasi: dict[str, NDArray[np.int64]]
-    sensitive: NDArray[np.bool_]
-    """Which sensitive values are counted."""
+    conditions: list[Ints]
+    is_counted: NDArray[np.bool_] | None
+    """Values × conditions: which sensitive values a query counts together; None: each by itself."""
+    original: Original
 
-    def rows(self, data: Microdata) -> Rows:
-        """The records that satisfy the conditions on quasi-identifiers."""
-        found: NDArray[np.bool_] | None = None
-        for name, chosen in self.quasi.items():
-            is_member = np.zeros(data.domains[name], dtype=bool)
-            is_member[chosen] = True
-            satisfies = is_member[data.quasi[name]]
-            found = satisfies if found is None else found & satisfies
-        return np.arange(data.n_rows) if found is None else np.flatnonzero(found)
+    def cells(self, release: Answering) -> Cells:
+        """True and estimated answers, side by side."""
+        codes = sensitive_codes(self.original)
+        truth = self._answers(TrueCounts(sensitive=codes, n_values=int(codes.max()) + 1))
+        scale = np.full(len(truth), float(self.original.n_rows))
+        return Cells(truth=truth, estimate=self._answers(release), scale=scale)
 
-
-def anatomy_pool(
-    data: Microdata, n_queries: int, stream: np.random.Generator, selectivity: float = 0.01
-) -> Iterator[Query]:
-    """Anatomy's pool: an OR of b = ⌈|A|·s^(1/(qd+1))⌉ random values for qd columns (1 to 7) and for SA."""
-    names, n_values = list(data.quasi), len(data.counts)
-    for _ in range(n_queries):
-        n_columns = int(stream.integers(1, min(MOST_COLUMNS, len(names)) + 1))
-        share = selectivity ** (1 / (n_columns + 1))
-        chosen = stream.choice(len(names), n_columns, replace=False)
-        is_counted = np.zeros(n_values, dtype=bool)
-        is_counted[_some(n_values, share, stream)] = True
-        yield Query(
-            quasi={names[i]: _some(data.domains[names[i]], share, stream) for i in chosen},
-            sensitive=is_counted,
-        )
+    def _answers(self, release: Answering) -> Floats:
+        by_value = release.by_value(self.conditions)
+        if self.is_counted is None:
+            return by_value.ravel()
+        return np.asarray(np.where(self.is_counted, by_value, 0.0).sum(axis=0))
 
 
-def equality_pool(data: Microdata, n_conditions: int, stream: np.random.Generator) -> Iterator[Query]:
-    """The perturbation paper's pool (10.9): A = a for 1 to 3 random columns, for each sensitive value."""
-    names, every = list(data.quasi), np.ones(len(data.counts), dtype=bool)
-    for _ in range(n_conditions):
-        chosen = stream.choice(len(names), int(stream.integers(1, 4)), replace=False)
-        equal = {names[i]: stream.integers(data.domains[names[i]], size=1) for i in chosen}
-        yield Query(quasi=equal, sensitive=every)
+def anatomy_pool(original: Original, n_queries: int, stream: np.random.Generator) -> Pool:
+    """Anatomy's random OR-predicates on 1 to 7 columns, at an expected selectivity of 1 %."""
+    (sensitive,) = original.sensitive
+    queries = AnatomyWorkload(n_questions=n_queries).draw(original, stream)
+    is_counted = np.zeros((len(original.cells[sensitive]), n_queries), dtype=bool)
+    conditions = []
+    for number, query in enumerate(track(queries, "queries")):
+        asked = dict(query.conditions)
+        is_counted[list(asked.pop(sensitive)), number] = True
+        conditions.append(original.rows(CountQuestion(conditions=tuple(asked.items()))))
+    return Pool(conditions=conditions, is_counted=is_counted, original=original)
 
 
-def _some(n_values: int, share: float, stream: np.random.Generator) -> NDArray[np.int64]:
-    return stream.choice(n_values, ceil(n_values * share), replace=False)
+def equality_pool(original: Original, n_conditions: int, stream: np.random.Generator) -> Pool:
+    """The perturbation paper's pool (10.9): A = a for 1 to 3 columns, with each sensitive value."""
+    drawn = [EqualityPool().condition(original, stream) for _ in range(n_conditions)]
+    return Pool(conditions=[original.rows(one) for one in drawn], is_counted=None, original=original)
+
+
+def at_least(cells: Cells, share: float) -> Cells:
+    """The cells whose truth is that share of the records or more."""
+    kept = cells.truth >= share * cells.scale
+    return Cells(truth=cells.truth[kept], estimate=cells.estimate[kept], scale=cells.scale[kept])
