@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dalenius.evaluate.original import Original
 from dalenius.mechanisms.bucketize.anatomy import plan_anatomy
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
@@ -22,15 +23,15 @@ from dalenius.mechanisms.bucketize.problem import BucketProblem
 from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.estimate import totals_of_products
-from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.perturb.laws import Laws
+from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression
 from dalenius.randomness import Randomness
-from dalenius.evaluate.original import Original
 from dalenius.reproduce.census import Codes, sensitive_codes, value_counts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
 
 class Answering(Protocol):
     """A release in memory."""

@@ -60,8 +60,8 @@ def _diversities() -> Reproduction:
     return Reproduction(
         columns=("data", "theta", "l", "l-diversity possible"),
         rows=tuple(rows),
-        stated="except for θ = 32 a rather large l is needed; l-diversity is impossible from l = 14 on for OCC "
-        "and from l = 4 on for EDU, so for most θ",
+        stated="except for θ = 32 a rather large l is needed; l-diversity is impossible from l = 14 on for "
+        "OCC and from l = 4 on for EDU, so for most θ",
         differs=f"l-diversity is possible for {', '.join(possible) or 'none'} only. KDD's rarest occupation "
         "(0.035 %) asks for a larger l than CENSUS's (0.18 %)",
         data=f"{SHAPES}; and {KDD}",
@@ -81,8 +81,8 @@ def compare_mse(thetas: Sequence[int] = THETAS) -> Reproduction:
     return Reproduction(
         columns=("data", "theta", "method", "MSE"),
         rows=tuple(rows),
-        stated="Anatomy far above all others at every θ; TwoSize only slightly above MultiSize, which is only "
-        "slightly above Optimal",
+        stated="Anatomy far above all others at every θ; TwoSize only slightly above MultiSize, which is "
+        "only slightly above Optimal",
         differs=f"the order is the same everywhere, but the steps are not slight: {_steps(rows)}",
         data=f"{SHAPES}; and {KDD}",
     )
@@ -90,10 +90,10 @@ def compare_mse(thetas: Sequence[int] = THETAS) -> Reproduction:
 
 def _steps(rows: Sequence[Row]) -> str:
     mse = {(name, theta, method): float(value) for name, theta, method, value in rows}
-    settings = list(dict.fromkeys(row[:2] for row in rows))
+    settings = list(dict.fromkeys((row[0], row[1]) for row in rows))
 
     def between(above: str, below: str) -> str:
-        ratios = [mse[*setting, above] / mse[*setting, below] for setting in settings]
+        ratios = [mse[name, theta, above] / mse[name, theta, below] for name, theta in settings]
         return f"{above} is {min(ratios):.2f} to {max(ratios):.2f} times {below}"
 
     pairs = (("Anatomy", "TwoSize"), ("TwoSize", "MultiSize"), ("MultiSize", "Optimal"))

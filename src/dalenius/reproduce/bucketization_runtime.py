@@ -106,10 +106,10 @@ def time_by_values(factors: Sequence[int] = FACTORS, limit: float = LIMIT) -> Re
     return Reproduction(
         columns=("table", "scale-up factor", "search", "seconds", "finished"),
         rows=tuple(rows),
-        stated="the integer programme's time grows quickly with |SA|, the others' little; No-pruning's falls, "
-        "because M grows and the lists of settings get shorter",
-        differs=f"{_solver_story(rows, limit)}. The optimum over all sizes does not need to be exponential in "
-        f"|SA|: by cuts it takes at most {_slowest(rows, _OURS):.2g} s. {_growth(rows)}",
+        stated="the integer programme's time grows quickly with |SA|, the others' little; No-pruning's "
+        "falls, because M grows and the lists of settings get shorter",
+        differs=f"{_solver_story(rows, limit)}. The optimum over all sizes does not need to be exponential "
+        f"in |SA|: by cuts it takes at most {_slowest(rows, _OURS):.2g} s. {_growth(rows)}",
         data=f"{SHAPES}, 500,000 rows, every value split into 2 to 64 at random; θ = {THETA}; the median of "
         f"up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s",
     )

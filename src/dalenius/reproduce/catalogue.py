@@ -10,15 +10,21 @@ from dalenius.reproduce import (
     differential_inference,
     distributions,
     perturbation,
+    perturbation_errors,
+    perturbation_runtime,
     suppression,
+    worked_examples,
 )
 from dalenius.reproduce.alphabeta_adult import FIGURE_2, FIGURE_3
+from dalenius.reproduce.alphabeta_example import TABLE_1
 from dalenius.reproduce.alphabeta_views import VIEWS
 from dalenius.reproduce.experiment import Experiment
 
 PAPERS: dict[str, tuple[Experiment, ...]] = {
     "Inferential or Differential (bucketization)": (
+        worked_examples.ALICE,
         distributions.TABLE_5,
+        worked_examples.RECORD_ASSIGNMENT,
         distributions.BUCKETIZATION_FIGURE_2,
         bucketization_mse.FIGURE_3,
         bucketization_mse.FIGURE_4,
@@ -28,12 +34,20 @@ PAPERS: dict[str, tuple[Experiment, ...]] = {
         *differential_inference.EXPERIMENTS,
         *corruption.EXPERIMENTS,
     ),
-    "Publishing Skewed Sensitive Microdata (suppression)": suppression.EXPERIMENTS,
+    "Publishing Skewed Sensitive Microdata (suppression)": (
+        worked_examples.MINIMUM_SUPPRESSION,
+        *suppression.EXPERIMENTS,
+    ),
     "Small Domain Randomization (perturbation)": (
         *perturbation.EXPERIMENTS,
+        worked_examples.BALANCING,
+        perturbation_errors.FIGURE_2,
+        perturbation_errors.FIGURE_3,
+        perturbation_errors.FIGURE_4,
+        perturbation_runtime.FIGURE_5,
         distributions.PERTURBATION_FIGURE_6,
     ),
-    "The Boundary Between Privacy and Utility in Data Publishing (αβ)": (FIGURE_2, FIGURE_3, VIEWS),
+    "The Boundary Between Privacy and Utility in Data Publishing (αβ)": (TABLE_1, FIGURE_2, FIGURE_3, VIEWS),
 }
 
 EXPERIMENTS: dict[str, Experiment] = {

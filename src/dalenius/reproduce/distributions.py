@@ -1,4 +1,4 @@
-"""Figure 2 and table 5 of "Inferential or Differential", figure 6 of "Small Domain Randomization": the data."""
+"""How the sensitive values are distributed: figures 2 (bucketization) and 6 (perturbation), and table 5."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _domains() -> Reproduction:
         columns=("CENSUS", "values", "values, perturbation paper", "KDD column", "its values"),
         rows=tuple(rows),
         stated="500,000 American adults, eight attributes",
-        differs="KDD has all eight under other names; EDU's KDD table has no occupation and takes income. The "
-        "two papers give three of the domains different sizes",
+        differs="KDD has all eight under other names; EDU's KDD table has no occupation and takes income. "
+        "The two papers give three of the domains different sizes",
         data=KDD,
     )
 

@@ -12,6 +12,8 @@ from dalenius.errors import InputError
 
 Row = tuple[str | int | float, ...]
 Scale = Literal["linear", "log"]
+DIAGONAL = "y = x"
+"""In a cloud of points, the series that is drawn as a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ def _table1() -> Reproduction:
         columns=("m", "p, %", "paper's p, %", "q, %", "paper's q, %"),
         rows=tuple(rows),
         stated="p from 5 % (77 values) to 67 % (2 values); for 15,000 values q = 6.7e-5",
-        differs="not at all, to the digits printed",
+        differs="the same, to the digits printed",
         data="none: it is a formula of m and gamma = 5",
     )
 

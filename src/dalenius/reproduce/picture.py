@@ -8,7 +8,7 @@ from typing import Any
 
 from dalenius.charts import COLOURS, drawing_library, save
 from dalenius.errors import InputError
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Scale
+from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Scale
 
 _WIDTH, _HEIGHT = 420, 280
 _PANEL_WIDTH, _PANEL_HEIGHT = 260, 200
@@ -23,11 +23,12 @@ def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
     altair = drawing_library()
     rows = outcome.to_dict()["rows"]
     chart = altair.Chart(altair.Data(values=[_drawn_cells(line, row) for row in rows]))
-    chart = (chart.mark_point(size=14) if line.mark == "points" else chart.mark_line(point=True)).encode(
+    chart = chart.encode(
         x=altair.X("x:Q", title=line.x_title, scale=_scale(altair, line.x_scale), axis=_x_axis(line, rows)),
         y=altair.Y("y:Q", title=line.y_title, scale=_scale(altair, line.y_scale, zero=True)),
         **_series(altair, list(dict.fromkeys(str(row[line.series]) for row in rows))),
     )
+    chart = _cloud(altair, chart) if line.mark == "points" else chart.mark_line(point=True)
     if line.panel is None:
         chart = chart.properties(width=_WIDTH, height=_HEIGHT)
     else:
@@ -38,6 +39,15 @@ def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
     save(chart.properties(title=experiment.title), path)
 
 
+def _cloud(altair: Any, chart: Any) -> Any:
+    """Points, and the diagonal as a line."""
+    is_diagonal = altair.datum.series == DIAGONAL
+    return altair.layer(
+        chart.mark_point(size=14).transform_filter(~is_diagonal),
+        chart.mark_line().transform_filter(is_diagonal),
+    )
+
+
 def _drawn_cells(line: Line, row: dict[str, Any]) -> dict[str, Any]:
     """The cells of a row that are drawn, under names without the signs that the library gives a meaning."""
     cells = {"x": row[line.x], "y": row[line.y], "series": str(row[line.series])}
@@ -45,7 +55,9 @@ def _drawn_cells(line: Line, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scale(altair: Any, scale: Scale, *, zero: bool = False) -> Any:
-    return altair.Scale(type="log") if scale == "log" else altair.Scale(zero=zero)
+    if scale == "log":
+        return altair.Scale(type="log") if zero else altair.Scale(type="log", nice=False, padding=12)
+    return altair.Scale(zero=zero)
 
 
 def _x_axis(line: Line, rows: Sequence[dict[str, Any]]) -> Any:

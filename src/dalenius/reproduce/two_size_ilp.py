@@ -11,8 +11,10 @@ It is here to be timed: `plan_two_size` gives the same answer without a solver.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -56,15 +58,16 @@ def solve_two_size_ilp(problem: BucketProblem, limit: float) -> SolverAnswer:
 def _constraints(problem: BucketProblem, sizes: IntArray) -> list[LinearConstraint]:
     """Columns: b_S, then y_S, then x_iS value by value."""
     q, m = len(sizes), problem.n_values
-    counts = problem.count_array().astype(float)
-    each_size, each_load = sparse.eye_array(q), sparse.eye_array(m * q)
-    capacity = sparse.vstack([sparse.diags_array(row) for row in problem.capacity_table(sizes).astype(float)])
-    in_use = sparse.diags_array(sizes / problem.n_rows)
-    placed = _beside(None, None, sparse.kron(sparse.eye_array(m), np.ones((1, q))), q)
-    filled = _beside(-sparse.diags_array(sizes.astype(float)), None, sparse.hstack([each_size] * m), q)
-    allowed = _beside(-capacity, None, each_load, q)
-    used = _beside(in_use, -each_size, sparse.csr_array((q, m * q)), q)
-    two = _beside(None, np.ones((1, q)), sparse.csr_array((1, m * q)), q)
+    width = 2 * q + m * q
+    each, load = np.arange(q), np.arange(m * q)
+    value, size, x = load // q, load % q, 2 * q + load
+    ones, capacity = np.ones(m * q), problem.capacity_table(sizes).ravel()
+    counts = problem.count_array()
+    placed = _matrix((m, width), (value, x, ones))
+    filled = _matrix((q, width), (size, x, ones), (each, each, -sizes))
+    allowed = _matrix((m * q, width), (load, x, ones), (load, size, -capacity))
+    used = _matrix((q, width), (each, each, sizes / problem.n_rows), (each, q + each, -np.ones(q)))
+    two = _matrix((1, width), (np.zeros(q, dtype=int), q + each, np.ones(q)))
     return [
         LinearConstraint(placed, counts, counts),
         LinearConstraint(filled, 0, 0),
@@ -74,8 +77,7 @@ def _constraints(problem: BucketProblem, sizes: IntArray) -> list[LinearConstrai
     ]
 
 
-def _beside(buckets: object, in_use: object, loads: sparse.sparray, q: int) -> sparse.csr_array:
-    """The three blocks of a constraint; None: all 0."""
-    empty = sparse.csr_array((loads.shape[0], q))
-    blocks = [empty if block is None else sparse.csr_array(block) for block in (buckets, in_use)]
-    return sparse.csr_array(sparse.hstack([*blocks, loads]))
+def _matrix(shape: tuple[int, int], *entries: tuple[IntArray, IntArray, NDArray[Any]]) -> sparse.csr_array:
+    """A sparse matrix from (rows, columns, values)."""
+    row, column, entry = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+    return sparse.csr_array((entry.astype(np.float64), (row, column)), shape=shape)
