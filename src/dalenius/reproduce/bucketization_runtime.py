@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 
@@ -24,8 +24,8 @@ FACTORS = (2, 4, 8, 16, 32, 64)
 REPEATS = 5
 """The paper takes the mean of 100 runs, we the median of these, or of as many as `ENOUGH` seconds allow."""
 ENOUGH = 0.5
-LIMIT = 15.0
-"""Seconds for one run of the solver."""
+LIMIT = 30.0
+"""Seconds, by the clock, for one run of the solver."""
 SEARCHES: dict[str, Search] = {"Full-pruning": "full", "Loss-pruning": "loss", "No-pruning": "none"}
 _SOLVER = "Optimal (two-size ILP)"
 _OURS = "all sizes, by cuts (ours)"
@@ -34,7 +34,7 @@ _OURS = "all sizes, by cuts (ours)"
 def scaled_up(counts: Sequence[int], factor: int, stream: np.random.Generator) -> tuple[int, ...]:
     """The histogram after each record's code v became factor·v + r, r uniform in 0..factor−1 (7.3.2).
 
-    >>> counts = scaled_up([1_000, 10], 4, np.random.Generator(np.random.PCG64(1)))
+    >>> counts = scaled_up([1_000, 10], 4, Randomness.seeded(1).stream("doctest"))
     >>> sum(counts[:4]), sum(counts[4:])
     (1000, 10)
     """
@@ -43,17 +43,17 @@ def scaled_up(counts: Sequence[int], factor: int, stream: np.random.Generator) -
 
 
 def seconds_of(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The median time that some work takes."""
+    """The median processor time that some work takes, which other work on the machine changes little."""
     times: list[float] = []
     while len(times) < repeats and sum(times) < ENOUGH:
-        start = perf_counter()
+        start = process_time()
         work()
-        times.append(perf_counter() - start)
+        times.append(process_time() - start)
     return median(times)
 
 
 def search_times(problem: BucketProblem) -> dict[str, float]:
-    """Seconds of each search."""
+    """Processor seconds of each search."""
     found = {
         name: seconds_of(lambda search=search: plan_two_size(problem, search))  # type: ignore[misc]
         for name, search in SEARCHES.items()
@@ -71,12 +71,13 @@ def time_by_rows(thousands: Sequence[int] = THOUSANDS, limit: float = LIMIT) -> 
         if k in with_solver:
             rows.append((source, k, *_solver_time(problem, limit)))
     return Reproduction(
-        columns=("table", "rows, thousands", "search", "seconds", "finished"),
+        columns=("table", "rows, thousands", "search", "processor seconds", "finished"),
         rows=tuple(rows),
         stated="Full-pruning takes the least time and hardly grows with |T|; Loss-pruning takes far less "
         "than No-pruning, and grows; the integer programme takes less than No-pruning",
-        differs=f"{_growth(rows)}. The integer programme takes longer than No-pruning here: our plain search "
-        "validates a block of settings at once, and the model has a load for every value and size",
+        differs=f"{_growth(rows)}. The integer programme takes {_against_no_pruning(rows)} times as long as "
+        "No-pruning: our plain search validates a block of settings at once, and the model has a load for "
+        "every value and size",
         data=f"{SHAPES}; θ = {THETA}; the median of up to {REPEATS} runs, the solver (HiGHS) once",
     )
 
@@ -92,6 +93,12 @@ def _growth(rows: Sequence[Row]) -> str:
     return f"from the smallest to the largest table: {', '.join(found)}"
 
 
+def _against_no_pruning(rows: Sequence[Row]) -> str:
+    taken = {row[:3]: float(row[3]) for row in rows}
+    ratios = [taken[s, k, name] / taken[s, k, "No-pruning"] for s, k, name, *_ in rows if name == _SOLVER]
+    return f"{min(ratios):.1f} to {max(ratios):.1f}"
+
+
 def time_by_values(factors: Sequence[int] = FACTORS, limit: float = LIMIT) -> Reproduction:
     """Figure 7: the solver is not tried again once it ran into its limit."""
     rows: list[Row] = []
@@ -104,33 +111,37 @@ def time_by_values(factors: Sequence[int] = FACTORS, limit: float = LIMIT) -> Re
             rows.append((source, factor, *_solver_time(problem, limit)))
             stopped |= {source} if rows[-1][-1] == "no" else set()
     return Reproduction(
-        columns=("table", "scale-up factor", "search", "seconds", "finished"),
+        columns=("table", "scale-up factor", "search", "processor seconds", "finished"),
         rows=tuple(rows),
         stated="the integer programme's time grows quickly with |SA|, the others' little; No-pruning's "
         "falls, because M grows and the lists of settings get shorter",
-        differs=f"{_solver_story(rows, limit)}. The optimum over all sizes does not need to be exponential "
+        differs=f"{_solver_story(rows)}. The optimum over all sizes does not need to be exponential "
         f"in |SA|: by cuts it takes at most {_slowest(rows, _OURS):.2g} s. {_growth(rows)}",
         data=f"{SHAPES}, 500,000 rows, every value split into 2 to 64 at random; θ = {THETA}; the median of "
-        f"up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s",
+        f"up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s by the clock",
     )
 
 
 def _solver_time(problem: BucketProblem, limit: float) -> tuple[str, float, str]:
-    start = perf_counter()
+    start = process_time()
     answer = solve_two_size_ilp(problem, limit)
-    return _SOLVER, perf_counter() - start, "yes" if answer.is_proven else "no"
+    return _SOLVER, process_time() - start, "yes" if answer.is_proven else "no"
 
 
 def _slowest(rows: Sequence[Row], name: str) -> float:
     return max(float(row[3]) for row in rows if row[2] == name)
 
 
-def _solver_story(rows: Sequence[Row], limit: float) -> str:
+def _solver_story(rows: Sequence[Row]) -> str:
     found = []
     for source in STATED:
         runs = [row for row in rows if row[0] == source and row[2] == _SOLVER]
         times = ", ".join(f"{float(row[3]):.1f} s at {row[1]}" for row in runs if row[-1] == "yes")
-        ended = [f"stopped after {limit:g} s at {row[1]}" for row in runs if row[-1] == "no"]
+        ended = [
+            f"stopped by its limit at {row[1]}, after {float(row[3]):.0f} s"
+            for row in runs
+            if row[-1] == "no"
+        ]
         found.append(f"{source}: {'; '.join(filter(None, [times, *ended]))}")
     return f"the integer programme, by scale-up factor: {'. '.join(found)}"
 
@@ -138,11 +149,11 @@ def _solver_story(rows: Sequence[Row], limit: float) -> str:
 def _picture(x: str, x_title: str) -> Line:
     return Line(
         x=x,
-        y="seconds",
+        y="processor seconds",
         series="search",
         panel="table",
         x_title=x_title,
-        y_title="seconds",
+        y_title="processor seconds",
         y_scale="log",
         x_scale="log" if x == "scale-up factor" else "linear",
     )
@@ -150,13 +161,13 @@ def _picture(x: str, x_title: str) -> Line:
 
 FIGURE_6 = Experiment(
     name="bucketization-fig6",
-    title="Seconds to find two bucket sizes, by the number of rows",
+    title="Time to find two bucket sizes, by the number of rows",
     run=time_by_rows,
     picture=_picture("rows, thousands", "rows, thousands"),
 )
 FIGURE_7 = Experiment(
     name="bucketization-fig7",
-    title="Seconds to find two bucket sizes, by the number of sensitive values",
+    title="Time to find two bucket sizes, by the number of sensitive values",
     run=time_by_values,
     picture=_picture("scale-up factor", "scale-up factor of |SA|"),
 )
