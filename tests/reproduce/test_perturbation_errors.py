@@ -27,7 +27,7 @@ def errors(rows: list[Row]) -> dict[tuple[str, int], dict[str, float]]:
 
 
 def test_parts_err_less_than_uniform_perturbation_and_anatomy() -> None:
-    """KDD at full size gives a third of UP's error and half of Anatomy's; the tolerances are for less data."""
+    """KDD at full size gives a third of UP's error and half of Anatomy's; here is less data."""
     found = errors(compare_errors(OCC, thousands=(), levels=[3, 5], base=150))
     assert len(found) == 6
     for (panel, level), of in found.items():
@@ -78,5 +78,6 @@ def test_figure_5_times_every_method() -> None:
 def test_figure_6_occupations_are_balanced_and_educations_skewed() -> None:
     rows = EXPERIMENTS["perturbation-fig6"].run().rows
     shares = {table: [float(r[3]) for r in rows if r[:2] == (table, "KDD")] for table in ("OCC", "EDU")}
-    assert max(shares["OCC"]) < 10 < 25 < max(shares["EDU"])
+    assert max(shares["OCC"]) < 10
+    assert max(shares["EDU"]) > 25
     assert all(sum(own) == pytest.approx(100) for own in shares.values())

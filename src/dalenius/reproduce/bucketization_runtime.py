@@ -28,7 +28,7 @@ LIMIT = 30.0
 """Seconds, by the clock, for one run of the solver."""
 SEARCHES: dict[str, Search] = {"Full-pruning": "full", "Loss-pruning": "loss", "No-pruning": "none"}
 _SOLVER = "Optimal (two-size ILP)"
-_OURS = "all sizes, by cuts (ours)"
+OURS = "all sizes, by cuts (ours)"
 
 
 def scaled_up(counts: Sequence[int], factor: int, stream: np.random.Generator) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ def search_times(problem: BucketProblem) -> dict[str, float]:
         name: seconds_of(lambda search=search: plan_two_size(problem, search))  # type: ignore[misc]
         for name, search in SEARCHES.items()
     }
-    return found | {_OURS: seconds_of(lambda: plan_buckets(problem, "optimal"))}
+    return found | {OURS: seconds_of(lambda: plan_buckets(problem, "optimal"))}
 
 
 def time_by_rows(thousands: Sequence[int] = THOUSANDS, limit: float = LIMIT) -> Reproduction:
@@ -118,7 +118,7 @@ def time_by_values(
         stated="the integer programme's time grows quickly with |SA|, the others' little; No-pruning's "
         "falls, because M grows and the lists of settings get shorter",
         differs=f"{_solver_story(rows)}. The optimum over all sizes does not need to be exponential "
-        f"in |SA|: by cuts it takes at most {_slowest(rows, _OURS):.2g} s. {_growth(rows)}",
+        f"in |SA|: by cuts it takes at most {_slowest(rows, OURS):.2g} s. {_growth(rows)}",
         data=f"{SHAPES}, {n_rows:,} rows, every value split into several at random; θ = {THETA}; the median "
         f"of up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s by the clock",
     )

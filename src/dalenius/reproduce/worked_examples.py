@@ -104,10 +104,11 @@ def _balancing() -> Reproduction:
         names = ", ".join(f"x{code + 1}" for code in np.flatnonzero(group))
         rows.append((f"g{number}", f"{names}: {int(group.max())}", said))
     plan = plan_as_in_paper(counts, promise)
+    parts = sorted(plan.parts, key=lambda part: part.gamma)
     rows += [
         (f"T{number}", f"{len(part.codes)} values, gamma {part.gamma}, p+q {part.diagonal}", said)
         for number, (part, said) in enumerate(
-            zip(plan.parts, ("gamma 4, p+q 4/9", "gamma 10, p+q 2/3"), strict=True), start=1
+            zip(parts, ("gamma 4, p+q 4/9", "gamma 10, p+q 2/3"), strict=True), start=1
         )
     ]
     epsilon = plan.error_bound / (2 * sqrt(log(2 / DELTA)))
