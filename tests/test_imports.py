@@ -91,6 +91,7 @@ def test_the_public_names_are_these() -> None:
         "ReleaseCorrupt",
         "SourceError",
         "audit",
+        "compare",
         "open_release",
         "plan",
         "publish",

@@ -140,8 +140,10 @@ class Spread:
         (2.0, 1.4142)
         """
         numbers = np.array(values, dtype=float)
-        deviation = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
-        return cls(mean=float(numbers.mean()), deviation=deviation, values=tuple(map(float, values)))
+        alike = bool((numbers == numbers[0]).all())  # rounding must not look like a spread
+        deviation = (0.0 if alike else float(numbers.std(ddof=1))) if len(numbers) > 1 else None
+        mean = float(numbers[0]) if alike else float(numbers.mean())
+        return cls(mean=mean, deviation=deviation, values=tuple(numbers.tolist()))
 
 
 def _mean(numbers: Floats) -> float:

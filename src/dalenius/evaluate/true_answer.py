@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -79,7 +80,7 @@ def _aggregate_kind(query: Query, formula: Formula) -> str | None:
     return query.aggregates[formula.index].kind if isinstance(formula, AggregateRef) else None
 
 
-def _rows(sql: str, table: pa.Table) -> list[tuple[object, ...]]:
+def _rows(sql: str, table: pa.Table) -> list[tuple[Any, ...]]:
     with connect() as connection:
         connection.register(ROW, table)
         try:

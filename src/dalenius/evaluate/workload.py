@@ -6,6 +6,7 @@ questions are in `sql_workload.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import ceil
@@ -159,11 +160,7 @@ class Marginals:
                 f"the marginals have {n_cells:,} cells; at most {MOST_CELLS:,} are asked for",
                 hint="recode the columns with many values, or ask with another workload",
             )
-        return Questions(
-            sqls=tuple(_group_by(columns) for columns in chosen),
-            answers=tuple(true_marginal(original, columns) for columns in chosen),
-            most_changed=2 * len(chosen),
-        )
+        return joint_counts(original, chosen)
 
     def column_sets(self, original: Original) -> list[tuple[str, ...]]:
         """The choices of columns."""
@@ -171,7 +168,16 @@ class Marginals:
         return [chosen for k in range(1, most + 1) for chosen in combinations(names, k)]
 
 
-def true_marginal(original: Original, columns: tuple[str, ...]) -> TrueAnswer:
+def joint_counts(original: Original, column_sets: Sequence[tuple[str, ...]]) -> Questions:
+    """One GROUP BY for each of these choices of columns, with all combinations of their values."""
+    return Questions(
+        sqls=tuple(_group_by(columns) for columns in column_sets),
+        answers=tuple(_true_marginal(original, columns) for columns in column_sets),
+        most_changed=2 * len(column_sets),
+    )
+
+
+def _true_marginal(original: Original, columns: tuple[str, ...]) -> TrueAnswer:
     """The counts of all combinations of the columns' values."""
     size = int(np.prod([len(original.cells[column]) for column in columns]))
     counts = np.bincount(_ranks(original, columns), minlength=size).tolist()
