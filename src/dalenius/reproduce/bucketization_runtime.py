@@ -120,7 +120,8 @@ def time_by_values(
         stated="the integer programme's time grows quickly with |SA|, the others' little; No-pruning's "
         "falls, because M grows and the lists of settings get shorter",
         differs=f"{_solver_story(rows)}. The optimum over all sizes does not need to be exponential "
-        f"in |SA|: by cuts it takes at most {_slowest(rows, OURS):.2g} s. By the scale-up factor, {_growth(rows)}",
+        f"in |SA|: by cuts it takes at most {_slowest(rows, OURS):.2g} s. By the "
+        f"scale-up factor, {_growth(rows)}",
         data=f"{SHAPES}, {n_rows:,} rows, every value split into several at random; θ = {THETA}; the median "
         f"of up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s by the clock",
     )
