@@ -24,6 +24,9 @@ from dalenius.publishing import make_plan, write_release
 from dalenius.release import series
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import Verdict, verify_release
+from dalenius.report.building import build_report
+from dalenius.report.document import Report
+from dalenius.report.writing import write_report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,6 +104,24 @@ def audit(
     """Attack a release folder with the original at hand: its table, or the policy that published it."""
     others = [StoredRelease.open(other) for other in also]
     return audit_release(StoredRelease.open(path), original, also=others, seed=seed)
+
+
+def report(
+    path: str | Path,
+    original: Policy | str | Path | Any = None,
+    *,
+    output: str | Path | None = None,
+    seed: int | None = None,
+) -> Report:
+    """The report on a release folder, written to `output` (.html, .json or .txt) where that is given.
+
+    Without the original it is for outsiders: made from the release alone. With it the report is private.
+    """
+    stored = series.open_release(path)
+    built = build_report(stored, original, seed=seed)
+    if output is not None:
+        write_report(built, Path(output), stored)
+    return built
 
 
 def compare(

@@ -156,6 +156,15 @@ def test_the_frontier_is_what_no_other_one_beats(comparison: Comparison) -> None
     assert "the next policy" in comparison.best[0].reason
 
 
+def test_the_reason_says_what_the_axis_hides() -> None:
+    """Anatomy with the same largest bound errs less than thresholds that are far lower for rare values."""
+    promise = {"kind": "f-privacy", "default": {"times": 3, "plus": "0.02"}, "values": {"Flu": 1}}
+    found = compare_policies({"own": policy(promise)}, workload=WORKLOAD, n_seeds=1, seed=4)
+    (best,) = found.best
+    assert "but the baseline" in best.reason
+    assert "no baseline keeps its lower thresholds, down to" in best.reason
+
+
 def test_a_seed_repeats_everything_but_the_noise_of_opendp_and_nothing_is_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +234,14 @@ def test_other_workloads_and_measures() -> None:
     laplace = named(found, "Laplace")
     assert laplace.reason is not None
     assert "counts only" in laplace.reason
+
+
+def test_withheld_records_are_counted_and_their_bound_is_that_of_the_buckets() -> None:
+    thinned = policy({"kind": "l-diversity", "l": 6}, suppress={"method": "safe"})
+    found = compare_policies({"thinned": thinned}, workload=WORKLOAD, metrics=["suppressed"], n_seeds=1)
+    standing = named(found, "thinned")
+    assert standing.bound == pytest.approx(1 / 6)
+    assert standing.spreads["suppressed"].mean == dalenius.plan(thinned).to_dict()["suppressed"] / 600 > 0
 
 
 def test_views_of_whole_rows_are_compared_without_a_sensitive_column() -> None:

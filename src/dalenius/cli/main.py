@@ -20,6 +20,7 @@ from dalenius.cli import (
     inspect,
     plan,
     publish,
+    report,
     reproduce,
     verify,
 )
@@ -35,7 +36,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (init, demo, inspect, plan, publish, verify, ask, audit, compare, export, reproduce, doctor):
+COMMANDS = (
+    init,
+    demo,
+    inspect,
+    plan,
+    publish,
+    verify,
+    ask,
+    audit,
+    report,
+    compare,
+    export,
+    reproduce,
+    doctor,
+)
+for module in COMMANDS:
     app.command(module.NAME)(module.command)
 
 

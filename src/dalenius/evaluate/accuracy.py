@@ -61,12 +61,6 @@ def accuracy_of(sample: Sample) -> float | None:
     return predict(train, test, original)
 
 
-def accuracy_of_original(original: Original, held_out: Ints, kept: Ints) -> float:
-    """The same with the records themselves to learn from: what no release can be expected to beat."""
-    records = encode(original, original.table)
-    return predict(records.take(kept[:_MOST_ROWS]), records.take(held_out), original)
-
-
 def predict(train: Examples, test: Examples, original: Original) -> float:
     """The accuracy of naive Bayes over categories."""
     try:

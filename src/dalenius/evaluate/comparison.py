@@ -105,13 +105,16 @@ class Comparison:
         if len(candidates) == 1:
             parts.append("no other policy promises as much")
         else:
-            parts.append(f"the next policy, {self._against(winner, candidates[1])}")
+            parts.append(f"the next policy {self._against(winner, candidates[1])}")
         better = [
             one
             for one in self.ranked
             if one.contender.is_baseline and one.bound <= bound and self._worth(one) < self._worth(winner)
         ]
         parts += [f"but the baseline {self._against(winner, one)}" for one in better]
+        smallest = winner.contender.bound.smallest
+        if better and smallest is not None and smallest < winner.contender.bound.largest:
+            parts.append(f"no baseline keeps its lower thresholds, down to {float(smallest):.3g}")
         return Best(bound=bound, policy=winner.contender.name, reason="; ".join(parts))
 
     def _against(self, winner: Standing, other: Standing) -> str:
@@ -119,7 +122,7 @@ class Comparison:
         noise = math.hypot(*(_error(one, self.measure) for one in (winner, other)))
         close = abs(self._worth(winner) - self._worth(other)) <= 2 * noise
         note = " (no clear difference: within two standard errors)" if close else ""
-        return f"{other.contender.name}, has {_number(other, self.measure)}{note}"
+        return f"{other.contender.name} has {_number(other, self.measure)}{note}"
 
     def to_dict(self) -> dict[str, Any]:
         """As `compare --json` prints it."""

@@ -42,6 +42,8 @@ class Bound:
     symbol: str
     """What the promise calls it, e.g. `1/l`."""
     meaning: str
+    smallest: Fraction | None = None
+    """The bound of the value that is protected most, where values have bounds of their own."""
 
 
 def promised_bound(policy: Policy, histogram: Histogram | None) -> Bound:
@@ -63,7 +65,8 @@ def promised_bound(policy: Policy, histogram: Histogram | None) -> Bound:
             return Bound(
                 largest=max(below, default=Fraction(1)),
                 symbol="largest f'",
-                meaning="a person's sensitive value; rarer ones less",
+                meaning="a person's sensitive value; others have thresholds of their own",
+                smallest=min(below, default=None),
             )
 
 
