@@ -1,25 +1,48 @@
-"""Draws the pictures of the documentation: `make figures`."""
+"""Draws the pictures of the documentation and writes docs/reproduce.md: `make figures`.
+
+With names of experiments as arguments, only these are run and drawn, and the page is left alone.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
 import pyarrow.csv
+from reproduce_page import page
 
 import dalenius
 from dalenius.cli.demo import POLICY
 from dalenius.demo_data import hospital
+from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison
 from dalenius.evaluate.frontier_chart import draw_frontier
 from dalenius.report.plan_chart import draw_plan
+from dalenius.reproduce.catalogue import EXPERIMENTS
+from dalenius.reproduce.experiment import Experiment, Reproduction
+from dalenius.reproduce.picture import draw
 
 FIGURES = Path(__file__).parent / "figures"
+PAGE = Path(__file__).parent / "reproduce.md"
 
 
 def main() -> None:
-    """The plan of the tour, and a comparison of policies for its table."""
+    """The plan of the tour, a comparison of policies for its table, and every experiment."""
     FIGURES.mkdir(exist_ok=True)
+    if names := sys.argv[1:]:
+        for name in names:
+            _run(EXPERIMENTS[name])
+        return
+    _draw_tour()
+    outcomes = {name: _run(experiment) for name, experiment in EXPERIMENTS.items()}
+    if missing := [name for name, outcome in outcomes.items() if outcome is None]:
+        print(f"{PAGE.name} is left as it is: {len(missing)} experiments could not run", file=sys.stderr)
+        return
+    PAGE.write_text(page({name: o for name, o in outcomes.items() if o is not None}), encoding="utf-8")
+
+
+def _draw_tour() -> None:
     with tempfile.TemporaryDirectory() as folder:
         pyarrow.csv.write_csv(hospital(), Path(folder) / "patients.csv")
         (Path(folder) / "patients.toml").write_text(POLICY, encoding="utf-8")
@@ -39,6 +62,19 @@ def _comparison(folder: Path) -> Comparison:
         (folder / f"{name}.toml").write_text(f"{head}[promise]\n{promise}", encoding="utf-8")
     files = [folder / f"{name}.toml" for name in ("patients", *promises)]
     return dalenius.compare(files, queries=100, seeds=3, seed=1)
+
+
+def _run(experiment: Experiment) -> Reproduction | None:
+    """The outcome, drawn; None if something that it needs is not there."""
+    print(f"{experiment.name}: {experiment.title}", file=sys.stderr)
+    try:
+        outcome = experiment.run()
+    except InputError as error:
+        print(f"  skipped: {error.message}; {error.hint}", file=sys.stderr)
+        return None
+    if experiment.picture is not None:
+        draw(experiment, outcome, FIGURES / f"{experiment.name}.svg")
+    return outcome
 
 
 if __name__ == "__main__":

@@ -31,5 +31,5 @@ def test_figures_2_and_3_on_adult(real_data: Path, monkeypatch: pytest.MonkeyPat
     figure_2 = EXPERIMENTS["alphabeta-fig2"].run()
     bands: dict[str, list[float]] = {"alpha-beta": [], "FRAPP": []}
     for low, high in zip(figure_2.rows[::3], figure_2.rows[2::3], strict=True):
-        bands[str(low[0]).split(",")[0]].append(float(high[2]) - float(low[2]))
+        bands[str(low[0])].append(float(high[3]) - float(low[3]))
     assert all(3 * ours < theirs for ours, theirs in zip(bands["alpha-beta"], bands["FRAPP"], strict=True))

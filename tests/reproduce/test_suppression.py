@@ -59,6 +59,9 @@ def test_adult_samples_cost_what_many_samples_cost() -> None:
     for ell in suppression.DIVERSITIES:
         assert by_l[ell][BOUND] <= by_l[ell][R] <= by_l[ell][SAFE] <= by_l[ell]["Suppress-All"]
     assert by_l[7][SAFE] > 2 * by_l[6][SAFE]
+    # "only slightly more than the lower bound": a tenth of what Safe D withholds on top of it
+    for ell in (6, 7):
+        assert by_l[ell][R] - by_l[ell][BOUND] < 0.1 * (by_l[ell][SAFE] - by_l[ell][BOUND])
 
 
 def test_larger_samples_cost_less() -> None:

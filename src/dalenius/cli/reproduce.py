@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import InputError, did_you_mean
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.picture import draw
+from dalenius.reproduce.progress import watched
 
 NAME = "reproduce"
 
@@ -27,7 +28,8 @@ def command(
     if name not in EXPERIMENTS:
         raise InputError(f"experiment {name!r} is unknown; {did_you_mean(name, EXPERIMENTS)}")
     experiment = EXPERIMENTS[name]
-    outcome = experiment.run()
+    with progress_bar("steps") as progress, watched(progress):
+        outcome = experiment.run()
     if chart is not None:
         draw(experiment, outcome, chart)
     if as_json:

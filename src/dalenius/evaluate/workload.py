@@ -103,7 +103,7 @@ class EqualityPool:
         kept: list[tuple[CountQuestion, int]] = []
         most_changed = 0
         for _ in range(self.n_conditions):
-            of_condition = self._of_condition(original, self._condition(original, stream))
+            of_condition = self._of_condition(original, self.condition(original, stream))
             kept += of_condition
             # A record is in one of a condition's questions at most: replacing it changes two of them.
             most_changed += min(2, len(of_condition))
@@ -116,7 +116,8 @@ class EqualityPool:
         sqls = [original.sql(question) for question in drawn]
         return Questions.of_counts(sqls, counts, n_rows=original.n_rows, most_changed=most_changed)
 
-    def _condition(self, original: Original, stream: np.random.Generator) -> CountQuestion:
+    def condition(self, original: Original, stream: np.random.Generator) -> CountQuestion:
+        """One random condition on quasi columns."""
         columns = _some_columns(original, self.most_quasi, stream)
         chosen = ((column, (int(stream.integers(len(original.cells[column]))),)) for column in columns)
         return CountQuestion(conditions=tuple(chosen))

@@ -67,6 +67,7 @@ EXPERIMENTS = (
             series="answers",
             x_title="people with the quasi-identifiers",
             y_title="inferred probability (median)",
+            x_scale="log",
         ),
     ),
 )

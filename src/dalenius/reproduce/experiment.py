@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dalenius.errors import InputError
 
 Row = tuple[str | int | float, ...]
+Scale = Literal["linear", "log"]
+DIAGONAL = "y = x"
+"""In a cloud of points, the series that is drawn as a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +41,22 @@ class Reproduction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """How the rows are drawn: one line (or bar) per `series`, along `x`, at height `y`."""
+    """How the rows are drawn: one line (or cloud of points) per `series`, along `x`, at height `y`."""
 
     x: str
     y: str
     series: str
     x_title: str
     y_title: str
-    is_log: bool = False
+    x_scale: Scale = "linear"
+    y_scale: Scale = "linear"
+    mark: Literal["line", "points"] = "line"
+    panel: str | None = None
+    """A column whose values get a picture each, side by side."""
+    columns: int = 2
+    """How many panels stand in a row."""
+    own_axes: tuple[Literal["x", "y"], ...] = ()
+    """Which axes differ from panel to panel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

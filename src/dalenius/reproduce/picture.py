@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from dalenius.charts import COLOURS, drawing_library, save
 from dalenius.errors import InputError
-from dalenius.reproduce.experiment import Experiment, Reproduction
+from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Scale
+
+_WIDTH, _HEIGHT = 420, 280
+_PANEL_WIDTH, _PANEL_HEIGHT = 260, 200
+_SOLID, _DASHED = [1, 0], [5, 3]
 
 
 def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
@@ -15,16 +21,65 @@ def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
     if line is None:
         raise InputError(f"{experiment.name} is a table; it has no picture")
     altair = drawing_library()
-    scale = altair.Scale(type="log") if line.is_log else altair.Scale(zero=True)
-    chart = (
-        altair.Chart(altair.Data(values=outcome.to_dict()["rows"]), title=experiment.title)
-        .mark_line(point=True)
-        .encode(
-            x=altair.X(f"{line.x}:Q", title=line.x_title, scale=altair.Scale(zero=False)),
-            y=altair.Y(f"{line.y}:Q", title=line.y_title, scale=scale),
-            color=altair.Color(f"{line.series}:N", title=None, scale=altair.Scale(range=list(COLOURS))),
-            shape=altair.Shape(f"{line.series}:N", legend=None),
-        )
-        .properties(width=420, height=280)
+    rows = outcome.to_dict()["rows"]
+    chart = altair.Chart(altair.Data(values=[_drawn_cells(line, row) for row in rows]))
+    chart = chart.encode(
+        x=altair.X("x:Q", title=line.x_title, scale=_scale(altair, line.x_scale), axis=_x_axis(line, rows)),
+        y=altair.Y("y:Q", title=line.y_title, scale=_scale(altair, line.y_scale, zero=True)),
+        **_series(altair, list(dict.fromkeys(str(row[line.series]) for row in rows))),
     )
-    save(chart, path)
+    chart = _cloud(altair, chart) if line.mark == "points" else chart.mark_line(point=True)
+    if line.panel is None:
+        chart = chart.properties(width=_WIDTH, height=_HEIGHT)
+    else:
+        panels = list(dict.fromkeys(str(row[line.panel]) for row in rows))
+        facet = altair.Facet("panel:N", title=None, sort=panels, header=altair.Header(labelFontSize=12))
+        chart = chart.properties(width=_PANEL_WIDTH, height=_PANEL_HEIGHT).facet(facet, columns=line.columns)
+        chart = chart.resolve_scale(**dict.fromkeys(line.own_axes, "independent"))
+    save(chart.properties(title=experiment.title), path)
+
+
+def _cloud(altair: Any, chart: Any) -> Any:
+    """Points, and the diagonal as a line."""
+    is_diagonal = altair.datum.series == DIAGONAL
+    return altair.layer(
+        chart.mark_point(size=14).transform_filter(~is_diagonal),
+        chart.mark_line().transform_filter(is_diagonal),
+    )
+
+
+def _drawn_cells(line: Line, row: dict[str, Any]) -> dict[str, Any]:
+    """The cells of a row that are drawn, under names without the signs that the library gives a meaning."""
+    cells = {"x": row[line.x], "y": row[line.y], "series": str(row[line.series])}
+    return cells if line.panel is None else {**cells, "panel": str(row[line.panel])}
+
+
+def _scale(altair: Any, scale: Scale, *, zero: bool = False) -> Any:
+    if scale == "log":
+        return altair.Scale(type="log") if zero else altair.Scale(type="log", nice=False, padding=12)
+    return altair.Scale(zero=zero)
+
+
+def _x_axis(line: Line, rows: Sequence[dict[str, Any]]) -> Any:
+    """Marks at whole numbers only, where x is one; at the numbers themselves, where they are few on a log."""
+    altair = drawing_library()
+    values = sorted({row[line.x] for row in rows})
+    if line.x_scale == "log" and len(values) <= 8:
+        return altair.Axis(values=values, format="~s")
+    if all(isinstance(value, int) for value in values):
+        return altair.Axis(tickMinStep=1, format=",d")
+    return altair.Axis()
+
+
+def _series(altair: Any, names: list[str]) -> dict[str, Any]:
+    """Colour and shape tell series apart, and dashes where there are more series than colours."""
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
+    dashes = [_SOLID if i < len(COLOURS) else _DASHED for i in range(len(names))]
+    legend = altair.Legend(title=None, labelLimit=260, symbolSize=70)
+    return {
+        "color": altair.Color("series:N", scale=altair.Scale(domain=names, range=colours), legend=legend),
+        "shape": altair.Shape("series:N", scale=altair.Scale(domain=names), legend=legend),
+        "strokeDash": altair.StrokeDash(
+            "series:N", scale=altair.Scale(domain=names, range=dashes), legend=legend
+        ),
+    }

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from dalenius.mechanisms.perturb import balancing
 from dalenius.mechanisms.perturb.balancing import balancing_level, initial_groups, largest_step
 from dalenius.mechanisms.perturb.bounds import IntArray
-from dalenius.reproduce.perturbation import occ_like
+from dalenius.reproduce.census import occ_like
 
 from .histograms import EXAMPLE, array, counts_lists, histograms_with_unprotected
 

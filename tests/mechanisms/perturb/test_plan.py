@@ -24,7 +24,7 @@ from dalenius.mechanisms.perturb.plan import (
 )
 from dalenius.mechanisms.perturb.posterior import largest_posterior
 from dalenius.promises.rho_privacy import RhoPrivacy
-from dalenius.reproduce.perturbation import occ_like
+from dalenius.reproduce.census import occ_like
 
 from .histograms import EDU_LIKE, EXAMPLE, counts_lists
 from .reference import exact_variance

@@ -20,7 +20,7 @@ from dalenius.mechanisms.perturb.moves import improve_by_moves
 from dalenius.mechanisms.perturb.rearranging import candidate_orders, paper_order
 from dalenius.mechanisms.perturb.regrouping import best_set_partition, regroup
 from dalenius.mechanisms.perturb.search import paper_partition, search_partitions
-from dalenius.reproduce.perturbation import occ_like
+from dalenius.reproduce.census import occ_like
 
 from .histograms import (
     EXAMPLE,

@@ -1,0 +1,68 @@
+"""The text of docs/reproduce.md: every experiment, ours beside the paper's."""
+
+from __future__ import annotations
+
+from dalenius.reproduce.catalogue import PAPERS
+from dalenius.reproduce.experiment import Experiment, Reproduction
+
+MOST_ROWS = 40
+"""Longer tables are not printed under a picture."""
+
+INTRODUCTION = """# The papers' tables and figures, made again
+
+Every table and figure of the four papers that holds results, ours beside what the paper states in words or
+numbers, and where they differ. `dalenius reproduce NAME` runs one of them and prints its numbers (`--json`
+for machines, `--chart FILE` for the picture); the functions behind them take parameters for larger runs.
+The data are real and not part of the project: the environment variable DALENIUS_DATA names their folder, and
+an experiment that needs them says so where they are missing. CENSUS, the data of two papers, is not to be
+had; KDD Census-Income stands in for it, or a histogram of the stated shape. Everything random is seeded.
+Times are processor time, measured on a shared machine.
+
+This page is written by `make figures` (docs/figures.py), with the numbers of that run.
+
+```console
+$ dalenius reproduce --list
+```
+"""
+
+LEFT_OUT = {
+    "bucketization": "Table 3 lists notation and table 4 the parameters, which the figures use as they are.",
+    "suppression": "Table 1 lists notation; figures 2 and 3 are the algorithms, run in `suppression-fig1`.",
+    "perturbation": "Table 4 lists notation.",
+    "αβ": "Figure 1 and tables 2 and 3 are a diagram, notation and a classification.",
+}
+
+
+def page(outcomes: dict[str, Reproduction]) -> str:
+    """The page, from the outcomes by name."""
+    parts = [INTRODUCTION]
+    for paper, experiments in PAPERS.items():
+        parts.append(f"## {paper}\n")
+        parts += [_section(experiment, outcomes[experiment.name]) for experiment in experiments]
+        parts.append(f"{LEFT_OUT[paper.split('(')[1].rstrip(')')]}\n")
+    return "\n".join(parts)
+
+
+def _section(experiment: Experiment, outcome: Reproduction) -> str:
+    lines = [f"### {experiment.title}\n", f"`dalenius reproduce {experiment.name}`\n"]
+    if experiment.picture is not None:
+        lines.append(f"![{experiment.title}](figures/{experiment.name}.svg)\n")
+    lines.append(
+        f"- **The paper:** {outcome.stated}.\n- **Ours:** {outcome.differs}.\n- **Data:** {outcome.data}.\n"
+    )
+    if experiment.picture is None:
+        lines.append(_table(outcome))
+    elif len(outcome.rows) <= MOST_ROWS:
+        lines.append(f"<details><summary>the numbers</summary>\n\n{_table(outcome)}\n</details>\n")
+    return "\n".join(lines)
+
+
+def _table(outcome: Reproduction) -> str:
+    rows = [outcome.columns, ["---"] * len(outcome.columns)]
+    rows += [[_cell(cell) for cell in row] for row in outcome.rows]
+    escaped = ([str(cell).replace("|", r"\|") for cell in row] for row in rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in escaped)
+
+
+def _cell(cell: str | float) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)

@@ -1,0 +1,121 @@
+"""What a release in memory answers: for each condition and each sensitive value, the estimated count.
+
+The same plans, deals and estimators as a published release has; only files are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalenius.evaluate.original import Original
+from dalenius.mechanisms.bucketize.anatomy import plan_anatomy
+from dalenius.mechanisms.bucketize.apply import Assigner, Layout
+from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets
+from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.dealing import deal
+from dalenius.mechanisms.perturb.apply import Perturber
+from dalenius.mechanisms.perturb.estimate import totals_of_products
+from dalenius.mechanisms.perturb.laws import Laws
+from dalenius.mechanisms.perturb.layout import PerturbPlan
+from dalenius.mechanisms.suppress.d_suppression import minimal_suppression
+from dalenius.randomness import Randomness
+from dalenius.reproduce.census import Codes, sensitive_codes, value_counts
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Answering(Protocol):
+    """A release in memory."""
+
+    def by_value(self, conditions: Sequence[Ints]) -> Floats:
+        """Values × conditions, the estimated counts; a condition is given as the records that satisfy it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrueCounts:
+    """The table itself."""
+
+    sensitive: Codes
+    n_values: int
+
+    def by_value(self, conditions: Sequence[Ints]) -> Floats:
+        """The true counts."""
+        counted = [np.bincount(self.sensitive[rows], minlength=self.n_values) for rows in conditions]
+        return np.stack(counted, axis=1).astype(np.float64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bucketized:
+    """Records in buckets, with Anatomy's estimator."""
+
+    buckets: Buckets
+    place: Ints
+    """Where each record of the table is among the published ones; -1: it is withheld."""
+
+    @classmethod
+    def of(cls, plan: BucketPlan, sensitive: Codes, randomness: Randomness) -> Bucketized:
+        """Put all records into the plan's buckets."""
+        layout = Layout.shuffled(plan, randomness)
+        home = Assigner(layout, randomness).assign(sensitive) - 1
+        bucket, value, count = (np.concatenate(parts) for parts in zip(*layout.contents(), strict=True))
+        return cls(buckets=Buckets.of(home, bucket - 1, value, count), place=np.arange(len(sensitive)))
+
+    def by_value(self, conditions: Sequence[Ints]) -> Floats:
+        """Σ_g c(g, condition)·c(g, value)/|g|."""
+        types, buckets = self._type_of_record, self.buckets
+        n_types = len(buckets.copies)
+        # the records without a type are counted last, and cut off
+        counted = [np.bincount(types[rows], minlength=n_types + 1)[:n_types] for rows in conditions]
+        share = np.stack(counted, axis=1) / buckets.type_size[:, None]
+        return np.asarray(buckets.composition.T @ share)
+
+    @cached_property
+    def _type_of_record(self) -> Ints:
+        """The type of each record's bucket; one beyond the last for those that are withheld."""
+        types = self.buckets.type_of[self.buckets.row_bucket]
+        return np.append(types, len(self.buckets.copies))[self.place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Perturbed:
+    """Records with values perturbed part by part."""
+
+    laws: Laws
+    cells: Ints
+
+    @classmethod
+    def of(cls, plan: PerturbPlan, sensitive: Codes, randomness: Randomness) -> Perturbed:
+        """Perturb all records."""
+        parts, published = Perturber(plan, randomness).perturb(sensitive)
+        laws = Laws.of(plan.channels, plan.n_values)
+        return cls(laws=laws, cells=laws.cells(parts, published))
+
+    def by_value(self, conditions: Sequence[Ints]) -> Floats:
+        """The sum of the parts' reconstructions."""
+        each = np.eye(self.laws.n_values)
+        found = [totals_of_products(self.laws, self.cells[rows], None, each).estimate for rows in conditions]
+        return np.stack(found, axis=1)
+
+
+def anatomy(original: Original, ell: int, randomness: Randomness) -> Bucketized:
+    """Anatomy, after minimal suppression where the table is too skewed: a baseline, nothing to publish.
+
+    Minimal suppression tells which value was the commonest (section 1.2 of the suppression paper).
+    """
+    codes, counts = sensitive_codes(original), value_counts(original)
+    kept = minimal_suppression(counts, ell)
+    quota = np.stack([np.array(kept), np.array(counts) - np.array(kept)], axis=1)
+    is_kept = deal(codes, quota, randomness.stream("withhold")) == 0
+    problem = BucketProblem(counts=kept, thresholds=(Fraction(1, ell),) * len(kept), max_bucket=2 * ell)
+    found = Bucketized.of(plan_anatomy(problem), codes[is_kept], randomness)
+    place = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
+    return Bucketized(buckets=found.buckets, place=place)
