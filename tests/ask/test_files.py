@@ -49,7 +49,7 @@ def test_equals_duckdb_where_nothing_is_hidden(
         raw.register("t", table)
         raw.register("my patients", table)
         raw.register("regions", regions)
-        expected = raw.execute(question.replace("COUNT(*), SUM(age) + 0", "COUNT(*), 0")).fetchall()
+        expected = raw.execute(question).fetchall()
         found = pivot(answer.rows)
         # groups that the release's values make possible are shown even where nobody is in them
         known = {row[: len(answer.rows[0].group)] for row in expected}

@@ -168,7 +168,7 @@ def test_shrinkage_is_the_best_linear_prediction(scatter: np.ndarray) -> None:
     y = np.bincount(PLACES[POSITIVE], minlength=70).astype(float)
     o, n = C.sum(axis=0), C.sum()
     scale = len(POSITIVE) / n * (1 - len(POSITIVE) / n)
-    a, within = np.array([1.0, 0.0, 1.0]), value_variances(sums)[0]
+    a, within = np.array([1.0, 0.0, 1.0]), value_variances(sums, np.array([0]))[0]
     for k in range(0, len(RHO), 5):
         v, tau2 = scale * (1 - RHO[k]), scale * RHO[k]
         flat = 1e4 * np.ones((3, 3))
