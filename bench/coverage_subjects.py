@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -119,7 +120,8 @@ def policy(table: pa.Table, promise: dict[str, object], **rest: object) -> dalen
 
 def from_rows(model_of: Callable[[int], Model], texts: list[str], estimator: str) -> Answered:
     """Ask models that all have the rows of the table."""
-    first = model_of(0)
+    made = lru_cache(maxsize=1)(model_of)  # one release is asked at several levels
+    first = made(0)
     database, remembered = Database({}, Limits()), {}
     queries = [parse(text, [*first.rows.columns, *first.sensitive.columns]) for text in texts]
 
@@ -132,16 +134,18 @@ def from_rows(model_of: Callable[[int], Model], texts: list[str], estimator: str
             remembered=remembered,
         )
         request = Request(confidence=confidence, estimator=estimator)
-        return answer_from_rows(model_of(seed), lookup, queries, request)
+        return answer_from_rows(made(seed), lookup, queries, request)
 
     return answers
 
 
 def bucketized(table: pa.Table, fakes: int = 0) -> Callable[[int], Model]:
-    """Releases with thresholds 3f + 0.05 and buckets of least loss."""
+    """Releases with thresholds 3f + 0.05 and buckets of least loss; with fakes ℓ = 4."""
     rules = policy(
         table,
-        {"kind": "f-privacy", "default": {"times": 3, "plus": "0.05"}},
+        {"kind": "l-diversity", "l": 4}
+        if fakes
+        else {"kind": "f-privacy", "default": {"times": 3, "plus": "0.05"}},
         mechanism={"kind": "bucketize", **({"fakes": fakes} if fakes else {})},
     )
     plan = dalenius.plan(rules)
@@ -256,9 +260,10 @@ def from_views(views: Views, texts: list[str]) -> Answered:
     with open_atoms(domain.arrays(), {}, ROW) as atoms:
         evaluated = [evaluate(query, atoms, domain.sizes) for query in queries]
     database = Database({}, Limits())
+    made = lru_cache(maxsize=1)(views.model)
 
     def answers(seed: int, confidence: float) -> list[Answer]:
-        model = views.model(seed)
+        model = made(seed)
         request = Request(confidence=confidence)
         return [
             answer_evaluated(model, query, question, request, database, Deadline(Limits()))

@@ -155,6 +155,8 @@ class _Estimation:
 
     def _total(self, targets: Targets, terms: Sequence[int]) -> Totals:
         merged = merge_terms([(self.scores[targets.score[t]], targets.weights[t]) for t in terms])
+        if not merged:  # the terms cancel
+            return Totals.joined([], 1)
         if len(merged) == 1:
             ((score, weights),) = merged
             return self._products(score, weights[None, :])
