@@ -118,7 +118,7 @@ class Bucketize:
                 PublishedTable(
                     name="st",
                     columns=("bucket", *sensitive, "count"),
-                    order_by=("bucket", *sensitive),
+                    order_by=(),
                     rows=st,
                 ),
             ),
