@@ -5,7 +5,7 @@ BIN := .venv/bin
 # The tests of `dalenius export` start a PostgreSQL server of their own, and are skipped where none is installed.
 POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/initdb) $(shell command -v initdb))
 
-.PHONY: install services demo test check lint types bench figures lock clean
+.PHONY: install services demo test check lint types bench coverage figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -48,6 +48,9 @@ check: lint types test  ## what continuous integration runs
 bench: .venv/.tests  ## speed, as ratios in one run
 	$(BIN)/python bench/plan_speed.py
 	$(BIN)/python bench/ask_speed.py
+
+coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
+	$(BIN)/python -m bench.coverage
 
 figures: .venv/.tests  ## the pictures of the documentation
 	$(BIN)/python docs/figures.py
