@@ -1,6 +1,6 @@
 """How often intervals of 90, 95 and 99 % hold the truth, for every mechanism: tables for docs/coverage.md.
 
-    python -m bench.coverage [--part mechanisms] [--part real] [--releases 100] [--questions 100]
+    python -m bench.coverage [--part mechanisms real] [--only perturb] [--releases 100] [--questions 100]
 
 *mechanisms*: one synthetic table, every mechanism, many seeded releases, random questions; the truth is
 counted on the table. *real*: the estimators of bucketized releases on Adult and KDD workers, where the data
@@ -40,10 +40,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
     parser.add_argument("--releases", type=int, default=100)
     parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--only", default="", help="mechanisms whose name has this in it")
     options = parser.parse_args()
     if "mechanisms" in options.part:
         tables = dict.fromkeys(COLUMNS, "")
         for name, answered, truth in subjects(options.questions):
+            if options.only not in name:
+                continue
             held = coverage(answered, truth, options.releases)
             for k, column in enumerate(COLUMNS):
                 line = row(name, held[..., k], truth[:, k], truth[:, 0])
@@ -66,7 +69,11 @@ def subjects(n_questions: int) -> Iterator[tuple[str, Answered, np.ndarray]]:
     yield "bucketize with fakes, shrinkage", from_rows(bucketized(table, fakes=1), texts, "shrinkage"), truth
     for method in ("small-domain", "least-variance", "uniform"):
         yield f"perturb, {method}", from_rows(perturbed(table, method), texts, "reconstruction"), truth
-    for kind, name in (("one", "alpha-beta"), ("series", "alpha-beta, 3 views"), ("frapp", "FRAPP")):
+    for kind, name in (
+        ("one", "alpha-beta view"),
+        ("series", "alpha-beta views, 3"),
+        ("frapp", "FRAPP view"),
+    ):
         views = Views(table=table, kind=kind)
         yield name, from_views(views, texts), truths(views.distinct(), texts)
 

@@ -32,9 +32,9 @@ _FORMULA = (
     "towards values that the part does not have: unbiased, and not cut at 0. "
 )
 _INTERVALS = {
-    "reconstruction": "Interval: score interval of a total with a correction for continuity; AVG and "
-    "arithmetic of totals to first order",
-    "hoeffding": "Interval: Hoeffding's inequality, which holds for any number of records (for AVG and "
+    "reconstruction": "Interval: score interval of a total with a correction for continuity; Fieller's for "
+    "AVG and ratios, other arithmetic of totals to first order",
+    "hoeffding": "Interval: Hoeffding's inequality, which holds for any number of records (for ratios and "
     "arithmetic of totals to first order)",
 }
 
