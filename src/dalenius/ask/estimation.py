@@ -236,9 +236,11 @@ def _by_fieller(column: Column, value: Floats, error: Floats, together: Floats) 
     """`together`: the standard error of L·error/(L's own) + B, which tells their covariance."""
     reach = np.maximum(column.high - column.estimate, column.estimate - column.low)
     z = _divided(reach, column.std_error)  # the estimator's own quantiles, which need not be normal ones
-    covariance = _divided((together**2 - 2 * error**2) * column.std_error, 2 * error)
+    with np.errstate(invalid="ignore"):  # of what the release tells nothing about
+        covariance = _divided((together**2 - 2 * error**2) * column.std_error, 2 * error)
     low, high = fieller(z, column.std_error, value, error**2, covariance)
-    uncertain = is_uncertain(value, error) & (column.std_error > 0)
+    known = np.isfinite(column.std_error) & np.isfinite(error) & (column.std_error > 0)
+    uncertain = is_uncertain(value, error) & known
     return replace(
         column,
         low=np.where(uncertain, column.estimate + low, column.low),
