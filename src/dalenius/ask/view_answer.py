@@ -130,7 +130,8 @@ class _Estimates:
             return linear.value - z * std_error, linear.value + z * std_error
         divisor = _as_gradient(below)
         variance = self._variance(divisor)
-        both = {k: gradient.get(k, 0.0) + divisor.get(k, 0.0) for k in (*gradient, *divisor)}
+        none = np.zeros(len(std_error))
+        both = {k: gradient.get(k, none) + divisor.get(k, none) for k in (*gradient, *divisor)}
         covariance = (self._variance(both) - std_error**2 - variance) / 2
         reach = fieller(np.full(len(std_error), z), std_error, below.value, variance, covariance)
         possible = possible_ratio(formula, self.query.aggregates, self._range)
