@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bench.anatomy_workload import Microdata, load, publish
+from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
@@ -33,14 +33,14 @@ def real_tables(data: Path, n_releases: int, n_questions: int) -> None:
         if not (data / file).exists():
             print(f"\n{name}: {data / file} is not there")
             continue
-        microdata = load(data, name)
+        original = load(data, name)
         print(f"\n### {name}: counts\n\n{_HEAD}")
         for theta in THETAS:
-            places = Places.of(microdata, theta)
-            found = [_one_release(microdata, places, theta, seed, n_questions) for seed in range(n_releases)]
+            places = Places.of(original, theta)
+            found = [_one_release(original, places, theta, seed, n_questions) for seed in range(n_releases)]
             for estimator in ESTIMATORS:
                 lines = np.concatenate([one[estimator] for one in found], axis=1)
-                print(_row(theta, estimator, lines, microdata.table.num_rows), flush=True)
+                print(_row(theta, estimator, lines, original.n_rows), flush=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,15 +52,15 @@ class Places:
     count: np.ndarray
 
     @classmethod
-    def of(cls, microdata: Microdata, theta: int) -> Places:
+    def of(cls, original: Original, theta: int) -> Places:
         """Of a published release."""
         with tempfile.TemporaryDirectory() as folder:
-            release = publish(microdata, theta, Path(folder), seed=0)
+            release = publish(original, theta, Path(folder), seed=0)
             table = pa.concat_tables([pq.read_table(path) for path in release.files("st")])
-        known = {value: code for code, value in enumerate(microdata.values[microdata.sensitive])}
+        known = {value: code for code, value in enumerate(original.cells[original.sensitive[0]])}
         return cls(
             bucket=np.unique(table["bucket"].to_numpy(), return_inverse=True)[1].astype(np.int64),
-            value=np.array([known[v] for v in table[microdata.sensitive].to_pylist()], dtype=np.int64),
+            value=np.array([known[v] for v in table[original.sensitive[0]].to_pylist()], dtype=np.int64),
             count=table["count"].to_numpy().astype(np.int64),
         )
 
@@ -73,22 +73,25 @@ class Places:
 
 
 def _one_release(
-    microdata: Microdata, places: Places, theta: int, seed: int, n_questions: int
+    original: Original, places: Places, theta: int, seed: int, n_questions: int
 ) -> dict[str, np.ndarray]:
     """By estimator: truth, estimate, and whether the intervals of each level hold the truth."""
     rng = np.random.default_rng([theta, seed])
-    asked = microdata.questions(n_questions, rng)
-    codes = microdata.codes[microdata.sensitive]
+    asked, secret = questions(original, n_questions, rng), original.sensitive[0]
+    codes = original.codes(secret)
     buckets = places.deal(codes, rng)
-    rows = [microdata.rows(question) for question in asked]
-    weights = np.zeros((len(asked), len(microdata.values[microdata.sensitive])))
-    for k, question in enumerate(asked):
-        weights[k, list(question.sensitive)] = 1.0
+    rows = [
+        original.rows(CountQuestion(conditions=tuple(part for part in one.conditions if part[0] != secret)))
+        for one in asked
+    ]
+    weights = np.zeros((len(asked), len(original.cells[secret])))
+    for k, one in enumerate(asked):
+        weights[k, list(dict(one.conditions)[secret])] = 1.0
     truth = np.array([own[codes[members]].sum() for own, members in zip(weights, rows, strict=True)])
     sums = ScoreSums.of(buckets, [Score(rows=members) for members in rows])
     targets = Targets.of([[(k, own)] for k, own in enumerate(weights)])
     possible = possible_range(sums, targets)
-    columns = [microdata.codes[name] for name in microdata.quasi]
+    columns = [original.codes(name) for name in original.quasi]
     return {
         name: _held(make_estimator(name, buckets, columns).estimate(sums, targets), truth, possible)
         for name in ESTIMATORS

@@ -14,7 +14,13 @@ from dalenius.randomness import Randomness
 
 NAME = "doctor"
 REQUIRED = ("duckdb", "highspy", "numpy", "pyarrow", "randomgen", "scipy", "sqlglot")
-OPTIONAL = {"adbc-driver-postgresql": "postgres", "altair": "plots", "vl-convert-python": "plots"}
+OPTIONAL = {
+    "adbc-driver-postgresql": "postgres",
+    "altair": "plots",
+    "vl-convert-python": "plots",
+    "opendp": "evaluate",
+    "scikit-learn": "evaluate",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
