@@ -2,7 +2,7 @@
 
 A subject draws a release from a seed: the same plan, other coins. Questions are parsed and looked up once,
 because the rows stay in the order of the table. Suppression and batches withhold other rows each time, and
-are published and opened like any release (bench/coverage.py).
+are published and opened like any release (bench/batch_coverage.py).
 """
 
 from __future__ import annotations
