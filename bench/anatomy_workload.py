@@ -27,7 +27,9 @@ def load(data: Path, name: str) -> Original:
     return Original.of(csv.read_csv(data / "kdd_workers.csv.gz"), ["occupation_code"])
 
 
-def publish(original: Original, theta: int, folder: Path, seed: int) -> StoredRelease:
+def publish(
+    original: Original, theta: int, folder: Path, seed: int, *, regions: bool = False
+) -> StoredRelease:
     """A bucketized release with thresholds θ·f + 0.02 and the least loss."""
     policy = Policy.from_dict(
         {
@@ -35,7 +37,7 @@ def publish(original: Original, theta: int, folder: Path, seed: int) -> StoredRe
             "release": str(folder / f"theta{theta}-{seed}.release"),
             "columns": {"quasi": list(original.quasi), "sensitive": list(original.sensitive)},
             "promise": {"kind": "f-privacy", "default": {"times": theta, "plus": "0.02"}},
-            "mechanism": {"kind": "bucketize", "method": "optimal", "max_bucket": 50},
+            "mechanism": {"kind": "bucketize", "method": "optimal", "max_bucket": 50, "regions": regions},
         }
     )
     return write_release(policy, seed=seed).release

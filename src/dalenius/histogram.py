@@ -91,6 +91,11 @@ class Encoder:
             code_of_known=order.astype(np.int32),
         )
 
+    @property
+    def n_values(self) -> int:
+        """How many different values there are."""
+        return len(self.known)
+
     def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
         """The code of each row's sensitive value."""
         columns = [batch.column(name) for name in self.columns]

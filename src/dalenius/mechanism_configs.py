@@ -22,6 +22,8 @@ class BucketizeConfig:
     max_bucket: int = MAX_BUCKET
     fakes: int = 0
     """σ: how many values of every bucket are nobody's."""
+    regions: bool | int = False
+    """Whether buckets are made inside regions of similar people; a number: of at least so many rows."""
 
     kind = "bucketize"
     promises = ("f-privacy", "l-diversity")
@@ -30,12 +32,44 @@ class BucketizeConfig:
     @classmethod
     def from_policy(cls, section: Mapping[str, Any]) -> BucketizeConfig:
         """Read the section."""
-        refuse_unknown_keys(section, ("kind", "method", "max_bucket", "fakes"), "[mechanism]")
+        refuse_unknown_keys(section, ("kind", "method", "max_bucket", "fakes", "regions"), "[mechanism]")
         max_bucket = parse_integer(
             section.get("max_bucket", MAX_BUCKET), "[mechanism] max_bucket", at_least=1
         )
         fakes = parse_integer(section.get("fakes", 0), "[mechanism] fakes", at_least=0)
-        return cls(method=parse_method(section, cls.methods), max_bucket=max_bucket, fakes=fakes)
+        config = cls(
+            method=parse_method(section, cls.methods),
+            max_bucket=max_bucket,
+            fakes=fakes,
+            regions=_parse_regions(section.get("regions", False)),
+        )
+        _refuse_with_regions(config)
+        return config
+
+
+def _parse_regions(value: Any) -> bool | int:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value >= 1:
+        return value
+    raise PolicyError(
+        f"[mechanism] regions: {value!r} must be true, false, or the least number of rows of a region",
+        hint="regions = true chooses the number from the number of rows and max_bucket",
+    )
+
+
+def _refuse_with_regions(config: BucketizeConfig) -> None:
+    if config.regions and config.fakes:
+        raise PolicyError(
+            "[mechanism] regions do not go with fakes: the law of the fakes is one for the whole table, and "
+            "against a region's own counts fakes would stand out",
+            hint="leave out one of them",
+        )
+    if config.regions and config.method == "anatomy":
+        raise PolicyError(
+            "[mechanism] regions do not go with method 'anatomy', which knows one threshold for all values",
+            hint='use method = "optimal"',
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

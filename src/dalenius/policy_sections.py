@@ -120,10 +120,10 @@ def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -
             "[suppress] does not go with fakes: what an attacker learns from both together is not known",
             hint="leave out one of them",
         )
-    if mechanism.fakes:
+    if mechanism.regions:
         raise PolicyError(
-            "[suppress] does not go with fakes: its promise is about the true counts of what is published",
-            hint="leave out [mechanism] fakes, or [suppress]",
+            "[suppress] does not go with regions: what was withheld may not show in where regions are cut",
+            hint="leave out one of them",
         )
     # Whatever is drawn must then be published: a table that is l-diverse as a whole always has buckets of
     # l to 2l-1 people, in two sizes that differ by one.

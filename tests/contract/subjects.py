@@ -52,11 +52,11 @@ class Subject:
         )
 
 
-def _bucketize(method: str, promise: dict[str, Any]) -> Subject:
+def _bucketize(method: str, promise: dict[str, Any], **more: Any) -> Subject:
     return Subject(
-        name=f"bucketize {method} {promise['kind']}",
+        name=f"bucketize {method} {promise['kind']}{' regions' if more else ''}",
         promise=promise,
-        mechanism={"kind": "bucketize", "method": method},
+        mechanism={"kind": "bucketize", "method": method, **more},
         record_table="qit",
         allows_certainty=promise["kind"] == "f-privacy",  # min(1, 2·1 + 0.05) = 1
     )
@@ -121,6 +121,8 @@ SUBJECTS = [
     _bucketize("two-size", LINEAR),
     _bucketize("multi-size", LINEAR),
     _bucketize("anatomy", DIVERSE),
+    _bucketize("optimal", LINEAR, regions=True),
+    _bucketize("two-size", DIVERSE, regions=60),
     _view("distinct, declared", {"d": 0.01}, {"duplicates": "distinct"}, declares_domains=True),
     _view("distinct, active", {"k": 0.25}, {"duplicates": "distinct", "domains": "active"}, fewest_rows=2),
     _view("copies", {"d": 0.01}, {"duplicates": "copies", "domains": "active"}),

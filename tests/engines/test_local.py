@@ -126,3 +126,16 @@ def test_database_errors_never_quote_a_cell() -> None:
     with pytest.raises(EngineError) as caught, engine_errors(), connect() as connection:
         connection.execute("SELECT 'HIV'::INT").fetchall()
     assert "HIV" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_tally_adds_up_what_the_batches_count(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(local, "BATCH_ROWS", size)
+
+    def count(batch: pa.RecordBatch) -> pa.RecordBatch:
+        ages = batch.column("age").value_counts()
+        return pa.RecordBatch.from_arrays([ages.field(0), ages.field(1)], names=["key", "n"])
+
+    doubled = pa.concat_tables([TABLE, TABLE.set_column(0, "id", pa.array([4, 5, 6]))])
+    with LocalEngine().open(policy(doubled), None, silent) as scan:
+        assert scan.tally(count).to_pylist() == [{"key": age, "n": 2} for age in (17, 18, 90)]

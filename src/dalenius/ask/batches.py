@@ -34,7 +34,23 @@ def load_buckets(release: StoredRelease) -> BucketizedModel | BatchesModel:
     """A bucketized release, or all batches of a series that was opened whole."""
     if not release.earlier:
         return BucketizedModel.load(release)
-    return BatchesModel.of([BucketizedModel.load(one) for one in (*release.earlier, release)])
+    models = [BucketizedModel.load(one) for one in (*release.earlier, release)]
+    joined = BatchesModel.of(models)
+    if all(model.region_of_bucket is None for model in models):
+        return joined
+    # a batch is a region, or several: each is estimated around its own mean anyway
+    return replace(joined.together, region_of_bucket=_regions_of(models))
+
+
+def _regions_of(models: Sequence[BucketizedModel]) -> Ints:
+    """The regions of all batches, one batch after the other."""
+    found, first = [], 0
+    for model in models:
+        own = model.region_of_bucket
+        own = np.zeros(len(model.buckets.size), dtype=np.int64) if own is None else own
+        found.append(own + first)
+        first += int(own.max()) + 1
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,9 +14,10 @@ from dalenius.ask.columns import Table
 from dalenius.ask.totals import Floats
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Ints, Score, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, possible_range
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
+from dalenius.mechanisms.bucketize.published_regions import regions_of_buckets
 from dalenius.release.reader import StoredRelease
 
 
@@ -28,6 +29,8 @@ class BucketizedModel:
     sensitive: Table
     buckets: Buckets
     has_fakes: bool = False
+    region_of_bucket: Ints | None = None
+    """The region that each bucket was made in; None: there are no regions."""
     default_estimator = DEFAULT
     estimators = tuple(ESTIMATORS)
 
@@ -57,6 +60,7 @@ class BucketizedModel:
             sensitive=Table.of(sensitive),
             buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
             has_fakes=fakes is not None,
+            region_of_bucket=regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(names)),
         )
 
     @cached_property
@@ -66,7 +70,7 @@ class BucketizedModel:
     def _estimator(self, name: str) -> Estimator:
         if name not in self._made:
             codes = [column.codes for column in self.rows.columns.values()]
-            self._made[name] = make_estimator(name, self.buckets, codes)
+            self._made[name] = make_estimator(name, self.buckets, codes, self.region_of_bucket)
         return self._made[name]
 
     def estimation(self, scores: Sequence[Score], estimator: str) -> BucketEstimation:
@@ -89,8 +93,12 @@ class BucketizedModel:
         return (
             f"qit: {buckets.n_rows} rows in {len(buckets.size)} buckets of {buckets.size.min():g} to "
             f"{buckets.size.max():g} people ({len(buckets.copies)} different contents); "
+            f"{self._regions_read()}"
             f"st: {self.sensitive.n_rows} sensitive values; weight of a pair (row, value): count/|bucket|"
         )
+
+    def _regions_read(self) -> str:
+        return "" if self.region_of_bucket is None else f"in {self.region_of_bucket.max() + 1} regions; "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

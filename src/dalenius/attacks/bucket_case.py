@@ -18,6 +18,7 @@ from dalenius.attacks.original import Coded, Ints, code_column, combine, known_v
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.histogram import label, label_cell
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
+from dalenius.mechanisms.bucketize.published_regions import regions_of_buckets
 from dalenius.release.reader import StoredRelease
 
 Floats = NDArray[np.float64]
@@ -37,6 +38,8 @@ class BucketCase:
     row_profile: Ints
     row_bucket: Ints
     """Of each published row; buckets from 0 in the order of their numbers."""
+    region: Ints
+    """The region that each bucket was made in; all 0 without regions."""
     st_bucket: Ints
     st_value: Ints
     st_count: Ints
@@ -70,6 +73,7 @@ class BucketCase:
         row_bucket = np.searchsorted(numbers, qit.column("bucket").to_numpy())
         if row_bucket.max() >= len(numbers):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
+        region = regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(numbers))
         values = _values(cells, value, st_value)
         fakes = PublishedFakes.read(release.manifest["parameters"])
         order = np.lexsort((st_value, st_bucket.ravel()))
@@ -80,6 +84,7 @@ class BucketCase:
             value=value,
             row_profile=row_profile,
             row_bucket=row_bucket.astype(np.int64),
+            region=np.zeros(len(numbers), dtype=np.int64) if region is None else region,
             st_bucket=st_bucket.ravel().astype(np.int64)[order],
             st_value=st_value[order],
             st_count=st.column("count").to_numpy().astype(np.int64)[order],

@@ -155,12 +155,14 @@ def attack_dealing(case: BucketCase) -> AttackResult:
     position = source_positions(case)
     truth = case.row_truth()
     rows = np.flatnonzero((position >= 0) & (truth >= 0))
-    rows = rows[np.lexsort((position[rows], truth[rows]))]
-    bucket, value = case.row_bucket[rows], truth[rows]
+    kind = case.region[case.row_bucket[rows]] * case.n_values + truth[rows]  # dealt region by region
+    by_kind = np.lexsort((position[rows], kind))
+    rows, value = rows[by_kind], kind[by_kind]
+    bucket = case.row_bucket[rows]
     is_step = value[1:] == value[:-1]
     step = (bucket[:-1] * case.n_buckets + bucket[1:])[is_step]
     repeated = len(step) - len(np.unique(step))
-    expected = _expected_coincidences(case, np.bincount(value, minlength=case.n_values))
+    expected = _expected_coincidences(case, np.bincount(value, minlength=_n_kinds(case)))
     limit = expected + bernstein_limit(2 * expected, 2.0)
     return _chance(
         "dealing",
@@ -180,14 +182,20 @@ def _expected_coincidences(case: BucketCase, n_known: Ints) -> float:
     A step of value x goes from g to h with probability c(g,x)·c(h,x)/(o_x(o_x−1)); with G = Σ_g c(g,x)·c(g,y)
     a step of x and one of y are the same with probability G²/(o_x(o_x−1)·o_y(o_y−1)).
     """
+    kind = case.region[case.st_bucket] * case.n_values + case.st_value
     contents = sp.csr_array(
-        (case.st_count.astype(np.float64), (case.st_bucket, case.st_value)),
-        shape=(case.n_buckets, case.n_values),
+        (case.st_count.astype(np.float64), (case.st_bucket, kind)), shape=(case.n_buckets, _n_kinds(case))
     )
     counts: Floats = np.asarray(contents.sum(axis=0), dtype=np.float64)
-    together = (contents.T @ contents).toarray()
+    # a place is taken once: of c(g,x) records in a bucket another one makes the same step
+    together = sp.csr_array(contents.T @ contents - sp.diags_array(counts))
     steps = np.maximum(n_known - 1, 0) / np.maximum(counts * (counts - 1), 1.0)
-    return float((np.outer(steps, steps) * together**2).sum() / 2)
+    return float(np.dot(steps, np.asarray(together.power(2) @ steps))) / 2
+
+
+def _n_kinds(case: BucketCase) -> int:
+    """How many pairs of region and value there are."""
+    return (int(case.region.max()) + 1) * case.n_values
 
 
 def _entry_counts(case: BucketCase, bucket: Ints, value: Ints) -> Ints:

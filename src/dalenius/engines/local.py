@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from dalenius.engines.base import Progress
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
 from dalenius.histogram import Histogram
 from dalenius.mechanism_configs import COPY
-from dalenius.mechanisms.base import Batches, PublishedTable, Reads
+from dalenius.mechanisms.base import Batches, Counting, PublishedTable, Reads
 from dalenius.policy import Policy
 from dalenius.recode import NUMERIC_TYPES
 from dalenius.sql import connect, count, identifier, identifiers, literal, one_row
@@ -116,6 +117,16 @@ class LocalScan:
         )
         self.connection.unregister("sought")
         return int(n_found), int(first)
+
+    def tally(self, counting: Counting) -> pa.Table:
+        """The counts of all batches of records added up: columns `key` and `n`, each key once."""
+        keys = counts = np.zeros(0, dtype=np.int64)
+        for batch in map(counting, self.batches()):
+            keys, place = np.unique(np.concatenate([keys, batch.column("key")]), return_inverse=True)
+            together = np.zeros(len(keys), dtype=np.int64)
+            np.add.at(together, place.ravel(), np.concatenate([counts, batch.column("n")]))
+            counts = together
+        return pa.table({"key": keys, "n": counts})
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order.

@@ -18,6 +18,8 @@ Batches = Iterator[pa.RecordBatch]
 Reads = Literal["records", "distinct", "copies"]
 """What a table is made from: every record in source order; every different record once, in the order of its
 cells; or every record with the number of its copy, from 1, in column `copy`, in no particular order."""
+Counting = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""How often each key occurs in a batch of records: 64-bit columns `key` and `n`, each key at most once."""
 
 
 class Scan(Protocol):
@@ -41,6 +43,9 @@ class Scan(Protocol):
 
     def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
         """How many records have one of the values in the column, and the number of the first, from 1."""
+
+    def tally(self, counting: Counting) -> pa.Table:
+        """The counts of all batches of records added up: columns `key` and `n`, each key once."""
 
 
 class Plan(Protocol):

@@ -20,7 +20,9 @@ from dalenius.histogram import Encoder
 from dalenius.mechanisms.bucketize.plan import BucketPlan
 from dalenius.randomness import Randomness
 
-_BUCKETS_PER_BATCH = 20_000
+BUCKETS_PER_BATCH = 20_000
+Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Bucket, value code, count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,22 @@ class Layout:
     def shuffled(cls, plan: BucketPlan, randomness: Randomness) -> Layout:
         """With random bucket numbers, from 1."""
         numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+        return cls.numbered(plan, numbers)
+
+    @classmethod
+    def numbered(cls, plan: BucketPlan, numbers: NDArray[np.int64]) -> Layout:
+        """With these bucket numbers."""
         return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
+
+    @property
+    def n_places(self) -> list[int]:
+        """How many records of each value there are."""
+        return [sum(loads) for loads in self.plan.loads]
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
+        return len(self.numbers)
 
     def places(self, value: int) -> NDArray[np.int64]:
         """The bucket number of every place of a value, in the plan's order."""
@@ -49,15 +66,15 @@ class Layout:
             first_bucket += n_buckets
         return np.concatenate(parts)
 
-    def contents(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    def contents(self) -> Iterator[Entries]:
         """Batches of (bucket, value code, count), by bucket number and code."""
         in_plan = np.argsort(self.numbers)
-        for start in range(0, len(in_plan), _BUCKETS_PER_BATCH):
-            chosen = in_plan[start : start + _BUCKETS_PER_BATCH]
-            parts = [_run_lengths(self.numbers[w], codes) for w, codes in self._codes_of(chosen)]
-            buckets, codes, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-            in_order = np.lexsort([codes, buckets])
-            yield buckets[in_order], codes[in_order], counts[in_order]
+        for start in range(0, len(in_plan), BUCKETS_PER_BATCH):
+            yield self.entries(in_plan[start : start + BUCKETS_PER_BATCH])
+
+    def entries(self, chosen: NDArray[np.int64]) -> Entries:
+        """What is in the chosen buckets, numbered as in the plan; by bucket number and code."""
+        return by_bucket([_run_lengths(self.numbers[w], codes) for w, codes in self._codes_of(chosen)])
 
     def _codes_of(self, chosen: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """The chosen buckets of each size, and the value codes in each, a row a bucket, ascending."""
@@ -70,9 +87,14 @@ class Layout:
             first_bucket += n_buckets
 
 
-def _run_lengths(
-    buckets: NDArray[np.int64], codes: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def by_bucket(parts: list[Entries]) -> Entries:
+    """Entries together, by bucket number and code."""
+    buckets, codes, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    in_order = np.lexsort([codes, buckets])
+    return buckets[in_order], codes[in_order], counts[in_order]
+
+
+def _run_lengths(buckets: NDArray[np.int64], codes: NDArray[np.int64]) -> Entries:
     """(bucket, code, count) of buckets whose codes, a row each, ascend."""
     is_first = np.ones(codes.shape, dtype=bool)
     is_first[:, 1:] = codes[:, 1:] != codes[:, :-1]
@@ -85,12 +107,12 @@ class Places(Protocol):
     """What a bucket layout offers: where the records of a value go, and what is published of the buckets."""
 
     @property
-    def plan(self) -> BucketPlan:
-        """How many records of each value there are."""
+    def n_places(self) -> list[int]:
+        """How many records of each value there are; in regions, of each value in each region."""
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The published bucket numbers."""
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
 
     def places(self, value: int) -> NDArray[np.int64]:
         """The bucket number of every place of a value."""
@@ -103,10 +125,10 @@ class Assigner:
     """Gives the records of a stream of batches their buckets. Every place is given exactly once."""
 
     def __init__(self, layout: Places, randomness: Randomness) -> None:
-        self._ends = np.cumsum([sum(loads) for loads in layout.plan.loads])
+        self._ends = np.cumsum(layout.n_places)
         self._next = np.concatenate([[0], self._ends[:-1]])
         # one array, filled value by value: the only memory that grows with the records
-        self._places = np.empty(self._ends[-1], np.int32 if len(layout.numbers) < 2**31 else np.int64)
+        self._places = np.empty(self._ends[-1], np.int32 if layout.n_buckets < 2**31 else np.int64)
         for value, (start, end) in enumerate(zip(self._next, self._ends, strict=True)):
             self._places[start:end] = layout.places(value)
             randomness.stream("bucketize", "assign", value).shuffle(self._places[start:end])
@@ -130,10 +152,17 @@ class Assigner:
             raise InternalError("the table changed between two passes over it: a value has fewer records")
 
 
+class Coder(Protocol):
+    """Knows the code of each row's sensitive value."""
+
+    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+        """The codes of a batch."""
+
+
 def qit_rows(
     batches: Iterator[pa.RecordBatch],
     quasi: tuple[str, ...],
-    encoder: Encoder,
+    encoder: Coder,
     assigner: Assigner,
     order: np.random.Generator,
     tag: str,

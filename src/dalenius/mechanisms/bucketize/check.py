@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.published import Entries, Ints, read_entries
+from dalenius.mechanisms.bucketize.region_check import check_regions
 from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.sql import count, identifier
 
@@ -42,6 +43,8 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     )
     if n_fakes:
         yield _check_domain(connection, fakes["values"], sensitive)
+    if "regions" in manifest["parameters"]:
+        yield check_regions(connection, manifest["parameters"]["regions"])
     yield _check_numbers(connection, manifest["rows"])
     yield check_suppression(connection, manifest, tuple(sensitive))
     detail = (

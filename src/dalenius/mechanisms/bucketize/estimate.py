@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalenius.mechanisms.bucketize.estimate_anatomy import Anatomy
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Ints
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate_learning import learn_prior
+from dalenius.mechanisms.bucketize.estimate_regions import RegionalRegression, RegionalShrinkage, Regions
 from dalenius.mechanisms.bucketize.estimate_regression import Regression
 from dalenius.mechanisms.bucketize.estimate_shrinkage import Shrinkage
 from dalenius.mechanisms.bucketize.estimate_targets import Estimator
@@ -42,6 +43,14 @@ DEFAULT = "shrinkage"
 """The least error, and intervals that hold best: docs/coverage.md."""
 
 
-def make_estimator(name: str, buckets: Buckets, columns: Columns) -> Estimator:
+def make_estimator(
+    name: str, buckets: Buckets, columns: Columns, region_of_bucket: Ints | None = None
+) -> Estimator:
     """Prepare an estimator for a release whose quasi columns have these codes."""
-    return ESTIMATORS[name](buckets, columns)
+    # Anatomy looks at each bucket by itself
+    if region_of_bucket is None or not region_of_bucket.any() or name == Anatomy.name:
+        return ESTIMATORS[name](buckets, columns)
+    regions = Regions.of(buckets, region_of_bucket)
+    if name == Regression.name:
+        return RegionalRegression.of(regions)
+    return RegionalShrinkage.of(regions, columns)

@@ -31,7 +31,7 @@ _MOST_RELATED = 600
 
 def learn_prior(buckets: Buckets, columns: Sequence[NDArray[np.integer]]) -> tuple[Geometry, ScatterPrior]:
     """Fit scatter and prior to simple conditions on the published columns (their codes)."""
-    sums = ScoreSums.of(buckets, _simple_conditions(columns))
+    sums = ScoreSums.of(buckets, simple_conditions(columns))
     spectrum = Spectrum.of(buckets)
     o = spectrum.counts
     powers = [Geometry.scattered(spectrum, np.diag((o.mean() / o) ** exponent)) for exponent in _EXPONENTS]
@@ -61,7 +61,8 @@ def _expected_scatter(sums: ScoreSums, geometry: Geometry, rho: Floats) -> Float
     return np.asarray((mean * rho) @ mean.T / len(rho) + geometry.scatter - seen)
 
 
-def _simple_conditions(columns: Sequence[NDArray[np.integer]]) -> list[Score]:
+def simple_conditions(columns: Sequence[NDArray[np.integer]]) -> list[Score]:
+    """Each common value of the columns (their codes), and pairs of them."""
     singles = []
     for number, codes in enumerate(columns):
         counts = np.bincount(codes)

@@ -51,10 +51,10 @@ class Shrinkage:
         surprise = sums.by_value - np.outer(g.counts, share)
         z = g.contrast @ surprise  # contrasts × scores
         base = targets.add_up((targets.weights @ g.counts) * share[targets.score])
-        mean, variance = self._moments(sums, targets, z)
+        mean, variance = self.moments(sums, targets, z)
         return Estimates(mean=base[:, None] + mean, variance=variance, weight=self._weights(sums, targets, z))
 
-    def _log_likelihood(self, z: Floats, scale: Floats) -> Floats:
+    def log_likelihood(self, z: Floats, scale: Floats) -> Floats:
         """Scores × grid: of contrasts (contrasts × scores) of scores with these variances, by ρ."""
         relative = (z**2 / np.maximum(scale, 1e-300)).T
         spread = (1 - RHO)[:, None] + RHO[:, None] * self.geometry.spread[None, :]  # grid × contrasts
@@ -63,7 +63,7 @@ class Shrinkage:
 
     def _weights(self, sums: ScoreSums, targets: Targets, z: Floats) -> Floats:
         """Targets × grid: the posterior weight of each ρ."""
-        by_score = self._log_likelihood(z, sums.variance) + self.prior.log_density(relative_scale(sums), RHO)
+        by_score = self.log_likelihood(z, sums.variance) + self.prior.log_density(relative_scale(sums), RHO)
         n_terms = np.bincount(targets.target, minlength=targets.n_targets)
         log_weight = targets.add_up(by_score[targets.score]) / np.maximum(n_terms, 1)[:, None]
         for target in np.flatnonzero(n_terms > 1):
@@ -80,10 +80,10 @@ class Shrinkage:
         variance = max(float(factors @ covariance @ factors), 0.0)
         prior = self.prior.log_density(np.array([SCALE_OF_NUMBERS]), RHO)[0]
         return np.asarray(
-            self._log_likelihood((z[:, scores] @ factors)[:, None], np.array([variance]))[0] + prior
+            self.log_likelihood((z[:, scores] @ factors)[:, None], np.array([variance]))[0] + prior
         )
 
-    def _moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
+    def moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
         mean = np.zeros((len(targets.score), len(RHO)))
         alike, own = np.zeros_like(mean), np.zeros_like(mean)

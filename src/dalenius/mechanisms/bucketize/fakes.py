@@ -167,6 +167,16 @@ class MixedLayout:
         widths = np.repeat(plan.sizes, plan.n_buckets)
         self._bucket_of_place = np.repeat(self.numbers, widths)
 
+    @property
+    def n_places(self) -> list[int]:
+        """How many records of each value there are."""
+        return [sum(loads) for loads in self.plan.loads]
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
+        return len(self.numbers)
+
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value."""
         start = self._ends[value - 1] if value else 0

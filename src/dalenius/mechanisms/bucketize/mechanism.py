@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,11 +16,13 @@ from dalenius.exact import show
 from dalenius.histogram import Encoder, Histogram, label
 from dalenius.mechanism_configs import BucketizeConfig
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
-from dalenius.mechanisms.bucketize.apply import Assigner, Layout, Places, qit_rows, st_rows
+from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.fakes import FakePlan, MixedLayout, plan_fakes
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
+from dalenius.mechanisms.bucketize.region_plan import RegionCoder, RegionLayout, RegionsPlan, plan_regions
+from dalenius.mechanisms.bucketize.regions import grow, least_rows
 from dalenius.policy import Policy
 from dalenius.policy_sections import BucketPromise
 from dalenius.promises.f_privacy import FPrivacy
@@ -46,6 +48,15 @@ _DISCLOSED = (
     "the size of every bucket and the sensitive values in it",
     "every record's quasi-identifiers",
 )
+_REGIONS_DISCLOSED = (
+    "how often each sensitive value occurs in each region; every share is within its threshold",
+    "where regions are cut, and that no further cut was sure to keep every threshold; both can be computed "
+    "from the published quasi-identifiers and the regions' counts",
+)
+_REGIONS_NOT_COVERED = (
+    "an attacker who knows why the publisher chose this policy (regions, their least rows, the thresholds), "
+    "if it was chosen in view of the sensitive values",
+)
 _FAKES_DISCLOSED = ("how many values of each bucket are fakes, and the law that they were drawn by",)
 
 
@@ -59,6 +70,8 @@ class BucketizePlan:
     buckets: BucketPlan
     problem: BucketProblem
     fakes: FakePlan | None = None
+    regions: RegionsPlan | None = None
+    """Where buckets are made region by region; `buckets` then has those of all regions."""
 
     @property
     def n_rows(self) -> int:
@@ -66,7 +79,7 @@ class BucketizePlan:
         return self.histogram.n_rows
 
     def __str__(self) -> str:
-        return str(self.buckets)
+        return str(self.buckets) if self.regions is None else f"{self.buckets}\n{self.regions}"
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as `dalenius plan --json` prints it."""
@@ -80,6 +93,7 @@ class BucketizePlan:
             "lower_bound": plan.lower_bound,
             "gap": plan.gap,
             **({"fakes": self.fakes.to_summary()} if self.fakes else {}),
+            **({"regions": self.regions.to_summary()} if self.regions else {}),
         }
 
 
@@ -91,22 +105,20 @@ class Bucketize:
 
     def plan(self, policy: Policy, scan: Scan) -> BucketizePlan:
         """The bucket sizes, how many of each, and how many records of each value go to each size."""
-        return plan_counts(policy, scan.histogram(policy.columns.sensitive), scan.schema)
+        plan = plan_counts(policy, scan.histogram(policy.columns.sensitive), scan.schema)
+        return _in_regions(policy, plan, scan) if _own_parts(policy)[0].regions else plan
 
     def draft(self, policy: Policy, plan: BucketizePlan, randomness: Randomness) -> Draft:
         """Number the buckets and say how records find theirs."""
-        layout: Places = (
-            MixedLayout(plan.buckets, plan.problem, plan.fakes, randomness)
-            if plan.fakes
-            else Layout.shuffled(plan.buckets, randomness)
-        )
+        layout = _layout(plan, randomness)
         encoder = Encoder.of(plan.histogram, plan.schema)
+        coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         tag = unused_name("tag", quasi)
 
         def qit(scan: Callable[[], Batches]) -> Batches:
             order = randomness.stream("bucketize", "order")
-            return qit_rows(scan(), quasi, encoder, Assigner(layout, randomness), order, tag)
+            return qit_rows(scan(), quasi, coder, Assigner(layout, randomness), order, tag)
 
         def st(scan: Callable[[], Batches]) -> Batches:  # noqa: ARG001  (the plan alone decides it)
             return st_rows(layout, encoder)
@@ -148,6 +160,31 @@ def plan_counts(policy: Policy, histogram: Histogram, schema: pa.Schema) -> Buck
         problem=problem,
         fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
     )
+
+
+def _in_regions(policy: Policy, plan: BucketizePlan, scan: Scan) -> BucketizePlan:
+    """The plan with its buckets made inside regions, for the same thresholds."""
+    config, _ = _own_parts(policy)
+    asked = config.regions
+    least = least_rows(plan.n_rows, config.max_bucket) if isinstance(asked, bool) else asked
+    encoder = Encoder.of(plan.histogram, plan.schema)
+    tree, counts = grow(
+        scan, encoder, plan.thresholds, policy.columns.quasi, max_bucket=config.max_bucket, least=least
+    )
+    regions = plan_regions(
+        tree, counts, plan.thresholds, plan.buckets, max_bucket=config.max_bucket, least_rows=least
+    )
+    buckets = regions.merged()
+    buckets.check(plan.problem)
+    return replace(plan, buckets=buckets, regions=regions)
+
+
+def _layout(plan: BucketizePlan, randomness: Randomness) -> Places:
+    if plan.fakes:
+        return MixedLayout(plan.buckets, plan.problem, plan.fakes, randomness)
+    if plan.regions:
+        return RegionLayout.shuffled(plan.regions, randomness)
+    return Layout.shuffled(plan.buckets, randomness)
 
 
 def infeasible(
@@ -192,14 +229,19 @@ def _statement(policy: Policy, plan: BucketizePlan) -> Statement:
     if plan.fakes:
         parameters["fakes"] = plan.fakes.to_dict(plan.buckets, plan.histogram)
         corruption, fakes_disclosed = plan.fakes.statement(), _FAKES_DISCLOSED
+    regions_disclosed: tuple[str, ...] = ()
+    if plan.regions:
+        parameters |= {"regions": plan.regions.to_manifest(), "region_least_rows": plan.regions.least_rows}
+        regions_disclosed = _REGIONS_DISCLOSED
     return Statement(
         promise=_own_parts(policy)[1].to_dict(plan.histogram),
         assumes=_ASSUMES,
         not_covered=(
             corruption,
             *_NOT_COVERED,
+            *(_REGIONS_NOT_COVERED if plan.regions else ()),
             *(["a single sensitive column: thresholds hold for combinations of cells"] if compound else []),
         ),
-        disclosed=(*_DISCLOSED, *fakes_disclosed),
+        disclosed=(*_DISCLOSED, *fakes_disclosed, *regions_disclosed),
         parameters=parameters,
     )
