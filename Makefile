@@ -8,7 +8,7 @@ POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/initdb) $(shell com
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name) 2>/dev/null)))
 MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium)
 
-.PHONY: install services demo test check lint types bench bench-peers figures lock clean
+.PHONY: install services demo test check lint types bench bench-peers coverage figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -58,6 +58,9 @@ bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could insta
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/pip install --quiet -r bench/peers.txt -e .
 	touch $@
+
+coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
+	$(BIN)/python -m bench.coverage
 
 figures: .venv/.tests  ## the pictures of the documentation
 	$(BIN)/python docs/figures.py

@@ -1,114 +1,125 @@
-"""Error and coverage of the estimators for bucketized releases, as tables for docs/coverage.md.
+"""How often intervals of 90, 95 and 99 % hold the truth, for every mechanism: tables for docs/coverage.md.
 
-    python -m bench.coverage [--data ../shared/data] [--dataset adult kdd] [--releases 3] [--questions 200]
+    python -m bench.coverage [--part mechanisms real] [--only perturb] [--releases 100] [--questions 100]
 
-Every release is published anew (other random assignment, same plan) and asked through `ask_many`; the truth
-is counted on the raw table. A question whose true count is below 0.1 % of the rows counts as small.
+*mechanisms*: one synthetic table, every mechanism, many seeded releases, random questions; the truth is
+counted on the table. *real*: the estimators of bucketized releases on Adult and KDD workers, where the data
+are present (bench/real_coverage.py). Batches and suppression: bench/batch_coverage.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import numpy as np
-from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
+import pyarrow as pa
+from bench.coverage_subjects import (
+    Answered,
+    Views,
+    bucketized,
+    from_rows,
+    from_views,
+    people,
+    perturbed,
+    questions,
+)
+from bench.real_coverage import real_tables
 
-from dalenius.ask import ask_many
-from dalenius.release.reader import StoredRelease
-
-ESTIMATORS = ("anatomy", "regression", "shrinkage")
 LEVELS = (0.9, 0.95, 0.99)
+COLUMNS = ("COUNT(*)", "SUM(age)", "AVG(age)", "share")
+CLASSES = ("< 5", "5 to 20", "> 20")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--part", nargs="+", default=["mechanisms", "real"])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
-    parser.add_argument("--dataset", nargs="+", default=["adult", "kdd"])
-    parser.add_argument("--theta", nargs="+", type=int, default=[2, 4, 8, 16])
-    parser.add_argument("--releases", type=int, default=3)
-    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--releases", type=int, default=100)
+    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--only", default="", help="mechanisms whose name has this in it")
     options = parser.parse_args()
-    for name in options.dataset:
-        original = load(options.data, name)
-        print(f"\n### {name}: counts\n\n{_HEAD}")
-        sums: list[str] = []
-        for theta in options.theta:
-            found = [
-                _one_release(original, theta, seed, options.questions) for seed in range(options.releases)
-            ]
-            for estimator in ESTIMATORS:
-                counts = np.concatenate([part["counts"][estimator] for part in found], axis=1)
-                print(_row(theta, estimator, counts, original.n_rows), flush=True)
-                for column in ("SUM(age)", "AVG(age)"):
-                    numbers = np.concatenate([part[column][estimator] for part in found], axis=1)
-                    sums.append(_sum_row(theta, estimator, column, numbers))
-        print(f"\n### {name}: sums and means of age\n\n{_SUM_HEAD}")
-        print("\n".join(sums), flush=True)
+    if "mechanisms" in options.part:
+        tables = dict.fromkeys(COLUMNS, "")
+        for name, answered, truth in subjects(options.questions):
+            if options.only not in name:
+                continue
+            held = coverage(answered, truth, options.releases)
+            for k, column in enumerate(COLUMNS):
+                line = row(name, held[..., k], truth[:, k], truth[:, 0])
+                tables[column] += line + "\n"
+                print(f"measured, {column}: {line}", flush=True)
+        for column, text in tables.items():
+            print(f"\n### {column}\n\n{HEAD}\n{text}", flush=True)
+    if "real" in options.part:
+        real_tables(
+            options.data, n_releases=max(3, options.releases // 10), n_questions=2 * options.questions
+        )
 
 
-_HEAD = """| θ | estimator | mean RE | median RE | 90 % | 95 % | 99 % | small: 90 % | 95 % | 99 % |
-|---|---|---|---|---|---|---|---|---|---|"""
-_SUM_HEAD = """| θ | estimator | column | median RE | 90 % | 95 % | 99 % |
-|---|---|---|---|---|---|---|"""
+def subjects(n_questions: int) -> Iterator[tuple[str, Answered, np.ndarray]]:
+    """Name, how it is asked, and the truth (questions × columns)."""
+    table, texts = people(), questions(n_questions, seed=1)
+    truth = truths(table, texts)
+    for estimator in ("shrinkage", "regression", "anatomy"):
+        yield f"bucketize, {estimator}", from_rows(bucketized(table), texts, estimator), truth
+    yield "bucketize with fakes, shrinkage", from_rows(bucketized(table, fakes=1), texts, "shrinkage"), truth
+    for method in ("small-domain", "least-variance", "uniform"):
+        yield f"perturb, {method}", from_rows(perturbed(table, method), texts, "reconstruction"), truth
+    for kind, name in (
+        ("one", "alpha-beta view"),
+        ("series", "alpha-beta views, 3"),
+        ("frapp", "FRAPP view"),
+    ):
+        views = Views(table=table, kind=kind)
+        yield name, from_views(views, texts), truths(views.distinct(), texts)
 
 
-def _one_release(original: Original, theta: int, seed: int, n: int) -> dict[str, dict[str, np.ndarray]]:
-    rng = np.random.default_rng([theta, seed])
-    asked = questions(original, n, rng)
-    with tempfile.TemporaryDirectory() as folder:
-        release = publish(original, theta, Path(folder), seed)
-        counts = {e: _asked(release, original, asked, e) for e in ESTIMATORS}
-        large = [q for q in asked if _truth(original, q)[0] >= 0.001 * original.n_rows][:60]
-        result = {"counts": counts}
-        for k, column in enumerate(("SUM(age)", "AVG(age)"), start=1):
-            result[column] = {e: _asked(release, original, large, e, column, k) for e in ESTIMATORS}
-    return result
+def truths(table: pa.Table, texts: list[str]) -> np.ndarray:
+    """What DuckDB says about the table; NaN for NULL."""
+    connection = duckdb.connect()
+    connection.register("t", table)
+    rows = [connection.execute(text).fetchall()[0] for text in texts]
+    return np.array([[np.nan if cell is None else float(cell) for cell in row] for row in rows])
 
 
-def _asked(
-    release: StoredRelease,
-    original: Original,
-    asked: list[CountQuestion],
-    estimator: str,
-    column: str = "COUNT(*)",
-    index: int = 0,
-) -> np.ndarray:
-    """Truth, estimate, and whether the intervals of each level hold the truth: 5 × questions."""
-    texts = [original.sql(q).replace("COUNT(*)", column, 1) for q in asked]
-    truth = np.array([_truth(original, q)[index] for q in asked])
-    lines = [truth]
-    for level in LEVELS:
-        rows = [a.rows[0] for a in ask_many(release, texts, estimator=estimator, confidence=level)]
-        if level == LEVELS[0]:
-            lines.append(np.array([np.nan if row.estimate is None else row.estimate for row in rows]))
-        low = np.array([-np.inf if row.low is None else row.low for row in rows])
-        high = np.array([np.inf if row.high is None else row.high for row in rows])
-        lines.append((low <= truth + 1e-6) & (truth - 1e-6 <= high))
-    return np.stack(lines)
+def coverage(answered: Answered, truth: np.ndarray, n_releases: int) -> np.ndarray:
+    """Levels × releases × questions × columns: whether the interval holds the truth."""
+    held = np.zeros((len(LEVELS), n_releases, *truth.shape), dtype=bool)
+    for seed in range(n_releases):
+        for k, level in enumerate(LEVELS):
+            ends = np.array(
+                [[_ends(entry.low, entry.high) for entry in answer.rows] for answer in answered(seed, level)]
+            )
+            held[k, seed] = (ends[..., 0] <= truth + 1e-6) & (truth - 1e-6 <= ends[..., 1])
+    return held
 
 
-def _truth(original: Original, question: CountQuestion) -> tuple[float, float, float]:
-    ages = np.array(original.cells["age"])[original.codes("age")[original.rows(question)]]
-    return float(len(ages)), float(ages.sum()), float(ages.mean()) if len(ages) else np.nan
+def _ends(low: float | None, high: float | None) -> tuple[float, float]:
+    return -np.inf if low is None else low, np.inf if high is None else high
 
 
-def _row(theta: int, estimator: str, found: np.ndarray, n_rows: int) -> str:
-    truth, estimate = found[:2]
-    large = truth >= 0.001 * n_rows
-    error = np.abs(estimate - truth)[large] / truth[large]
-    covered = [f"{found[2 + k, large].mean():.3f}" for k in range(3)]
-    small = [f"{found[2 + k, ~large].mean():.3f}" for k in range(3)]
-    cells = [str(theta), estimator, f"{error.mean():.3f}", f"{np.median(error):.3f}", *covered, *small]
-    return f"| {' | '.join(cells)} |"
+HEAD = (
+    "| mechanism | "
+    + " | ".join(f"{size}: 90 % | 95 % | 99 %" for size in CLASSES)
+    + " |\n"
+    + "|---" * 10
+    + "|"
+)
 
 
-def _sum_row(theta: int, estimator: str, column: str, found: np.ndarray) -> str:
-    error = np.median(np.abs(found[1] - found[0]) / found[0])
-    covered = [f"{found[2 + k].mean():.3f}" for k in range(3)]
-    return f"| {' | '.join([str(theta), estimator, column, f'{error:.3f}', *covered])} |"
+def row(name: str, held: np.ndarray, truth: np.ndarray, counts: np.ndarray) -> str:
+    """A line of a table: coverage by the true number of people, where there is a truth."""
+    size = np.digitize(counts, [5, 20.5])
+    cells = [
+        f"{held[k][:, (size == group) & ~np.isnan(truth)].mean():.3f}"
+        for group in range(len(CLASSES))
+        for k in range(len(LEVELS))
+    ]
+    return f"| {' | '.join([name, *cells])} |"
 
 
 if __name__ == "__main__":

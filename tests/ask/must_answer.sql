@@ -59,3 +59,33 @@ SELECT (SELECT region FROM regions WHERE regions.zip = t.zip) AS region, COUNT(*
 SELECT COUNT(*), SUM(age) + 0 FROM t WHERE age > 500;
 -- a condition without a column
 SELECT COUNT(*) FROM t WHERE TRUE AND 1 < 2;
+-- a sum and a mean over people who have no number are NULL, their count is 0
+SELECT SUM(severity) AS s, AVG(severity) AS a, COUNT(severity) AS n FROM t WHERE disease IS NULL;
+-- a sum over nobody is NULL, a share of nobody 0
+SELECT COUNT(*) FILTER (WHERE age > 500) / COUNT(*) AS none, SUM(age) FILTER (WHERE age > 500) AS nothing FROM t;
+-- people without a weight are counted, and have no sum of weights
+SELECT COUNT(*) AS n, SUM(weight) AS w FROM t WHERE weight IS NULL;
+-- nothing equals NULL
+SELECT COUNT(*) FROM t WHERE disease = NULL;
+-- an unknown condition is not true
+SELECT COUNT(*) FROM t WHERE (disease = 'Flu') IS NOT TRUE;
+-- NULLIF takes numbers out of a sum
+SELECT SUM(NULLIF(severity, 1)) AS s FROM t WHERE sex = 'M';
+-- how many cells are NULL, as a difference
+SELECT COUNT(*) - COUNT(disease) AS unknown, -1 * COUNT(*) AS minus FROM t;
+-- CASE as a group, by its alias, in the order of the counts
+SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 50 THEN 'middle' ELSE 'old' END AS stage, COUNT(*) AS n
+FROM t WHERE disease = 'Cold' GROUP BY stage ORDER BY n DESC;
+-- CASE over both kinds of columns as a group, with HAVING and ORDER BY an alias
+SELECT CASE disease WHEN 'Flu' THEN sex ELSE 'other' END AS who, AVG(age) AS a
+FROM t GROUP BY who HAVING COUNT(*) > 5 ORDER BY a;
+-- an alias of the table and of a group column
+SELECT p.sex AS s, COUNT(*) AS n FROM t AS p WHERE p.disease IN ('Flu', 'Gout') GROUP BY p.sex ORDER BY s DESC;
+-- a number from an auxiliary table
+SELECT COUNT(*) FROM t WHERE severity > (SELECT MIN(rank) FROM regions);
+-- those whom an auxiliary table does not know
+SELECT COUNT(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM regions WHERE regions.zip = t.zip);
+-- NOT IN a sub-select with a NULL is never true
+SELECT COUNT(*) FROM t WHERE zip NOT IN (SELECT zip FROM regions);
+-- CASE in a sub-select
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT CASE WHEN rank > 1 THEN zip END FROM regions);

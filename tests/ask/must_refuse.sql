@@ -106,3 +106,79 @@ SELECT COUNT(* FROM t WHERE;
 SELECT COUNT(*) FROM t WHERE age + sex = 3;
 -- DuckDB cannot evaluate
 SELECT COUNT(*) FROM t WHERE CAST(disease AS INTEGER) = 3;
+-- WITH
+WITH RECURSIVE x AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM x) SELECT COUNT(*) FROM x;
+-- WITH is not possible in a sub-select
+SELECT COUNT(*) FROM t WHERE age IN (WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT i FROM x);
+-- one plain table name
+SELECT COUNT(*) FROM (VALUES (1), (2)) AS v;
+-- one plain table name
+SELECT COUNT(*) FROM glob('/*');
+-- a sub-select without one plain table
+SELECT COUNT(*) FROM t WHERE age IN (SELECT unnest([1, 2, 3]));
+-- a sub-select without one plain table
+SELECT COUNT(*) FROM t WHERE age IN (SELECT i FROM generate_series(1, 1000000000) AS g(i));
+-- a sub-select without one plain table
+SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM pragma_table_info('t'));
+-- a sub-select without one plain table
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT zip FROM read_parquet('qit.parquet'));
+-- a sub-select cannot read the table 'regions'
+SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM main.regions);
+-- a sub-select cannot read the table 'pg_class'
+SELECT COUNT(*) FROM t WHERE EXISTS (SELECT 1 FROM pg_catalog.pg_class);
+-- a sub-select cannot read the table 'sqlite_master'
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT name FROM sqlite_master);
+-- a join cannot be answered
+SELECT COUNT(*) FROM t CROSS JOIN range(1000000000);
+-- a join cannot be answered
+SELECT COUNT(*) FROM t POSITIONAL JOIN regions;
+-- a join cannot be answered
+SELECT COUNT(*) FROM t, LATERAL (SELECT 1) AS x;
+-- JOINS is not possible in a sub-select
+SELECT COUNT(*) FROM t WHERE zip IN (SELECT a.zip FROM regions a CROSS JOIN regions b);
+-- LOAD cannot be asked
+LOAD httpfs;
+-- INSTALL cannot be asked
+INSTALL httpfs;
+-- CALL cannot be asked
+CALL pragma_version();
+-- CREATE cannot be asked
+CREATE TABLE x AS SELECT 1;
+-- UPDATE cannot be asked
+UPDATE t SET age = 1;
+-- DELETE cannot be asked
+DELETE FROM t;
+-- DROP cannot be asked
+DROP TABLE t;
+-- EXPLAIN cannot be asked
+EXPLAIN SELECT COUNT(*) FROM t;
+-- DESCRIBE cannot be asked
+DESCRIBE t;
+-- SHOW cannot be asked
+SHOW TABLES;
+-- EXECUTE cannot be asked
+EXECUTE x;
+-- DETACH cannot be asked
+DETACH x;
+-- CHECKPOINT cannot be asked
+CHECKPOINT;
+-- COPY cannot be asked
+COPY (SELECT 1) TO '/tmp/x.csv';
+-- INTO cannot be answered
+SELECT COUNT(*) INTO x FROM t;
+-- the function getvariable() is not possible
+SELECT COUNT(*) FROM t WHERE getvariable('x') = 1;
+-- the function repeat() is not possible
+SELECT COUNT(*) FROM t WHERE length(repeat('x', 1000000000)) > age;
+-- the function list_aggregate() is not possible
+SELECT COUNT(*) FROM t WHERE list_aggregate([age], 'sum') > 3;
+-- the function write_log() is not possible
+SELECT COUNT(*) FROM t WHERE write_log('x') = 1;
+-- the function getenv() is not possible
+SELECT sex, COUNT(*) FROM t GROUP BY sex ORDER BY getenv('HOME');
+-- column 't' is not in the release
+SELECT COUNT(t) FROM t;
+-- window
+SELECT SUM(age) OVER (ORDER BY age) FROM t;
+-- must be in GROUP BY
+SELECT COUNT(*), (SELECT region FROM regions LIMIT 1) FROM t;

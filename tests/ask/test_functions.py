@@ -58,7 +58,7 @@ def test_numbers(expression: str, clear_release: StoredRelease, raw: duckdb.Duck
     found = [row.estimate for row in ask(clear_release, text).rows]
     assert expected is not None
     assert same(found[0], float(expected[0]))
-    assert same(found[1], float(expected[1] or 0))
+    assert same(found[1], None if expected[1] is None else float(expected[1]))
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

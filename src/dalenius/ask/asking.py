@@ -12,12 +12,20 @@ import pyarrow as pa
 from dalenius.ask.answer import Answer, AnswerRow, finite
 from dalenius.ask.consistent import make_consistent
 from dalenius.ask.database import Limits
-from dalenius.ask.estimation import Column, TotalEstimates, estimate_formula, estimate_totals, is_exact
+from dalenius.ask.estimation import (
+    Column,
+    TotalEstimates,
+    Wanted,
+    estimate_formulas,
+    estimate_totals,
+    is_exact,
+)
 from dalenius.ask.finishing import order_groups
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.model import Estimation, Model
 from dalenius.ask.opened import open_for_asking
-from dalenius.ask.query import AggregateRef, Query
+from dalenius.ask.query import AggregateRef, Formula, Query
+from dalenius.ask.ratios import possible_ratio
 from dalenius.ask.request import Request
 from dalenius.ask.summands import ScoreList, summands
 from dalenius.ask.templates import parse_shared
@@ -97,7 +105,7 @@ def ask_many(
     queries = [parse_shared(text, names, request.tables) for text in texts]
     answers: list[Answer] = []
     for start in range(0, len(queries), _TOGETHER):
-        answers += _answer(model, lookup, queries[start : start + _TOGETHER], request)
+        answers += answer_from_rows(model, lookup, queries[start : start + _TOGETHER], request)
     return [_about_published(answer, _n_withheld(release)) for answer in answers]
 
 
@@ -116,7 +124,10 @@ def _about_published(answer: Answer, n_withheld: int) -> Answer:
     return replace(answer, assumption=f"{answer.assumption}; {note}" if answer.assumption else note)
 
 
-def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Request) -> list[Answer]:
+def answer_from_rows(
+    model: Model, lookup: Lookup, queries: Sequence[Query], request: Request
+) -> list[Answer]:
+    """Answer questions of a bucketized or perturbed release, all at once."""
     scores = ScoreList()
     parts = []
     for query in queries:
@@ -128,10 +139,40 @@ def _answer(model: Model, lookup: Lookup, queries: Sequence[Query], request: Req
     if request.consistent:
         totals = make_consistent(totals)
     lookup.deadline.check()
+    columns = _columns(lookup, queries, totals, estimation, request)
     return [
-        _finish(model, lookup, query, number, totals, estimation, request)
+        _finish(model, lookup, query, number, totals, columns[number], request)
         for number, query in enumerate(queries)
     ]
+
+
+def _columns(
+    lookup: Lookup,
+    queries: Sequence[Query],
+    totals: TotalEstimates,
+    estimation: Estimation,
+    request: Request,
+) -> list[dict[str, list[Column]]]:
+    """For each question its items (i), and where HAVING or ORDER BY may name them its aggregates (a)."""
+    wanted, places = [], []
+    for number, query in enumerate(queries):
+        listed: dict[str, list[Formula]] = {"i": [item.formula for item in query.items], "a": []}
+        if query.finish:
+            listed["a"] = [AggregateRef(index=k) for k in range(len(query.aggregates))]
+        mine, own = totals.of_question(number), totals.summands[number]
+        for letter, formulas in listed.items():
+            for formula in formulas:
+                possible = possible_ratio(formula, query.aggregates, lookup.range)
+                wanted.append(
+                    Wanted(query=query, formula=formula, summands=own, totals=mine, possible=possible)
+                )
+                places.append((number, letter))
+    found: list[dict[str, list[Column]]] = [{"i": [], "a": []} for _ in queries]
+    for (number, letter), column in zip(
+        places, estimate_formulas(estimation, wanted, request.confidence), strict=True
+    ):
+        found[number][letter].append(column)
+    return found
 
 
 def _finish(
@@ -140,17 +181,11 @@ def _finish(
     query: Query,
     number: int,
     totals: TotalEstimates,
-    estimation: Estimation,
+    estimated: dict[str, list[Column]],
     request: Request,
 ) -> Answer:
-    mine, own = totals.of_question(number), totals.summands[number]
-
-    def column(formula: Any) -> Column:
-        return estimate_formula(estimation, query, formula, own, mine, request.confidence)
-
-    columns = [column(item.formula) for item in query.items]
-    aggregates = [column(AggregateRef(index=k)) for k in range(len(query.aggregates))] if query.finish else []
-    order = _order(lookup, query, totals, number, {"a": aggregates, "i": columns})
+    own, columns = totals.summands[number], estimated["i"]
+    order = _order(lookup, query, totals, number, estimated)
     rows = [
         _row(query, own.group(totals.keys[number][i]), item.name, found, i, request, model.rows.n_rows)
         for i in order

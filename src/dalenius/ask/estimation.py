@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from dalenius.ask.grouping import Key
 from dalenius.ask.model import Estimation
 from dalenius.ask.query import Formula, Query
+from dalenius.ask.ratios import denominator, fieller, is_uncertain
 from dalenius.ask.summands import Summands, Term
-from dalenius.ask.totals import Floats, Linear, linearize
+from dalenius.ask.totals import Floats, Linear, linearize, null_sums
 from dalenius.mechanisms.bucketize.estimate_targets import Targets
 
 _WEIGHTS_AT_ONCE = 20_000_000
@@ -43,16 +45,19 @@ class TotalEstimates:
     is_count: NDArray[np.bool_]
 
     def of_question(self, number: int) -> Column:
-        """The totals of a question: groups × totals."""
+        """The totals of a question, groups × totals; a sum over people who are known to be none is NaN."""
         n_groups, n_totals = len(self.keys[number]), len(self.summands[number].totals)
         part = slice(self.first[number], self.first[number] + n_groups * n_totals)
-        shape = (n_groups, n_totals)
-        c = self.columns
+        own = {
+            f.name: getattr(self.columns, f.name)[part].reshape(n_groups, n_totals) for f in fields(Column)
+        }
+        nobody = (own["estimate"] == 0) & (own["std_error"] == 0)
+        null = null_sums(self.summands[number].totals, nobody)
         return Column(
-            estimate=c.estimate[part].reshape(shape),
-            std_error=c.std_error[part].reshape(shape),
-            low=c.low[part].reshape(shape),
-            high=c.high[part].reshape(shape),
+            **{
+                name: np.where(null, 0.0 if name == "std_error" else np.nan, found)
+                for name, found in own.items()
+            }
         )
 
 
@@ -125,44 +130,146 @@ def _whole(low: Floats, high: Floats, is_count: NDArray[np.bool_]) -> tuple[Floa
     )
 
 
-def estimate_formula(
-    estimation: Estimation,
-    query: Query,
-    formula: Formula,
-    summands: Summands,
-    totals: Column,
-    confidence: float,
-) -> Column:
-    """A formula of totals in every group of a question, to first order in their errors."""
-    linear = linearize(formula, query.aggregates, summands.totals, totals.estimate)
-    single = _single_total(linear)
-    if single is not None:
-        return Column(
-            estimate=linear.value,
-            std_error=totals.std_error[:, single],
-            low=totals.low[:, single],
-            high=totals.high[:, single],
-        )
-    terms = [
-        [
-            (score, weights * linear.gradient[i, k])
-            for k, parts in enumerate(summands.groups[key])
-            if linear.gradient[i, k] != 0 and np.isfinite(linear.gradient[i, k])
-            for score, weights in parts
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wanted:
+    """A formula of a question's totals, which were estimated before."""
+
+    query: Query
+    formula: Formula
+    summands: Summands
+    totals: Column
+    possible: tuple[float, float] = (-np.inf, np.inf)
+    """What a ratio can be at all."""
+
+    @property
+    def linear(self) -> Linear:
+        """The formula's value and derivatives at the estimates."""
+        return linearize(self.formula, self.query.aggregates, self.summands.totals, self.totals.estimate)
+
+    def terms(self, gradient: Floats) -> list[list[Term]]:
+        """The linear combination of totals with these factors (groups × totals), group by group."""
+        return [
+            [
+                (score, weights * gradient[i, k])
+                for k, parts in enumerate(self.summands.groups[key])
+                if gradient[i, k] != 0 and np.isfinite(gradient[i, k])
+                for score, weights in parts
+            ]
+            for i, key in enumerate(self.summands.groups)
         ]
-        for i, key in enumerate(summands.groups)
-    ]
-    found, _ = _estimate(estimation, terms, confidence)
-    # one Newton step: an estimator need not be linear, and may know a combination better than its parts
+
+
+def estimate_formulas(estimation: Estimation, wanted: Sequence[Wanted], confidence: float) -> list[Column]:
+    """Formulas of totals in every group of their questions, to first order in their errors; ratios further.
+
+    What all formulas need is estimated at once.
+    """
+    linear = [one.linear for one in wanted]
+    singles = [_single_total(one) for one in linear]
+    several = [k for k, single in enumerate(singles) if single is None]
+    found = _estimate_each(estimation, [wanted[k].terms(linear[k].gradient) for k in several], confidence)
+    columns: dict[int, Column] = {}
+    for k, column in zip(several, found, strict=True):
+        columns[k] = _one_step(linear[k], wanted[k].totals, column)
+    columns |= _ratios(estimation, wanted, {k: (linear[k], columns[k]) for k in several}, confidence)
+    for k, single in enumerate(singles):
+        if single is not None:
+            totals = wanted[k].totals
+            columns[k] = Column(
+                estimate=linear[k].value,
+                std_error=totals.std_error[:, single],
+                low=totals.low[:, single],
+                high=totals.high[:, single],
+            )
+    return [columns[k] for k in range(len(wanted))]
+
+
+def _one_step(linear: Linear, totals: Column, found: Column) -> Column:
+    """One Newton step: an estimator need not be linear, and may know a combination better than its parts."""
     planned = np.nansum(linear.gradient * totals.estimate, axis=1)
     estimate = linear.value + found.estimate - planned
     gap = estimate - found.estimate
+    unknown = np.isnan(linear.value) & np.where(linear.gradient == 0, False, totals.std_error > 0).any(axis=1)
     return Column(
         estimate=estimate,
-        std_error=np.where(np.isnan(linear.value), np.nan, found.std_error),
+        std_error=np.where(unknown, np.nan, found.std_error),
         low=found.low + gap,
         high=found.high + gap,
     )
+
+
+def _ratios(
+    estimation: Estimation,
+    wanted: Sequence[Wanted],
+    first_order: dict[int, tuple[Linear, Column]],
+    confidence: float,
+) -> dict[int, Column]:
+    """Those formulas that are ratios, with intervals that heed the uncertainty of their denominators."""
+    below: dict[int, Linear] = {}
+    for k in first_order:
+        one = wanted[k]
+        found = denominator(one.formula, one.query.aggregates, one.summands.totals, one.totals.estimate)
+        if found is not None and len(found.value):
+            below[k] = found
+    errors = _estimate_each(estimation, [wanted[k].terms(below[k].gradient) for k in below], confidence)
+    known = {
+        k: (below[k], error)
+        for k, error in zip(below, errors, strict=True)
+        if is_uncertain(below[k].value, error.std_error).any()
+    }
+    joint = []
+    for k, (divisor, error) in known.items():
+        linear, column = first_order[k]
+        scale = _divided(error.std_error, column.std_error)
+        joint.append(wanted[k].terms(linear.gradient * scale[:, None] + divisor.gradient))
+    sums = _estimate_each(estimation, joint, confidence)
+    return {
+        k: _within(
+            _by_fieller(first_order[k][1], divisor.value, error.std_error, together.std_error),
+            wanted[k].possible,
+        )
+        for (k, (divisor, error)), together in zip(known.items(), sums, strict=True)
+    }
+
+
+def _by_fieller(column: Column, value: Floats, error: Floats, together: Floats) -> Column:
+    """`together`: the standard error of L·error/(L's own) + B, which tells their covariance."""
+    reach = np.maximum(column.high - column.estimate, column.estimate - column.low)
+    z = _divided(reach, column.std_error)  # the estimator's own quantiles, which need not be normal ones
+    with np.errstate(invalid="ignore"):  # of what the release tells nothing about
+        covariance = _divided((together**2 - 2 * error**2) * column.std_error, 2 * error)
+    low, high = fieller(z, column.std_error, value, error**2, covariance)
+    known = np.isfinite(column.std_error) & np.isfinite(error) & (column.std_error > 0)
+    uncertain = is_uncertain(value, error) & known
+    return replace(
+        column,
+        low=np.where(uncertain, column.estimate + low, column.low),
+        high=np.where(uncertain, column.estimate + high, column.high),
+    )
+
+
+def _within(column: Column, possible: tuple[float, float]) -> Column:
+    """An estimate that is not possible is still the estimate: the interval reaches to it."""
+    low, high = np.clip(column.low, *possible), np.clip(column.high, *possible)
+    return replace(column, low=np.fmin(low, column.estimate), high=np.fmax(high, column.estimate))
+
+
+def _divided(above: Floats, below: Floats) -> Floats:
+    """0 where there is nothing to divide by."""
+    usable = np.isfinite(above) & np.isfinite(below) & (below > 0)
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=usable))
+
+
+def _estimate_each(
+    estimation: Estimation, terms: Sequence[list[list[Term]]], confidence: float
+) -> list[Column]:
+    """Estimate lists of targets all at once, and give each list its own column."""
+    found, _ = _estimate(estimation, [target for targets in terms for target in targets], confidence)
+    ends = np.cumsum([0, *(len(targets) for targets in terms)])
+    return [
+        Column(**{field.name: getattr(found, field.name)[start:end] for field in fields(Column)})
+        for start, end in pairwise(ends.tolist())
+    ]
 
 
 def _single_total(linear: Linear) -> int | None:
@@ -177,5 +284,5 @@ def _single_total(linear: Linear) -> int | None:
 
 def is_exact(column: Column, n_rows: int) -> NDArray[np.bool_]:
     """Which estimates have no error beyond rounding."""
-    scale = np.maximum(np.abs(column.estimate), 1.0) + 1e-6 * n_rows
+    scale = np.fmax(np.abs(column.estimate), 1.0) + 1e-6 * n_rows
     return np.asarray(column.std_error <= _EXACT * scale * np.sqrt(n_rows))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dalenius.ask.columns import Coded, Table
@@ -61,6 +62,14 @@ class Lookup:
         """The expression's value for each sensitive value (outer) and row value (inner)."""
         self.prepare([expression])
         return self.remembered[expression.sql]
+
+    def range(self, expression: Expression) -> tuple[float, float]:
+        """The least and the largest number that the expression can be."""
+        numbers = self.values(expression)
+        if not (pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type)):
+            return -np.inf, np.inf
+        ends = pc.min_max(numbers).as_py()
+        return (-np.inf, np.inf) if ends["min"] is None else (float(ends["min"]), float(ends["max"]))
 
     def truths(self, atom: Expression | Membership) -> Truths:
         """The truth of a condition for each sensitive value (outer) and row value (inner)."""

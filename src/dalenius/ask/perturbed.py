@@ -32,9 +32,9 @@ _FORMULA = (
     "towards values that the part does not have: unbiased, and not cut at 0. "
 )
 _INTERVALS = {
-    "reconstruction": "Interval: score interval of a total with a correction for continuity; AVG and "
-    "arithmetic of totals to first order",
-    "hoeffding": "Interval: Hoeffding's inequality, which holds for any number of records (for AVG and "
+    "reconstruction": "Interval: score interval of a total with a correction for continuity; Fieller's for "
+    "AVG and ratios, other arithmetic of totals to first order",
+    "hoeffding": "Interval: Hoeffding's inequality, which holds for any number of records (for ratios and "
     "arithmetic of totals to first order)",
 }
 
@@ -155,6 +155,8 @@ class _Estimation:
 
     def _total(self, targets: Targets, terms: Sequence[int]) -> Totals:
         merged = merge_terms([(self.scores[targets.score[t]], targets.weights[t]) for t in terms])
+        if not merged:  # the terms cancel
+            return Totals.joined([], 1)
         if len(merged) == 1:
             ((score, weights),) = merged
             return self._products(score, weights[None, :])

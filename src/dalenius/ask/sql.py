@@ -16,7 +16,7 @@ from sqlglot import exp
 from dalenius.ask.conditions import condition
 from dalenius.ask.names import Scope
 from dalenius.ask.query import GroupKey, Item, Query
-from dalenius.ask.refusal import POSSIBLE, refuse
+from dalenius.ask.refusal import POSSIBLE, place, refuse
 from dalenius.ask.results import ResultColumns
 from dalenius.errors import QueryError
 
@@ -76,9 +76,16 @@ def _only_select(text: str) -> exp.Select:
     if len(statements) > 1:
         raise refuse(text, statements[1], "only one statement can be asked at a time")
     if not isinstance(statements[0], exp.Select):
-        kind = type(statements[0]).__name__.upper()
-        raise refuse(text, statements[0], f"{kind} cannot be asked of a release")
+        raise _refuse_statement(text, statements[0])
     return statements[0]
+
+
+def _refuse_statement(text: str, node: exp.Expr) -> QueryError:
+    """What is no SELECT, by its name, or where the parser has none by its first word."""
+    named = not isinstance(node, exp.Command | exp.Column)
+    kind = type(node).__name__ if named else text.split(maxsplit=1)[0].rstrip(";")
+    begin = place(text, len(text) - len(text.lstrip()))
+    return QueryError(f"{begin}: {kind.upper()} cannot be asked of a release", hint=POSSIBLE)
 
 
 def _syntax_error(error: sqlglot.errors.SqlglotError) -> QueryError:

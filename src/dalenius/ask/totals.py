@@ -6,7 +6,7 @@ linear combination Σ ∂h/∂T_k · T_k, whose terms are estimated together: a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -35,12 +35,20 @@ def totals_of(aggregates: tuple[Aggregate, ...]) -> tuple[Total, ...]:
 
 
 def _parts(aggregate: Aggregate) -> tuple[Total, ...]:
-    if aggregate.kind != "avg":
-        return (Total(kind=aggregate.kind, argument=aggregate.argument, condition=aggregate.condition),)
+    """A sum has its count beside it, which tells whether it is NULL."""
+    kinds: tuple[Literal["count", "sum"], ...] = ("count",) if aggregate.kind == "count" else ("sum", "count")
     return tuple(
-        Total(kind=kind, argument=aggregate.argument, condition=aggregate.condition)
-        for kind in ("sum", "count")
+        Total(kind=kind, argument=aggregate.argument, condition=aggregate.condition) for kind in kinds
     )
+
+
+def null_sums(totals: tuple[Total, ...], is_nobody: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which sums are NULL, as in SQL: those over people who are known to be none (groups × totals)."""
+    found = np.zeros_like(is_nobody)
+    for k, total in enumerate(totals):
+        if total.kind == "sum":
+            found[:, k] = is_nobody[:, totals.index(replace(total, kind="count"))]
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,7 +69,7 @@ def linearize(
             return Linear(value=np.full(len(estimates), value), gradient=np.zeros_like(estimates))
         case AggregateRef(index=index):
             parts = [_basic(totals.index(part), estimates) for part in _parts(aggregates[index])]
-            return parts[0] if len(parts) == 1 else _combine("/", parts[0], parts[1])
+            return _combine("/", parts[0], parts[1]) if aggregates[index].kind == "avg" else parts[0]
         case Arithmetic(operator=operator, left=left, right=right):
             one = linearize(left, aggregates, totals, estimates)
             two = linearize(right, aggregates, totals, estimates)

@@ -17,13 +17,17 @@ from dalenius.ask.domain_atoms import open_atoms
 from dalenius.ask.estimation import Column
 from dalenius.ask.finishing import order_groups
 from dalenius.ask.names import ROW
-from dalenius.ask.query import AggregateRef, Formula, Query
+from dalenius.ask.query import AggregateRef, Expression, Formula, Query
+from dalenius.ask.ratios import denominator, fieller, possible_ratio
 from dalenius.ask.request import Request
-from dalenius.ask.totals import Floats, Linear, linearize
+from dalenius.ask.totals import Floats, Linear, linearize, null_sums
 from dalenius.ask.view_kernels import Kernel
-from dalenius.ask.view_question import evaluate
+from dalenius.ask.view_question import Question, evaluate
 from dalenius.ask.view_sums import Sums
 from dalenius.ask.viewed import ViewModel
+
+Gradient = dict[int, Floats]
+"""The factors of some totals, per group."""
 
 _FEW_TUPLES = 30
 """Below the variance of this many tuples a sum is not taken as normal."""
@@ -34,22 +38,33 @@ def answer_from_views(
 ) -> list[Answer]:
     """Answer questions of a view, or of the views of a series."""
     deadline = Deadline(request.limits)
-    domain = model.domain
     answers = []
-    with open_atoms(domain.arrays(), request.tables, ROW) as atoms:
+    with open_atoms(model.domain.arrays(), request.tables, ROW) as atoms:
         for query in queries:
             deadline.check()
-            sums = Sums(
-                question=evaluate(query, atoms, domain.sizes),
-                domain=domain,
-                noise=model.view.noise,
-                codes=model.codes,
-                n_rows=model.n_rows,
-                check_time=deadline.check,
-            )
-            estimates = _Estimates(query=query, sums=sums, model=model, request=request)
-            answers.append(_finish(estimates, database, deadline))
+            question = evaluate(query, atoms, model.domain.sizes)
+            answers.append(answer_evaluated(model, query, question, request, database, deadline))
     return answers
+
+
+def answer_evaluated(
+    model: ViewModel,
+    query: Query,
+    question: Question,
+    request: Request,
+    database: Database,
+    deadline: Deadline,
+) -> Answer:
+    """Answer a question whose conditions were evaluated on the domain's values."""
+    sums = Sums(
+        question=question,
+        domain=model.domain,
+        noise=model.view.noise,
+        codes=model.codes,
+        n_rows=model.n_rows,
+        check_time=deadline.check,
+    )
+    return _finish(_Estimates(query=query, sums=sums, model=model, request=request), database, deadline)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,7 +82,9 @@ class _Estimates:
         """Groups × totals."""
         n_totals = len(self.sums.question.totals)
         found = np.stack([self.kernel.estimate(self.sums, i) for i in range(n_totals)], axis=1)
-        return self._consistent(found) if self.request.consistent else found
+        nobody = np.stack([self.sums.count_domain(i) == 0 for i in range(n_totals)], axis=1)
+        moved = self._consistent(found) if self.request.consistent else found
+        return np.where(null_sums(self.sums.question.totals, nobody), np.nan, moved)
 
     def _consistent(self, totals: Floats) -> Floats:
         """Counts moved between 0 and what the domain has, adding up to the moved sum of all groups."""
@@ -85,29 +102,54 @@ class _Estimates:
         question = self.sums.question
         linear = linearize(formula, self.query.aggregates, question.totals, totals)
         single = _single_total(linear)
-        gradient = {
-            i: np.nan_to_num(linear.gradient[:, i])
-            for i in range(len(question.totals))
-            if linear.gradient[:, i].any()
-        }
+        gradient = _as_gradient(linear)
         variance = self._variance(gradient)
-        std_error = np.where(np.isnan(linear.value), np.nan, np.sqrt(np.maximum(variance, 0.0)))
+        unknown = np.isnan(linear.value) & ~np.isnan(totals).any(axis=1)
+        std_error = np.where(unknown, np.nan, np.sqrt(np.maximum(variance, 0.0)))
         if single is not None and question.totals[single].kind == "count":
             low, high = self._count_interval(single)
         elif single is not None:
             low, high = self._sum_interval(single, linear.value, variance)
         else:
-            reach = float(ndtri((1 + self.request.confidence) / 2)) * std_error
-            low, high = linear.value - reach, linear.value + reach
+            low, high = self._ratio_interval(formula, linear, totals, gradient, std_error)
         # an estimate that is not possible is still the estimate: the interval reaches to it
         return Column(
             estimate=linear.value,
             std_error=std_error,
-            low=np.minimum(low, linear.value),
-            high=np.maximum(high, linear.value),
+            low=np.fmin(low, linear.value),
+            high=np.fmax(high, linear.value),
         )
 
-    def _variance(self, gradient: dict[int, Floats]) -> Floats:
+    def _ratio_interval(
+        self, formula: Formula, linear: Linear, totals: Floats, gradient: Gradient, std_error: Floats
+    ) -> tuple[Floats, Floats]:
+        """By Fieller's method for a ratio; to first order for other arithmetic."""
+        z = float(ndtri((1 + self.request.confidence) / 2))
+        below = denominator(formula, self.query.aggregates, self.sums.question.totals, totals)
+        if below is None:
+            return linear.value - z * std_error, linear.value + z * std_error
+        divisor = _as_gradient(below)
+        variance = self._variance(divisor)
+        none = np.zeros(len(std_error))
+        both = {k: gradient.get(k, none) + divisor.get(k, none) for k in (*gradient, *divisor)}
+        covariance = (self._variance(both) - std_error**2 - variance) / 2
+        reach = fieller(np.full(len(std_error), z), std_error, below.value, variance, covariance)
+        possible = possible_ratio(formula, self.query.aggregates, self._range)
+        return (
+            np.clip(linear.value + reach[0], *possible),
+            np.clip(linear.value + reach[1], *possible),
+        )
+
+    def _range(self, argument: Expression) -> tuple[float, float]:
+        """The least and the largest number that an argument is on the domain."""
+        question = self.sums.question
+        for total, summand in zip(question.totals, question.summands, strict=True):
+            if total.kind == "sum" and total.argument == argument and summand.number is not None:
+                numbers = summand.number.values[summand.number.present]
+                return float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf))
+        return -np.inf, np.inf
+
+    def _variance(self, gradient: Gradient) -> Floats:
         """Of Σ gradient·total, per group; the estimated part is moved to what is possible."""
         n_groups = len(self.sums.groups.keys)
         known, estimated, most = np.zeros(n_groups), np.zeros(n_groups), np.zeros(n_groups)
@@ -147,6 +189,10 @@ class _Estimates:
                 third = log_term * largest / 3
                 reach[i] = third + math.sqrt(third**2 + 2 * bound * log_term)
         return estimate - reach, estimate + reach
+
+
+def _as_gradient(linear: Linear) -> Gradient:
+    return {i: np.nan_to_num(column) for i, column in enumerate(linear.gradient.T) if column.any()}
 
 
 def _single_total(linear: Linear) -> int | None:

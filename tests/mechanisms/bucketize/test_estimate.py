@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_anatomy import Anatomy
@@ -168,7 +169,7 @@ def test_shrinkage_is_the_best_linear_prediction(scatter: np.ndarray) -> None:
     y = np.bincount(PLACES[POSITIVE], minlength=70).astype(float)
     o, n = C.sum(axis=0), C.sum()
     scale = len(POSITIVE) / n * (1 - len(POSITIVE) / n)
-    a, within = np.array([1.0, 0.0, 1.0]), value_variances(sums)[0]
+    a, within = np.array([1.0, 0.0, 1.0]), value_variances(sums, np.array([0]))[0]
     for k in range(0, len(RHO), 5):
         v, tau2 = scale * (1 - RHO[k]), scale * RHO[k]
         flat = 1e4 * np.ones((3, 3))
@@ -278,6 +279,22 @@ def test_coverage_on_a_small_table() -> None:
     assert rates["shrinkage"] > 0.92
     assert rates["regression"] > 0.92
     assert rates["anatomy"] < 0.85, "the control: Anatomy's intervals do not hold"
+
+
+@pytest.mark.parametrize("confidence", [0.90, 0.95, 0.99])
+def test_regression_covers_over_assignments(confidence: float) -> None:
+    """One question, nothing random but the assignment: hits are binomial. Half the width is noticed."""
+    n, hits, halved = 400, 0, 0
+    for bucket in assignments(n, seed=12):
+        buckets = buckets_of(bucket, VALUE)
+        sums, targets = one_target(buckets, POSITIVE, WEIGHTS)
+        found = Regression(geometry=Geometry.of(buckets)).estimate(sums, targets)
+        low, high = found.intervals(confidence)
+        hits += bool(low[0] <= 45 <= high[0])
+        halved += bool(abs(found.estimate[0] - 45) <= (high[0] - low[0]) / 4)
+    fewest = stats.binom.ppf(1e-6, n, confidence)
+    assert hits >= fewest
+    assert halved < fewest
 
 
 def test_mixture_quantiles() -> None:

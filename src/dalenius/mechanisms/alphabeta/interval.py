@@ -94,19 +94,41 @@ def exact_interval(
     (0.0, 12.0)
     """
     tail = (1 - confidence) / 2
+    guess, step = _near(observed, population, inside, outside)
     lowest = _first_true(
-        lambda count: 1 - _cdf(observed - 1, count, population, inside, outside) > tail, population
+        lambda count: 1 - _cdf(observed - 1, count, population, inside, outside) > tail,
+        population,
+        max(guess - 2 * step, 0),
+        step,
     )
-    above = _first_true(lambda count: _cdf(observed, count, population, inside, outside) <= tail, population)
+    above = _first_true(
+        lambda count: _cdf(observed, count, population, inside, outside) <= tail,
+        population,
+        min(guess + 2 * step, population),
+        step,
+    )
     return float(min(lowest, population)), float(max(above - 1, 0))
 
 
-def _first_true(condition: _Condition, population: int) -> int:
+def _near(observed: int, population: int, inside: float, outside: float) -> tuple[int, int]:
+    """A count that the observation points at, and a standard error of it: where to begin to search."""
+    count = min(max((observed - outside * population) / (inside - outside), 0.0), float(population))
+    error = math.sqrt(observed + 1.0) / (inside - outside)
+    return int(count), max(1, min(int(error), population))
+
+
+def _first_true(condition: _Condition, population: int, start: int, step: int) -> int:
     """The smallest Q ≤ population with the condition, which holds from some Q on; population + 1 if none."""
-    high = 1
+    low = high = start
     while high <= population and not condition(high):
-        high *= 2
-    low, high = -1, min(high, population + 1)
+        low, high, step = high, high + step, 2 * step
+    high = min(high, population + 1)
+    if high == start:  # it holds already: search below
+        low = start - step
+        while low >= 0 and condition(low):
+            step *= 2
+            high, low = low, low - step
+        low = max(low, -1)
     while high - low > 1:
         middle = (low + high) // 2
         if condition(middle):
@@ -120,7 +142,10 @@ def _cdf(observed: int, count: int, population: int, inside: float, outside: flo
     """Pr[Binomial(count, inside) + Binomial(population − count, outside) ≤ observed]."""
     if observed < 0:
         return 0.0
-    from_inside = np.arange(min(count, observed) + 1)
+    middle, reach = count * inside, 10 * math.sqrt(count * inside * (1 - inside)) + 40  # beyond: below 1e-20
+    from_inside = np.arange(
+        max(0, math.floor(middle - reach)), min(count, observed, math.ceil(middle + reach)) + 1
+    )
     weights = _binomial_pmf(from_inside, count, inside)
     n_outside, left = population - count, observed - from_inside
     rest = np.ones(len(left))

@@ -10,25 +10,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Ints, Score, ScoreSums
 
 _CELLS_AT_ONCE = 8_000_000
 """Of types of buckets × estimates: with fakes nearly every bucket is a type of its own."""
 
 
-def value_variances(sums: ScoreSums) -> Floats:
-    """Scores × values: the variance of each score within each value, by Anatomy's estimates.
+def value_variances(sums: ScoreSums, scores: Ints) -> Floats:
+    """Terms × values: the variance within each value of each term's score, by Anatomy's estimates.
 
     In a bucket Anatomy mixes values, so these lie between the truth and the variance over everybody.
     """
+    used, place = np.unique(scores, return_inverse=True)
     counts = sums.buckets.counts[:, None]
-    mean = sums.by_value / counts
+    mean = sums.by_value[:, used] / counts
     square = mean.copy()
-    numbers = np.flatnonzero(~sums.is_count)
+    numbers = np.flatnonzero(~sums.is_count[used])
     if len(numbers):
-        squared = [_squared(sums.scores[k]) for k in numbers]
+        squared = [_squared(sums.scores[k]) for k in used[numbers]]
         square[:, numbers] = ScoreSums.of(sums.buckets, squared).by_value / counts
-    return np.asarray(np.maximum(square - mean**2, 0.0).T)
+    return np.asarray(np.maximum(square - mean**2, 0.0).T[place.ravel()])
 
 
 def _squared(score: Score) -> Score:

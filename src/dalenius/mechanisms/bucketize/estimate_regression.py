@@ -33,7 +33,7 @@ class Regression:
         noise = loads * np.sqrt((1 - g.eigenvalues) / g.eigenvalues)
         alike = targets.add_up(sums.variance[targets.score] * (noise**2).sum(axis=1))
         by_value = assignment_variance(sums.buckets, (loads / g.eigenvalues) @ g.directions.T / g.counts)
-        own = targets.add_up((value_variances(sums)[targets.score] * by_value).sum(axis=1))
+        own = targets.add_up((value_variances(sums, targets.score) * by_value).sum(axis=1))
         variance = alike.copy()
         first, second = targets.pairs()
         cross = score_covariances(sums, targets, first, second) * (noise[first] * noise[second]).sum(axis=1)

@@ -87,7 +87,7 @@ class Shrinkage:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
         mean = np.zeros((len(targets.score), len(RHO)))
         alike, own = np.zeros_like(mean), np.zeros_like(mean)
-        within = value_variances(sums)
+        within = value_variances(sums, targets.score)
         step = max(1, _CELLS_AT_ONCE // (len(RHO) * len(sums.buckets.copies)))
         for start in range(0, len(targets.score), step):
             part = slice(start, start + step)
@@ -95,7 +95,7 @@ class Shrinkage:
             mean[part] = self._predict(centred, z.T[targets.score[part]])
             scores = targets.score[part]
             alike[part] = self._form(centred, centred) * sums.variance[scores, None]
-            own[part] = self._own_variance(sums.buckets, centred, within[scores], sums.variance[scores])
+            own[part] = self._own_variance(sums.buckets, centred, within[part], sums.variance[scores])
         variance = targets.add_up(alike)
         first, second = targets.pairs()
         if len(first):
