@@ -56,7 +56,8 @@ class Regression:
         loads = g.directions / g.eigenvalues
         t = g.directions.T @ (sums.by_value / g.counts[:, None])
         by_value = assignment_variance(sums.buckets, loads @ g.directions.T / g.counts)
-        variance = value_variances(sums) @ by_value.T
+        every_score = np.arange(sums.by_value.shape[1])
+        variance = value_variances(sums, every_score) @ by_value.T
         unknown = np.abs(g.hidden).sum(axis=1) > 1e-6 * np.sqrt(g.counts.sum())
         return np.asarray((loads @ t).T), np.where(unknown, np.inf, np.maximum(variance, 0.0))
 
