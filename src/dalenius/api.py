@@ -13,6 +13,8 @@ from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.result import Audit
+from dalenius.engines.base import Engine
+from dalenius.engines.choosing import engine_named
 from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
@@ -67,14 +69,19 @@ class Release:
         return verify_release(self.stored, strict=strict)
 
 
-def plan(policy: Policy | str | Path) -> Plan:
+def plan(policy: Policy | str | Path, *, engine: str | Engine | None = None) -> Plan:
     """What a policy would publish, from counts alone; raises PromiseNotMet where no release can exist."""
-    return make_plan(_policy(policy))
+    return make_plan(_policy(policy), engine=_engine(engine))
 
 
-def publish(policy: Policy | str | Path, *, seed: int | None = None) -> Release:
-    """Publish a table. A seed makes the run repeatable, and the release unfit for publication."""
-    return Release(stored=write_release(_policy(policy), seed=seed).release)
+def publish(
+    policy: Policy | str | Path, *, seed: int | None = None, engine: str | Engine | None = None
+) -> Release:
+    """Publish a table. A seed makes the run repeatable, and the release unfit for publication.
+
+    The engine is `"local"` or `"spark"`; if none is given, Spark publishes PySpark data frames.
+    """
+    return Release(stored=write_release(_policy(policy), seed=seed, engine=_engine(engine)).release)
 
 
 def open_release(path: str | Path) -> Release:
@@ -97,6 +104,10 @@ def audit(
     """Attack a release folder with the original at hand: its table, or the policy that published it."""
     others = [StoredRelease.open(other) for other in also]
     return audit_release(StoredRelease.open(path), original, also=others, seed=seed)
+
+
+def _engine(engine: str | Engine | None) -> Engine | None:
+    return engine_named(engine) if isinstance(engine, str) else engine
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

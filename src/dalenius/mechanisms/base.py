@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.histogram import Histogram
+from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 
@@ -68,6 +69,8 @@ class PublishedTable:
     reads: Reads = "records"
     distinct: bool = False
     """Whether a row that comes several times is written once."""
+    shards: Callable[[Census], Shards] | None = None
+    """How the table comes about on many machines; None: it is made on one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,9 +34,9 @@ class Layout:
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
 
     @classmethod
-    def shuffled(cls, plan: BucketPlan, randomness: Randomness) -> Layout:
-        """With random bucket numbers, from 1."""
-        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+    def shuffled(cls, plan: BucketPlan, randomness: Randomness, first: int = 1) -> Layout:
+        """With random bucket numbers, from the first one on."""
+        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + first
         return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
 
     def places(self, value: int) -> NDArray[np.int64]:
@@ -124,10 +124,17 @@ class Assigner:
             raise InternalError("the table changed between two passes over it: a value has fewer records")
 
 
+class Coder(Protocol):
+    """Knows the code of each row's sensitive value."""
+
+    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+        """The codes of a batch."""
+
+
 def qit_rows(
     batches: Iterator[pa.RecordBatch],
     quasi: tuple[str, ...],
-    encoder: Encoder,
+    encoder: Coder,
     assigner: Assigner,
     order: np.random.Generator,
     tag: str,

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from dalenius.column_names import unused_name
@@ -21,6 +22,8 @@ from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.fakes import FakePlan, MixedLayout, plan_fakes
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
+from dalenius.mechanisms.bucketize.shards import BucketGroups, QitGroups, StGroups
+from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.policy_sections import BucketPromise
 from dalenius.promises.f_privacy import FPrivacy
@@ -114,12 +117,19 @@ class Bucketize:
         return Draft(
             method=plan.buckets.method,
             tables=(
-                PublishedTable(name="qit", columns=(*quasi, "bucket"), order_by=("bucket", tag), rows=qit),
+                PublishedTable(
+                    name="qit",
+                    columns=(*quasi, "bucket"),
+                    order_by=("bucket", tag),
+                    rows=qit,
+                    shards=None if plan.fakes else qit_shards(plan, plan.histogram, quasi, randomness),
+                ),
                 PublishedTable(
                     name="st",
                     columns=("bucket", *sensitive, "count"),
                     order_by=("bucket", *sensitive),
                     rows=st,
+                    shards=None if plan.fakes else st_shards(plan, randomness),
                 ),
             ),
             statement=_statement(policy, plan),
@@ -129,6 +139,39 @@ class Bucketize:
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
+
+
+def qit_shards(
+    plan: BucketizePlan, counted: Histogram, quasi: tuple[str, ...], randomness: Randomness
+) -> Callable[[Census], Shards]:
+    """How partitions make the quasi-identifier table; what is counted and not planned is withheld."""
+
+    def shards(census: Census) -> Shards:
+        planned = {value: code for code, value in enumerate(plan.histogram.values)}
+        return QitGroups(
+            groups=_groups(plan, census, randomness),
+            census=census,
+            encoder=Encoder.of(counted, plan.schema),
+            code_of=np.array([planned.get(value, -1) for value in counted.values], dtype=np.int32),
+            quasi=quasi,
+            schema=plan.schema,
+        ).shards()
+
+    return shards
+
+
+def st_shards(plan: BucketizePlan, randomness: Randomness) -> Callable[[Census], Shards]:
+    """How the sensitive table is made in pieces."""
+
+    def shards(census: Census) -> Shards:
+        encoder = Encoder.of(plan.histogram, plan.schema)
+        return StGroups(groups=_groups(plan, census, randomness), encoder=encoder).shards()
+
+    return shards
+
+
+def _groups(plan: BucketizePlan, census: Census, randomness: Randomness) -> BucketGroups:
+    return BucketGroups.cut(plan.buckets, census.n_groups(plan.n_rows), randomness)
 
 
 def plan_counts(policy: Policy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
