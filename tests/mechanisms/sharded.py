@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,26 +41,35 @@ def run_shards(shards: Shards, partitions: Sequence[pa.Table], shuffle: int = 0)
     return pieces
 
 
-def publish_shards(
-    policy: Policy, cuts: Sequence[int], group_rows: int, seed: int, shuffle: int = 0
-) -> dict[str, list[Piece]]:
-    """The tables of a policy, its source cut into partitions."""
-    randomness = Randomness.seeded(seed)
-    with LocalEngine().open(policy, None, silent) as scan:
-        plan = mechanism_of(policy).plan(policy, scan)
-        table = pa.Table.from_batches(list(scan.batches()), scan.schema)
-        histogram = scan.histogram(policy.columns.sensitive)
-    edges = [0, *cuts, len(table)]
-    partitions = [table.slice(a, b - a) for a, b in pairwise(edges)]
-    counts = np.zeros((len(partitions), len(histogram)), dtype=np.int64)
-    for number, rows in enumerate(partitions):
-        cells = zip(*(rows[name].to_pylist() for name in policy.columns.sensitive), strict=True)
-        for value in cells:
-            counts[number, histogram.values.index(value)] += 1
-    draft = mechanism_of(policy).draft(policy, plan, randomness)
-    census = Census(counts=counts, group_rows=group_rows)
-    tables = {}
-    for published in draft.tables:
-        assert published.shards is not None
-        tables[published.name] = run_shards(published.shards(census), partitions, shuffle)
-    return tables
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CutTable:
+    """A policy's table, planned, and cut into partitions."""
+
+    policy: Policy
+    plan: Any
+    partitions: tuple[pa.Table, ...]
+    census: Census
+
+    @classmethod
+    def of(cls, policy: Policy, cuts: Sequence[int], group_rows: int) -> CutTable:
+        with LocalEngine().open(policy, None, silent) as scan:
+            plan = mechanism_of(policy).plan(policy, scan)
+            table = pa.Table.from_batches(list(scan.batches()), scan.schema)
+            values = scan.histogram(policy.columns.sensitive).values if policy.columns.sensitive else ((),)
+        edges = [0, *cuts, len(table)]
+        partitions = tuple(table.slice(a, b - a) for a, b in pairwise(edges))
+        counts = np.zeros((len(partitions), len(values)), dtype=np.int64)
+        for number, rows in enumerate(partitions):
+            for row in rows.select(policy.columns.sensitive).to_pylist() or [{}] * len(rows):
+                counts[number, values.index(tuple(row.values()))] += 1
+        census = Census(counts=counts, group_rows=group_rows)
+        return cls(policy=policy, plan=plan, partitions=partitions, census=census)
+
+    def publish(self, seed: int, shuffle: int = 0) -> dict[str, list[Piece]]:
+        """The pieces of every table."""
+        draft = mechanism_of(self.policy).draft(self.policy, self.plan, Randomness.seeded(seed))
+        tables = {}
+        for table in draft.tables:
+            assert table.shards is not None
+            tables[table.name] = run_shards(table.shards(self.census), self.partitions, shuffle)
+        return tables
