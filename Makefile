@@ -19,7 +19,13 @@ install: .venv/.tests  ## everything that the tests need, into .venv
 	$(BIN)/pip install --quiet --require-hashes -r requirements-test.lock
 	touch $@
 
-services:  ## a PostgreSQL server for the tests, if we are root and have apt
+services:  ## a PostgreSQL server and Java (for Spark) for the tests, if we are root and have apt
+ifeq ($(shell command -v java),)
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless; } >/dev/null 2>&1 \
+	  || echo "Java could not be installed: the tests of Spark are skipped"; \
+	else echo "Java is not installed: the tests of Spark are skipped"; fi
+endif
 ifeq ($(POSTGRES),)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql; } >/dev/null 2>&1 \

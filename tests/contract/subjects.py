@@ -61,7 +61,7 @@ class Subject:
     def chosen_engine(self) -> Engine:
         """On Spark with groups so small that a small table has several."""
         engine = engine_named(self.engine)
-        return engine if self.engine == "local" else replace(engine, group_rows=250)  # type: ignore[type-var]
+        return engine if self.engine == "local" else replace(engine, group_rows=400)  # type: ignore[type-var]
 
 
 def _bucketize(method: str, promise: dict[str, Any]) -> Subject:

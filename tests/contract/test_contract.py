@@ -19,15 +19,15 @@ from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
 FALSE_ALARM = 1e-6
 every_local_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 every_subject = pytest.mark.parametrize(
-    "subject",
-    [
-        *(pytest.param(subject, id=subject.name) for subject in SUBJECTS),
-        *(
-            pytest.param(subject, id=subject.name, marks=pytest.mark.usefixtures("spark"))
-            for subject in SPARK_SUBJECTS
-        ),
-    ],
+    "subject", [*SUBJECTS, *SPARK_SUBJECTS], ids=lambda subject: subject.name
 )
+
+
+@pytest.fixture(autouse=True)
+def started(request: pytest.FixtureRequest) -> None:
+    """Spark, for the subjects that need it."""
+    if "subject" in request.fixturenames and request.getfixturevalue("subject").engine == "spark":
+        request.getfixturevalue("spark")
 
 
 def published(release: dalenius.Release, table: str) -> pa.Table:

@@ -76,9 +76,7 @@ def test_partitions_share_the_quotas_out(counts: list[list[int]], n_destinations
     total = np.stack(
         [random.stream("t").multinomial(n, [1 / n_destinations] * n_destinations) for n in held.sum(axis=0)]
     )
-    quotas = [
-        quota_of_partition(total, held, p, lambda *node: random.stream(*node)) for p in range(len(held))
-    ]
+    quotas = [quota_of_partition(total, held, p, random.stream) for p in range(len(held))]
     np.testing.assert_array_equal(np.sum(quotas, axis=0), total)
     for quota, own in zip(quotas, held, strict=True):
         np.testing.assert_array_equal(quota.sum(axis=1), own)

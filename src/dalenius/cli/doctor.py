@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import metadata
@@ -14,7 +17,13 @@ from dalenius.randomness import Randomness
 
 NAME = "doctor"
 REQUIRED = ("duckdb", "highspy", "numpy", "pyarrow", "randomgen", "scipy", "sqlglot")
-OPTIONAL = {"adbc-driver-postgresql": "postgres", "altair": "plots", "vl-convert-python": "plots"}
+OPTIONAL = {
+    "adbc-driver-postgresql": "postgres",
+    "altair": "plots",
+    "pyspark": "spark",
+    "vl-convert-python": "plots",
+}
+LEAST_JAVA = 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +62,8 @@ def examine() -> list[Finding]:
     free = f"{shutil.disk_usage('.').free / 2**30:.1f} GiB free here"
     needed = [_package(name, needed=True, extra=None) for name in REQUIRED]
     optional = [_package(name, needed=False, extra=extra) for name, extra in OPTIONAL.items()]
-    return [python, random, Finding(name="disk", found=free, needed=True, remedy=None), *needed, *optional]
+    disk = Finding(name="disk", found=free, needed=True, remedy=None)
+    return [python, random, disk, *needed, *optional, _java()]
 
 
 def _package(name: str, *, needed: bool, extra: str | None) -> Finding:
@@ -62,6 +72,23 @@ def _package(name: str, *, needed: bool, extra: str | None) -> Finding:
         return Finding(name=name, found=metadata.version(name), needed=needed, remedy=None)
     except metadata.PackageNotFoundError:
         return Finding(name=name, found=None, needed=needed, remedy=remedy)
+
+
+def _java() -> Finding:
+    """Spark runs on Java, which no Python package brings along."""
+    remedy = f"install Java {LEAST_JAVA} or later, e.g. apt-get install openjdk-{LEAST_JAVA}-jre-headless"
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else shutil.which("java")
+    if program is None:
+        return Finding(name="java (for spark)", found=None, needed=False, remedy=remedy)
+    try:
+        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return Finding(name="java (for spark)", found=None, needed=False, remedy=remedy)
+    version = re.search(r'version "(\d+)[^"]*"', told.stderr)
+    if version is None or int(version[1]) < LEAST_JAVA:
+        return Finding(name="java (for spark)", found=None, needed=False, remedy=remedy)
+    return Finding(name="java (for spark)", found=version[0].split('"')[1], needed=False, remedy=None)
 
 
 def _randomness() -> str | None:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dalenius.engines.base import Progress, WrittenTable
 from dalenius.engines.preparing import fingerprint_of, fingerprint_sums
 from dalenius.engines.spark_errors import guarded, spark_errors
 from dalenius.engines.spark_source import SparkSource
 from dalenius.engines.spark_tasks import (
+    DOMAINS,
     FOUND,
     RELATION,
     SUMS,
     AggregateTask,
     Batches,
     CensusTask,
+    DomainTask,
     FindTask,
     PrepareTask,
     census_schema,
@@ -51,6 +54,8 @@ class SparkScan:
     partitions: Partitions
     spill: Path | None
     progress: Progress
+    domains: dict[str, pa.Array] = field(default_factory=dict, init=False)
+    """The different values of every column, once they have been asked for."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -79,11 +84,19 @@ class SparkScan:
 
     def active_values(self, column: str) -> pa.Array:
         """The different values of a column in ascending order, NULL last."""
-        with spark_errors():
-            found = self._table((column,)).distinct().toArrow()
-        schema = pa.schema([self.schema.field(column)])
-        values = pa.Table.from_batches([from_wire(batch, schema) for batch in found.to_batches()], schema)
-        return values.sort_by(column).column(0).combine_chunks()
+        if column not in self.domains:  # one pass finds them all
+            self.domains.update(self._find_domains())
+        return self.domains[column]
+
+    def _find_domains(self) -> dict[str, pa.Array]:
+        schema = self.schema
+        task = DomainTask(preparation=self.source.preparation(self.policy, schema.names))
+        found = self._run(task.run, schema.names, DOMAINS)
+        values: dict[str, list[pa.Array]] = {name: [] for name in schema.names}
+        for index, packed in zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True):
+            column = pa.schema([("v", schema.field(index).type)])
+            values[schema.names[index]].append(pa.ipc.read_record_batch(packed, column).column(0))
+        return {name: _ascending(pa.concat_arrays(arrays).unique()) for name, arrays in values.items()}
 
     def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
         """How many records have one of the values in the column, and the number of the first, from 1."""
@@ -133,6 +146,10 @@ class SparkScan:
 
     def _sums(self, task: AggregateTask, columns: Sequence[str]) -> list[int]:
         return added_up(self._run(task.run, columns, SUMS))
+
+
+def _ascending(values: pa.Array) -> pa.Array:
+    return values.take(pc.sort_indices(values))  # NULL last
 
 
 def added_up(found: pa.Table) -> list[int]:

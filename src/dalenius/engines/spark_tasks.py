@@ -103,6 +103,25 @@ class FindTask:
         yield pa.RecordBatch.from_arrays([pa.array([n]) for n in cells], names=["p", "n", "found", "first"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainTask:
+    """The different values of every column of a partition."""
+
+    preparation: Preparation
+
+    def run(self, batches: Batches) -> Batches:
+        """A row a column: its number, and its values as an Arrow stream."""
+        schema = self.preparation.schema
+        found = [pa.array([], field.type) for field in schema]
+        for batch in self.preparation.batches(batches):
+            pairs = zip(found, batch.columns, strict=True)
+            found = [pa.chunked_array([known, column]).unique() for known, column in pairs]
+        packed = [pa.record_batch([values], names=["v"]).serialize().to_pybytes() for values in found]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(range(len(packed))), pa.array(packed, pa.binary())], names=["i", "v"]
+        )
+
+
 class Digest:
     """A keyed digest of rows in their order."""
 
@@ -277,6 +296,7 @@ class PieceTask:
 WRITTEN = "group bigint, file string, rows bigint, sha256 string, records bigint"
 FOUND = "p bigint, n bigint, found bigint, first bigint"
 SUMS = "sums array<string>"
+DOMAINS = "i bigint, v binary"
 
 
 def census_schema(schema: pa.Schema) -> str:
