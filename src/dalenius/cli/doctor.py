@@ -76,19 +76,30 @@ def _package(name: str, *, needed: bool, extra: str | None) -> Finding:
 
 def _java() -> Finding:
     """Spark runs on Java, which no Python package brings along."""
+    found = _java_version()
     remedy = f"install Java {LEAST_JAVA} or later, e.g. apt-get install openjdk-{LEAST_JAVA}-jre-headless"
+    is_new = found is not None and int(found.split(".")[0]) >= LEAST_JAVA
+    return Finding(
+        name="java (for spark)",
+        found=found if is_new else None,
+        needed=False,
+        remedy=None if is_new else remedy,
+    )
+
+
+def _java_version() -> str | None:
     home = os.environ.get("JAVA_HOME")
     program = f"{home}/bin/java" if home else shutil.which("java")
     if program is None:
-        return Finding(name="java (for spark)", found=None, needed=False, remedy=remedy)
+        return None
     try:
-        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=True)
+        told = subprocess.run(  # noqa: S603  (the user's own Java)
+            [program, "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
     except (OSError, subprocess.SubprocessError):
-        return Finding(name="java (for spark)", found=None, needed=False, remedy=remedy)
-    version = re.search(r'version "(\d+)[^"]*"', told.stderr)
-    if version is None or int(version[1]) < LEAST_JAVA:
-        return Finding(name="java (for spark)", found=None, needed=False, remedy=remedy)
-    return Finding(name="java (for spark)", found=version[0].split('"')[1], needed=False, remedy=None)
+        return None
+    version = re.search(r'version "(\d+[^"]*)"', told.stderr)
+    return None if version is None else version[1]
 
 
 def _randomness() -> str | None:
