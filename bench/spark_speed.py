@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,9 +57,7 @@ def main() -> None:
 def measure(n_rows: int, folder: Path) -> None:
     generate(n_rows, folder / "table")
     size = sum(path.stat().st_size for path in (folder / "table").iterdir())
-    print(
-        f"\n{n_rows:,} rows, 8 columns, {N_VALUES} sensitive values; {size / n_rows:.1f} bytes a row as Parquet"
-    )
+    print(f"\n{n_rows:,} rows, 8 columns, {N_VALUES} sensitive values; {size / n_rows:.1f} bytes a row")
     print(_line("job", "seconds", "ratio", "rows", "read", "shuffled", "written", "driver MB", "JVM MB"))
     copied = None
     for name in (COPY, *MECHANISMS):
@@ -90,7 +89,7 @@ def run_job(name: str, folder: Path) -> dict[str, Any]:
     """In a process of its own, so that peaks of memory are its own."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, __file__, "job", name, str(folder / "table"), str(folder)]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     if ran.returncode:
         raise SystemExit(ran.stderr[-3_000:])
     found: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])
@@ -103,11 +102,12 @@ def job(name: str, table: Path, folder: Path) -> dict[str, Any]:
     started = time.monotonic()
     rows = copy(session, table, folder / "copy") if name == COPY else publish(name, table, folder / name)
     seconds = time.monotonic() - started
-    memory = {"driver_mb": peak_mb("self"), "jvm_mb": peak_mb(str(session.sparkContext._gateway.proc.pid))}
+    jvm = session.sparkContext._gateway.proc.pid  # noqa: SLF001
+    memory = {"driver_mb": peak_mb("self"), "jvm_mb": peak_mb(str(jvm))}
     output = folder / name
     written = sum(path.stat().st_size for path in output.rglob("*.parquet"))
     session.stop()
-    subprocess.run(["rm", "-rf", str(output)], check=True)
+    shutil.rmtree(output)
     return {
         "seconds": seconds,
         "rows": rows,

@@ -128,7 +128,7 @@ def test_parquet_and_data_frames_are_the_same_table(spark: Any, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("sections", "error", "message"),
     [
-        ({"recode": {"age": {"bins": [0, 18, 60]}}}, PolicyError, "119 rows have a value"),
+        ({"recode": {"age": {"bins": [0, 18, 60]}}}, PolicyError, "190 rows have a value"),
         ({"recode": {"disease": {"round": 5}}}, PolicyError, "not numeric"),
         ({"columns": {"unit": "age", "quasi": ["uid"], "sensitive": ["disease"]}}, SourceError, "60 people"),
         ({"mechanism": {"kind": "bucketize", "fakes": 1}}, InputError, "one machine only"),
