@@ -81,7 +81,7 @@ class Encoder:
             for name, column in zip(histogram.columns, by_column, strict=True)
         )
         value_sets = tuple(column.unique() for column in cells)
-        numbers = _mixed_radix(cells, value_sets)
+        numbers = mixed_radix(cells, value_sets)
         order = np.argsort(numbers)
         return cls(
             columns=histogram.columns,
@@ -94,7 +94,7 @@ class Encoder:
     def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
         """The code of each row's sensitive value."""
         columns = [batch.column(name) for name in self.columns]
-        numbers = _mixed_radix(columns, self.value_sets)
+        numbers = mixed_radix(columns, self.value_sets)
         found = np.minimum(np.searchsorted(self.known, numbers), len(self.known) - 1)
         if not np.array_equal(self.known[found], numbers):
             raise InternalError("the table changed between two passes over it: a value has no count")
@@ -126,7 +126,7 @@ def _sort_key(value: Value) -> tuple[tuple[bool, Any], ...]:
     return tuple((cell is not None, cell) if cell is not None else (False, 0) for cell in value)
 
 
-def _mixed_radix(columns: Iterable[pa.Array], value_sets: Sequence[pa.Array]) -> NDArray[np.int64]:
+def mixed_radix(columns: Iterable[pa.Array], value_sets: Sequence[pa.Array]) -> NDArray[np.int64]:
     """One number per row: which cell of each column it has; -1 where a cell is unknown."""
     total: NDArray[np.int64] | None = None
     unknown: NDArray[np.bool_] | None = None

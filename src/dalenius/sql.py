@@ -8,6 +8,9 @@ from typing import Any
 
 import duckdb
 
+_MEMORY_BEFORE_SPILLING = "1GiB"
+"""Of each database. Sorting 10 million rows of 8 columns in 400 MB took as long as in 18 GB."""
+
 
 def identifier(name: str) -> str:
     """A column or table name, quoted for SQL.
@@ -41,6 +44,7 @@ def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
     connection.execute("SET enable_progress_bar = false")
     if spill is not None:
         connection.execute(f"SET temp_directory = {literal(str(spill))}")
+        connection.execute(f"SET memory_limit = {literal(_MEMORY_BEFORE_SPILLING)}")
     return connection
 
 

@@ -19,7 +19,7 @@ def failing_first(run: Task) -> Task:
 
     def task(batches: Batches) -> Batches:
         yield from run(batches)
-        if TaskContext.get().attemptNumber() == 0:
+        if TaskContext.get().attemptNumber() == 0:  # type: ignore[union-attr]
             raise OSError("the first attempt fails")
 
     return guarded(task)

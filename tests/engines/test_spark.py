@@ -34,8 +34,8 @@ pytest.importorskip("pyspark")
 
 from dalenius.engines import spark_scan, spark_writing
 from dalenius.engines.spark import SparkEngine
+from dalenius.engines.spark_digest import Digest
 from dalenius.engines.spark_errors import spark_errors
-from dalenius.engines.spark_tasks import Digest
 from dalenius.engines.spark_wire import from_wire, to_wire
 from tests.engines import flaky
 
@@ -67,11 +67,11 @@ def _asked(scan: OpenedTable, policy: Policy) -> dict[str, Any]:
     }
 
 
-def policy_of(source: Any, columns: list[str], **sections: Any) -> Policy:
+def policy_of(source: Any, names: list[str], **sections: Any) -> Policy:
     return Policy.from_dict(
         {
             "source": source,
-            "columns": {"quasi": columns[:-1], "sensitive": columns[-1:]},
+            "columns": {"quasi": names[:-1], "sensitive": names[-1:]},
             "promise": {"kind": "f-privacy", "default": 1},
             **sections,
         }

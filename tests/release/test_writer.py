@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -52,36 +47,6 @@ def test_what_a_killed_run_left_is_removed_but_not_what_a_live_run_writes(tmp_pa
             assert live.exists()
             assert second != live
     assert (tmp_path / "r").is_dir()
-
-
-PUBLISH_FOREVER = """
-import sys
-import dalenius
-from tests.contract.subjects import SUBJECTS, people
-print("ready", flush=True)
-dalenius.publish(SUBJECTS[0].policy(people(400_000), sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wait", [0.0, 0.3, 0.6, 1.0])
-def test_a_killed_run_leaves_no_release_and_the_next_one_succeeds(tmp_path: Path, wait: float) -> None:
-    target = tmp_path / "r"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", PUBLISH_FOREVER, str(target)], stdout=subprocess.PIPE, env=environment
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep(wait)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    if target.exists():  # it was faster than the signal: then it must be whole
-        assert dalenius.verify(target, strict=True).ok
-    else:
-        assert dalenius.publish(POLICY(people(), target)).verify(strict=True).ok
-        assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_nothing(

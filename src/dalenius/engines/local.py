@@ -29,7 +29,7 @@ from dalenius.engines.preparing import (
 from dalenius.errors import EngineError, InternalError
 from dalenius.histogram import Histogram
 from dalenius.mechanism_configs import COPY
-from dalenius.mechanisms.base import PublishedTable, Reads
+from dalenius.mechanisms.base import Batches, PublishedTable, Reads
 from dalenius.policy import Policy
 from dalenius.sql import connect, count, identifier, identifiers, literal, one_row
 
@@ -86,7 +86,9 @@ class LocalScan:
 
     def n_records(self, reads: Reads) -> int:
         """How many records there are, or how many different ones."""
-        return count(self.connection, f"SELECT count(*) FROM ({self._reading(reads)})")
+        if reads == "distinct":
+            return count(self.connection, f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({self.select}))")
+        return self.n_rows()
 
     def most_copies(self) -> int:
         """How often the most frequent record occurs."""
@@ -126,12 +128,12 @@ class LocalScan:
             return f"SELECT DISTINCT {listed} FROM ({self.select}) ORDER BY {listed}"
         if reads == "copies":
             numbered = f"row_number() OVER (PARTITION BY {listed}) AS {identifier(COPY)}"
-            return f"SELECT {listed}, {numbered} FROM ({self.select}) ORDER BY {listed}, {identifier(COPY)}"
+            return f"SELECT {listed}, {numbered} FROM ({self.select})"
         return self.select
 
     def batches(self, reads: Reads = "records") -> Iterator[pa.RecordBatch]:
         """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats."""
-        total, done = self.n_records(reads), 0
+        total, done = None if reads == "distinct" else self.n_rows(), 0
         reader = self.connection.sql(self._reading(reads)).to_arrow_reader(BATCH_ROWS)
         for batch in rebatch(reader, BATCH_ROWS):
             yield batch
@@ -152,21 +154,39 @@ class LocalScan:
         if first is None:
             raise InternalError(f"table {table.name!r} has no rows")
         reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rows))
-        select = "SELECT DISTINCT" if table.distinct else "SELECT"
-        # A database of its own: the scan that feeds it holds the other one's threads.
-        with engine_errors(), connect(self.spill) as writer:
-            writer.register("rows", reader)
+        # A database of its own for each step: the one that feeds it holds the other one's threads.
+        with engine_errors(), connect(self.spill) as sorter, connect(self.spill) as writer:
             try:
-                columns, order = identifiers(table.columns), identifiers(table.order_by)
-                writer.execute(
-                    f"COPY ({select} {columns} FROM rows ORDER BY {order}) TO {literal(str(path))}"
-                    f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
-                )
+                _copy_rows(table, reader, path, sorter, writer)
             except duckdb.Error:
                 if raised:  # DuckDB reports an error of the rows it is fed in its own words
                     raise raised[0] from None
                 raise
             return count(writer, f"SELECT count(*) FROM read_parquet({literal(str(path))})")
+
+
+def _copy_rows(
+    table: PublishedTable,
+    rows: pa.RecordBatchReader,
+    path: Path,
+    sorter: duckdb.DuckDBPyConnection,
+    writer: duckdb.DuckDBPyConnection,
+) -> None:
+    order = f" ORDER BY {identifiers(table.order_by)}" if table.order_by else ""
+    if table.finish is not None:
+        sorter.register("rows", rows)
+        in_order = sorter.sql(f"SELECT * FROM rows{order}").to_arrow_reader(BATCH_ROWS)
+        rows, order = _reader(table.finish(iter(in_order))), ""
+    writer.register("rows", rows)
+    writer.execute(
+        f"COPY (SELECT {identifiers(table.columns)} FROM rows{order}) TO {literal(str(path))}"
+        f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+    )
+
+
+def _reader(batches: Batches) -> pa.RecordBatchReader:
+    first = next(batches)
+    return pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], batches))
 
 
 @contextmanager

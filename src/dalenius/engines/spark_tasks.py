@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from dalenius.engines.preparing import BATCH_ROWS, ROW_GROUP_ROWS, rebatch, sha256
+from dalenius.engines.spark_digest import Digest
 from dalenius.engines.spark_errors import CHANGED
 from dalenius.engines.spark_wire import GROUP, from_wire, spark_schema, to_wire, wire_schema
 from dalenius.errors import EngineError, InternalError
@@ -120,22 +120,6 @@ class DomainTask:
         yield pa.RecordBatch.from_arrays(
             [pa.array(range(len(packed))), pa.array(packed, pa.binary())], names=["i", "v"]
         )
-
-
-class Digest:
-    """A keyed digest of rows in their order."""
-
-    def __init__(self, key: bytes, columns: tuple[str, ...]) -> None:
-        self._hash = hashlib.blake2b(key=key, digest_size=16)
-        self._columns = list(columns)
-
-    def update(self, batch: pa.RecordBatch) -> None:
-        """Rows in batches of a fixed size, so that the same rows are the same bytes."""
-        self._hash.update(batch.select(self._columns).serialize())
-
-    def value(self) -> bytes:
-        """16 bytes."""
-        return self._hash.digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

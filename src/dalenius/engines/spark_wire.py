@@ -61,7 +61,7 @@ def _cast(batch: pa.RecordBatch, own: pa.Schema, wanted: pa.Schema) -> pa.Record
 
 def _as_number(kind: pa.DataType) -> bool:
     """Times travel as the whole numbers that they are stored as: Spark knows microseconds only."""
-    return pa.types.is_timestamp(kind) or pa.types.is_time64(kind) or pa.types.is_duration(kind)
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_time64(kind) or pa.types.is_duration(kind))
 
 
 def _wire_type(field: pa.Field) -> pa.DataType:

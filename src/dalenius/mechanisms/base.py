@@ -18,7 +18,7 @@ from dalenius.randomness import Randomness
 Batches = Iterator[pa.RecordBatch]
 Reads = Literal["records", "distinct", "copies"]
 """What a table is made from: every record in source order; every different record once, in the order of its
-cells; or every record with the number of its copy, from 1, in column `copy`."""
+cells; or every record with the number of its copy, from 1, in column `copy`, in no particular order."""
 
 
 class Scan(Protocol):
@@ -63,12 +63,14 @@ class PublishedTable:
     columns: tuple[str, ...]
     """What is written, in order; the rows may also hold sort keys, which are not."""
     order_by: tuple[str, ...]
-    """Row order is information: rows are sorted by these, random tags or published columns."""
+    """Row order is information: rows are sorted by these, random tags or published columns. Empty: the rows
+    come in an order that the plan alone decides."""
     rows: Callable[[Callable[[], Batches]], Batches]
     """From a function that scans the source, the rows in batches. It may leave the source unread."""
     reads: Reads = "records"
-    distinct: bool = False
-    """Whether a row that comes several times is written once."""
+    finish: Callable[[Batches], Batches] | None = None
+    """From the sorted rows, what is written; None: the rows as they are. A sort of codes that become cells
+    only afterwards moves a few bytes a row."""
     shards: Callable[[Census], Shards] | None = None
     """How the table comes about on many machines; None: it is made on one."""
 

@@ -20,6 +20,7 @@ from dalenius.engines.preparing import sha256
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
+from dalenius.mechanisms.base import Draft
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
@@ -212,6 +213,14 @@ def subset_p_value(seen: Counter[frozenset[Any]], inside: float, outside: float)
     return float(stats.chisquare(observed, np.array(expected) * sum(observed)).pvalue)
 
 
+def drawn_tuples(draft: Draft, source: pa.Table) -> list[tuple[Any, ...]]:
+    """The tuples that a draft draws, repeats and all, before anything is sorted."""
+    (table,) = draft.tables
+    assert table.finish is not None
+    drawn = table.finish(table.rows(lambda: iter(source.combine_chunks().to_batches())))
+    return [t for batch in drawn for t in zip(*batch.to_pydict().values(), strict=True)]
+
+
 def test_views_of_a_tiny_domain_have_the_law_of_the_definition(tmp_path: Path) -> None:
     """All 16 subsets, against laws with a rate off by 15 and by 25 per cent."""
     mechanism, rules = AlphaBeta(), tiny_policy(tmp_path)
@@ -221,8 +230,7 @@ def test_views_of_a_tiny_domain_have_the_law_of_the_definition(tmp_path: Path) -
     seen: Counter[frozenset[Any]] = Counter()
     for seed in range(3_000):
         draft = mechanism.draft(rules, plan, Randomness.seeded(seed))  # type: ignore[arg-type]
-        rows = draft.tables[0].rows(lambda: iter(TINY_TABLE.to_batches()))
-        seen[frozenset(t for batch in rows for t in zip(*batch.to_pydict().values(), strict=True))] += 1
+        seen[frozenset(drawn_tuples(draft, TINY_TABLE))] += 1
     inside, outside = float(law.retention), float(law.beta)
     assert subset_p_value(seen, inside, outside) > FALSE_ALARM
     assert subset_p_value(seen, inside * 0.85, outside) < FALSE_ALARM
@@ -234,12 +242,23 @@ def test_what_is_written_is_the_set_of_the_rows_that_were_drawn(tmp_path: Path) 
     release = dalenius.publish(rules, seed=9)
     plan = make_plan(rules)
     draft = AlphaBeta().draft(rules, plan, Randomness.seeded(9))  # type: ignore[arg-type]
-    distinct = (
-        survey().group_by(list(DOMAINS)).aggregate([]).sort_by([(name, "ascending") for name in DOMAINS])
+    drawn, written = (
+        drawn_tuples(draft, survey()),
+        list(zip(*read(release).to_pydict().values(), strict=True)),
     )
-    batches = draft.tables[0].rows(lambda: iter(distinct.combine_chunks().to_batches()))
-    drawn = {t for batch in batches for t in zip(*batch.to_pydict().values(), strict=True)}
-    assert drawn == set(zip(*read(release).to_pydict().values(), strict=True))
+    assert len(drawn) > len(written) == len(set(written)), "a tuple is drawn twice and written once"
+    assert set(drawn) == set(written)
+
+
+def test_repeated_rows_in_any_order_and_batches_give_the_same_view(tmp_path: Path) -> None:
+    plan = make_plan(policy(tmp_path / "r"))
+    table = survey()
+    backwards = pa.concat_tables([table, table.slice(0, 30)]).take(list(range(len(table) + 29, -1, -1)))
+    views = []
+    for source in (table, backwards):
+        draft = AlphaBeta().draft(policy(tmp_path / "r"), plan, Randomness.seeded(4))  # type: ignore[arg-type]
+        views.append(set(drawn_tuples(draft, source)))
+    assert views[0] == views[1]
 
 
 def test_an_empty_view_is_a_view(tmp_path: Path) -> None:

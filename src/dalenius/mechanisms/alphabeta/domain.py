@@ -41,10 +41,7 @@ class DomainColumn:
 
     def encode(self, column: Any) -> IntArray:
         """The code of each cell; an Arrow array or chunked array."""
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        cells = column.cast(self.values.type)
-        codes = pc.index_in(cells, value_set=self.values, skip_nulls=False)
+        codes = self.positions(column)
         if codes.null_count:
             raise InputError(
                 f"column {self.name!r}: {codes.null_count} rows hold a value outside its domain",
@@ -52,6 +49,12 @@ class DomainColumn:
             )
         result: IntArray = codes.to_numpy(zero_copy_only=False).astype(np.int64)
         return result
+
+    def positions(self, column: Any) -> Any:
+        """The code of each cell as an Arrow array, NULL where it is outside the domain."""
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        return pc.index_in(column.cast(self.values.type), value_set=self.values, skip_nulls=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,11 @@ class Domain:
     def size(self) -> int:
         """m, the number of tuples."""
         return math.prod(self.sizes)
+
+    @property
+    def n_words(self) -> int:
+        """How many words a packed tuple has."""
+        return len(self._word_edges()) - 1
 
     def arrays(self) -> dict[str, Any]:
         """Each column's values as an Arrow array, by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -16,7 +17,14 @@ from dalenius.mechanisms.alphabeta.frapp import FrappPlan, plan_frapp
 from dalenius.mechanisms.alphabeta.noise_file import read_noise
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.public_domain import PublicDomain, describe_domain, find_domain
-from dalenius.mechanisms.alphabeta.rows import first_rows, frapp_rows, later_rows
+from dalenius.mechanisms.alphabeta.rows import (
+    decoded,
+    decoded_once,
+    first_rows,
+    frapp_rows,
+    later_rows,
+    word_names,
+)
 from dalenius.mechanisms.alphabeta.shards import FrappGroups, ViewGroups, tuple_groups
 from dalenius.mechanisms.base import (
     Batches,
@@ -101,6 +109,7 @@ class AlphaBeta:
     ) -> Draft:
         """One of the views of a table."""
         domain, law = plan.public.domain, plan.law
+        is_set = isinstance(law, AlphaBetaPlan)
 
         def rows(scan: Callable[[], Batches]) -> Batches:
             if isinstance(law, FrappPlan):
@@ -112,10 +121,11 @@ class AlphaBeta:
         view = PublishedTable(
             name="view",
             columns=domain.names,
-            order_by=domain.names,
+            order_by=word_names(domain),
             rows=rows,
-            reads=plan.reads,
-            distinct=isinstance(law, AlphaBetaPlan),
+            # copies of a tuple share its coin, so a set need not be made one before
+            reads="records" if is_set and plan.reads == "distinct" else plan.reads,
+            finish=partial(decoded_once if is_set else decoded, domain=domain),
             shards=_shards(plan, randomness) if place.index == 1 else None,
         )
         return Draft(

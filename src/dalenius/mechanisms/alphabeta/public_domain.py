@@ -40,7 +40,8 @@ def find_domain(policy: Policy, config: AlphaBetaConfig, scan: Scan, reads: Read
         else:
             values = _copy_numbers(scan.most_copies()) if name == COPY else scan.active_values(name)
         _refuse_type(name, values.type)
-        columns.append(DomainColumn(name=name, values=values))
+        # ascending, NULL last: rows in the order of their codes are then in the order of their cells
+        columns.append(DomainColumn(name=name, values=values.take(pc.array_sort_indices(values))))
     active = tuple(name for name in names if name not in declared)
     return PublicDomain(domain=Domain(columns=tuple(columns)), active=active)
 

@@ -1,7 +1,8 @@
 """The rows of a view in batches, so that memory holds a batch and not the table.
 
-What comes several times (a kept row that is inserted too, a tuple inserted twice) is written once by the
-engine, which also sorts: the file depends on the set of tuples alone.
+Rows are packed words while the engine sorts them. What comes several times (a repeated row of the source, a
+kept row that is inserted too, a tuple inserted twice) is then found beside itself and written once: the file
+depends on the set of tuples alone.
 """
 
 from __future__ import annotations
@@ -13,30 +14,41 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from dalenius.mechanisms.alphabeta.apply import frapp_view, kept_rows, kept_shaped, next_view
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain
+from dalenius.mechanisms.alphabeta.apply import frapp_view, next_view
+from dalenius.mechanisms.alphabeta.coins import TupleCoins
+from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray, distinct_words
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 from dalenius.mechanisms.alphabeta.sampling import shaped_hits, uniform_hits
 from dalenius.mechanisms.base import Batches
 from dalenius.randomness import Randomness
 
-_BATCH_ROWS = 2**17
-
 
 def first_rows(
     batches: Batches, domain: Domain, law: ViewLaw, noise: NoiseLaw | None, randomness: Randomness
 ) -> Batches:
     """The first view: the rows that are kept, then the insertions."""
-    keep, insert = randomness.stream("alphabeta", "keep"), randomness.stream("alphabeta", "insert")
+    coins = TupleCoins(key=randomness.derived_key("alphabeta", "keep"))
     for batch in batches:
         codes = domain.encode(batch)
-        kept = kept_rows(codes, law, keep) if noise is None else kept_shaped(codes, law, noise, keep)
-        yield domain.decode(kept)
+        words = domain.pack(codes)
+        yield _as_batch(words[_are_kept(codes, words, law, noise, coins)])
+    insert = randomness.stream("alphabeta", "insert")
     hits = uniform_hits(domain, law.beta, insert) if noise is None else shaped_hits(noise, law.beta, insert)
     for codes in hits:
-        yield domain.decode(codes)
+        yield _as_batch(domain.pack(codes))
+
+
+def _are_kept(
+    codes: Codes, words: IntArray, law: ViewLaw, noise: NoiseLaw | None, coins: TupleCoins
+) -> NDArray[np.bool_]:
+    """Whether each row stays, with probability α/(1−β(t))."""
+    if noise is None:
+        return coins.toss(law.alpha / (1 - law.beta), words)
+    beta = float(law.beta) * noise.relative(codes)
+    return np.asarray(coins.uniforms(words) * (1 - beta) < float(law.alpha))
 
 
 def later_rows(
@@ -47,18 +59,46 @@ def later_rows(
     randomness: Randomness,
 ) -> Batches:
     """The next view of a series, in view of the ones before it (algorithm 4)."""
-    table = _joined(domain, (domain.encode(batch) for batch in batches))
+    table = domain.unpack(distinct_words(domain.pack(_joined(domain, map(domain.encode, batches)))))
     shown = [_joined(domain, (domain.encode(pq.read_table(file)) for file in files)) for files in earlier]
     stream = randomness.stream("alphabeta", "view", len(earlier) + 1)
-    view = next_view(domain, table, shown, law, stream)
-    yield from _decoded(domain, view)
+    yield _as_batch(domain.pack(next_view(domain, table, shown, law, stream)))
 
 
 def frapp_rows(batches: Batches, domain: Domain, gamma_f: Fraction, randomness: Randomness) -> Batches:
     """Every row, kept or replaced."""
     stream = randomness.stream("alphabeta", "frapp")
     for batch in batches:
-        yield domain.decode(frapp_view(domain, domain.encode(batch), gamma_f, stream))
+        yield _as_batch(domain.pack(frapp_view(domain, domain.encode(batch), gamma_f, stream)))
+
+
+def word_names(domain: Domain) -> tuple[str, ...]:
+    """What the packed words are called while the rows are sorted."""
+    return tuple(f"word{index}" for index in range(domain.n_words))
+
+
+def decoded(rows: Batches, domain: Domain) -> Batches:
+    """The tuples of sorted words, copies and all."""
+    yield domain.decode(_joined(domain, iter(())))  # a view may be empty, and still has columns
+    for batch in rows:
+        yield domain.decode(domain.unpack(_words(batch)))
+
+
+def decoded_once(rows: Batches, domain: Domain) -> Batches:
+    """The tuples of sorted words, each once."""
+    return decoded(_without_repeats(rows), domain)
+
+
+def _without_repeats(rows: Batches) -> Batches:
+    last = None
+    for batch in rows:
+        words = _words(batch)
+        is_new = np.ones(len(words), dtype=np.bool_)
+        is_new[1:] = (words[1:] != words[:-1]).any(axis=1)
+        if last is not None and len(words):
+            is_new[0] = (words[0] != last).any()
+        last = words[-1] if len(words) else last
+        yield batch.filter(pa.array(is_new))
 
 
 def _joined(domain: Domain, parts: Iterator[Codes]) -> Codes:
@@ -67,6 +107,12 @@ def _joined(domain: Domain, parts: Iterator[Codes]) -> Codes:
     return tuple(np.concatenate(columns) for columns in zip(*listed, strict=True))
 
 
-def _decoded(domain: Domain, codes: Codes) -> Iterator[pa.RecordBatch]:
-    for start in range(0, max(len(codes[0]), 1), _BATCH_ROWS):
-        yield domain.decode(tuple(column[start : start + _BATCH_ROWS] for column in codes))
+def _as_batch(words: IntArray) -> pa.RecordBatch:
+    columns = [np.ascontiguousarray(column) for column in words.T]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column) for column in columns], names=[f"word{index}" for index in range(len(columns))]
+    )
+
+
+def _words(batch: pa.RecordBatch) -> IntArray:
+    return np.stack([column.to_numpy(zero_copy_only=False) for column in batch.columns], axis=1)

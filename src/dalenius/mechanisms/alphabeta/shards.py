@@ -61,9 +61,8 @@ class TupleGroups:
     @property
     def wire(self) -> pa.Schema:
         """As many words as a tuple needs, and the copy."""
-        empty = tuple(np.zeros(0, dtype=np.int64) for _ in self.domain.columns)
-        n_words = self.domain.pack(empty).shape[1]
-        return pa.schema([*((f"w{i}", pa.int64()) for i in range(n_words)), (COPY, pa.int64())])
+        words = [(f"w{i}", pa.int64()) for i in range(self.domain.n_words)]
+        return pa.schema([*words, (COPY, pa.int64())])
 
     def _group_of(self, words: IntArray) -> IntArray:
         """A keyed multiplicative hash: it need not be secret, only spread tuples evenly."""
@@ -142,7 +141,7 @@ class ViewGroups:
         return self.tuples.send(codes[:-1], codes[-1])
 
     def gather(self, group: int, rows: pa.Table) -> Piece:
-        """The group's different tuples, each kept or not, and the insertions, in the order of their cells."""
+        """The group's different tuples, each kept or not, and the insertions, in the domain's order."""
         codes, copies = self.tuples.receive(rows)
         is_record = copies == _RECORD
         table = self._numbered(_select(codes, is_record))
@@ -153,16 +152,15 @@ class ViewGroups:
             else kept_shaped(table, self.law, self.noise, stream)
         )
         inserted = _select((*codes, copies), ~is_record)[: len(self.domain.columns)]
-        view = pa.Table.from_batches([self.domain.decode(union(self.domain, [kept, inserted]))])
-        return Piece(rows=in_order(view), n_records=int(is_record.sum()))
+        view = self.domain.decode(union(self.domain, [kept, inserted]))
+        return Piece(rows=pa.Table.from_batches([view]), n_records=int(is_record.sum()))
 
     def _numbered(self, records: Codes) -> Codes:
         """The records as a set: different ones, or numbered copies."""
         base = self.tuples.domain
         if len(self.domain.columns) == len(base.columns):
             return union(base, [records])
-        words = base.pack(records)
-        ordered = base.unpack(words[np.lexsort(words.T[::-1])])
+        ordered = _ordered(base, records)
         numbers = pa.array(number_copies(base, ordered) + 1)
         return (*ordered, self.domain.columns[-1].encode(numbers))
 
@@ -194,10 +192,10 @@ class FrappGroups:
             yield self.tuples.send(view, np.full(batch.num_rows, _RECORD))
 
     def gather(self, group: int, rows: pa.Table) -> Piece:  # noqa: ARG002
-        """The tuples in the order of their cells."""
+        """The tuples in the domain's order."""
         codes, _ = self.tuples.receive(rows)
-        view = pa.Table.from_batches([self.tuples.domain.decode(codes)])
-        return Piece(rows=in_order(view), n_records=len(rows))
+        view = self.tuples.domain.decode(_ordered(self.tuples.domain, codes))
+        return Piece(rows=pa.Table.from_batches([view]), n_records=len(rows))
 
 
 def tuple_groups(domain: Domain, n_groups: int, randomness: Randomness) -> TupleGroups:
@@ -206,9 +204,9 @@ def tuple_groups(domain: Domain, n_groups: int, randomness: Randomness) -> Tuple
     return TupleGroups(domain=base, n_groups=n_groups, key=int(randomness.stream("groups").integers(2**63)))
 
 
-def in_order(view: pa.Table) -> pa.Table:
-    """Sorted by its cells, NULL last."""
-    return view.sort_by([(name, "ascending") for name in view.column_names])
+def _ordered(domain: Domain, codes: Codes) -> Codes:
+    words = domain.pack(codes)
+    return domain.unpack(words[np.lexsort(words.T[::-1])])
 
 
 def _select(codes: Codes, chosen: NDArray[np.bool_]) -> Codes:

@@ -50,15 +50,23 @@ class Layout:
         return np.concatenate(parts)
 
     def contents(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """Batches of (bucket, value code, count), in the order of the plan."""
+        """Batches of (bucket, value code, count), by bucket number and code."""
+        in_plan = np.argsort(self.numbers)
+        for start in range(0, len(in_plan), _BUCKETS_PER_BATCH):
+            chosen = in_plan[start : start + _BUCKETS_PER_BATCH]
+            parts = [_run_lengths(self.numbers[w], codes) for w, codes in self._codes_of(chosen)]
+            buckets, codes, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+            in_order = np.lexsort([codes, buckets])
+            yield buckets[in_order], codes[in_order], counts[in_order]
+
+    def _codes_of(self, chosen: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The chosen buckets of each size, and the value codes in each, a row a bucket, ascending."""
         first_bucket = 0
         for j, (size, n_buckets) in enumerate(zip(self.plan.sizes, self.plan.n_buckets, strict=True)):
-            for start in range(0, n_buckets, _BUCKETS_PER_BATCH):
-                within = np.arange(start, min(start + _BUCKETS_PER_BATCH, n_buckets))
-                # bucket w holds the places w, w + b, w + 2b, … of the records in value order
-                places = within[:, None] + np.arange(size) * n_buckets
-                codes = np.searchsorted(self.ends[:, j], places, side="right")
-                yield _run_lengths(self.numbers[first_bucket + within], codes)
+            own = chosen[(first_bucket <= chosen) & (chosen < first_bucket + n_buckets)]
+            # bucket w holds the places w, w + b, w + 2b, … of the records in value order
+            places = (own - first_bucket)[:, None] + np.arange(size) * n_buckets
+            yield own, np.searchsorted(self.ends[:, j], places, side="right")
             first_bucket += n_buckets
 
 
@@ -95,15 +103,13 @@ class Assigner:
     """Gives the records of a stream of batches their buckets. Every place is given exactly once."""
 
     def __init__(self, layout: Places, randomness: Randomness) -> None:
-        n_values = len(layout.plan.loads)
-        shuffled = []
-        for value in range(n_values):
-            places = layout.places(value).astype(np.int32 if len(layout.numbers) < 2**31 else np.int64)
-            randomness.stream("bucketize", "assign", value).shuffle(places)
-            shuffled.append(places)
-        self._places = np.concatenate(shuffled)
-        self._ends = np.cumsum([len(places) for places in shuffled])
+        self._ends = np.cumsum([sum(loads) for loads in layout.plan.loads])
         self._next = np.concatenate([[0], self._ends[:-1]])
+        # one array, filled value by value: the only memory that grows with the records
+        self._places = np.empty(self._ends[-1], np.int32 if len(layout.numbers) < 2**31 else np.int64)
+        for value, (start, end) in enumerate(zip(self._next, self._ends, strict=True)):
+            self._places[start:end] = layout.places(value)
+            randomness.stream("bucketize", "assign", value).shuffle(self._places[start:end])
 
     def assign(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
         """The bucket number of each record of the next batch."""

@@ -7,51 +7,107 @@ from fractions import Fraction
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.bucketize.published import Entries, Ints, read_entries
 from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.sql import count, identifier
 
-_BUCKET_SIZES = """
-    SELECT count(*) FROM (SELECT bucket, count(*) AS people FROM qit GROUP BY bucket) AS q
-    FULL JOIN (SELECT bucket, sum("count") AS places FROM st GROUP BY bucket) AS s USING (bucket)
-    WHERE people + {fakes} IS DISTINCT FROM places
-"""
+_BATCH_ROWS = 131_072
 
 
 def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
     """Sizes, well-formed counts, the fakes' domain, and the thresholds."""
     fakes = manifest["parameters"].get("fakes", {})
     n_fakes = int(fakes.get("per_bucket", 0))
-    uneven = count(connection, _BUCKET_SIZES.format(fakes=n_fakes))
-    more = f", and {n_fakes} more" if n_fakes else ""
-    yield Check(
-        name="bucket sizes",
-        ok=uneven == 0,
-        detail=f"{uneven} buckets do not have as many sensitive values as people{more}"
-        if uneven
-        else f"every bucket has as many sensitive values as people{more}",
-    )
     sensitive = [column["name"] for column in manifest["columns"] if column["role"] == "sensitive"]
-    listed = ", ".join(identifier(name) for name in sensitive)
-    malformed = count(
-        connection,
-        f"SELECT count(*) FROM (SELECT bucket FROM st GROUP BY bucket, {listed} "
-        'HAVING count(*) > 1 OR min("count") < 1)',
-    )
+    people = _people(connection)
+    limits = _Limits(manifest["promise"], n_fakes)
+    n_malformed = n_broken = 0
+    last = 0
+    for entries in read_entries(connection, sensitive):
+        n_malformed += _malformed(entries, last)
+        n_broken += limits.broken(entries)
+        last = int(entries.bucket[-1])
+        np.subtract.at(people, _slots(entries.bucket[entries.starts], people), entries.places - n_fakes)
+    yield _check_sizes(int(np.count_nonzero(people)), n_fakes)
     yield Check(
         name="sensitive table",
-        ok=malformed == 0,
-        detail=f"{malformed} entries are repeated or not positive"
-        if malformed
+        ok=n_malformed == 0,
+        detail=f"{n_malformed} entries are repeated, out of order or not positive"
+        if n_malformed
         else "every value is counted once a bucket",
     )
     if n_fakes:
         yield _check_domain(connection, fakes["values"], sensitive)
     yield _check_numbers(connection, manifest["rows"])
     yield check_suppression(connection, manifest, tuple(sensitive))
-    yield _check_thresholds(connection, manifest["promise"], sensitive, n_fakes)
+    detail = (
+        f"{n_broken} entries of the sensitive table are above their threshold"
+        if n_broken
+        else "every value is within its threshold in every bucket"
+    )
+    yield Check(name="promise", ok=n_broken == 0, detail=detail)
+
+
+def _people(connection: duckdb.DuckDBPyConnection) -> Ints:
+    """How many people each bucket number has; in the last slot, those of numbers that cannot be."""
+    people = np.zeros(count(connection, "SELECT count(*) FROM qit") + 2, dtype=np.int64)
+    for batch in connection.sql("SELECT coalesce(bucket::BIGINT, 0) FROM qit").to_arrow_reader(_BATCH_ROWS):
+        np.add.at(people, _slots(batch.column(0).to_numpy(zero_copy_only=False), people), 1)
+    return people
+
+
+def _slots(bucket: Ints, people: Ints) -> Ints:
+    # there are no more buckets than people
+    return np.where((bucket > 0) & (bucket < len(people) - 1), bucket, -1)
+
+
+def _check_sizes(n_uneven: int, n_fakes: int) -> Check:
+    more = f", and {n_fakes} more" if n_fakes else ""
+    return Check(
+        name="bucket sizes",
+        ok=n_uneven == 0,
+        detail=f"{n_uneven} buckets do not have as many sensitive values as people{more}"
+        if n_uneven
+        else f"every bucket has as many sensitive values as people{more}",
+    )
+
+
+def _malformed(entries: Entries, last: int) -> int:
+    """Rows that repeat a value of their bucket, that come after a later bucket, or that count nobody."""
+    keys = entries.bucket_of_row() * len(entries.values) + entries.code
+    n_repeated = np.count_nonzero(np.diff(np.sort(keys)) == 0)
+    n_unordered = np.count_nonzero(np.diff(entries.bucket[entries.starts], prepend=last) <= 0)
+    return int(n_repeated + n_unordered + np.count_nonzero(entries.count < 1))
+
+
+class _Limits:
+    """How many copies of a value a bucket may hold, in exact integers."""
+
+    def __init__(self, promise: dict[str, Any], n_fakes: int) -> None:
+        self._n_fakes = n_fakes
+        self._common = Fraction(1, int(promise["l"])) if promise["kind"] == "l-diversity" else Fraction(0)
+        # a value without a threshold counts as broken: nothing was promised that could hold
+        self._at_most = {
+            tuple(entry["value"]): Fraction(entry["at_most"]) for entry in promise.get("thresholds", ())
+        }
+
+    def broken(self, entries: Entries) -> int:
+        """How many rows are above their value's threshold."""
+        # of the bucket's people: an attacker may know which values are fakes
+        sizes, size_index = np.unique(entries.places - self._n_fakes, return_inverse=True)
+        limits = np.array(
+            [[self._limit(value, int(size)) for size in sizes] for value in entries.values], dtype=np.int64
+        )
+        allowed = limits[entries.code, size_index[entries.bucket_of_row()]]
+        return int(np.count_nonzero(entries.count > allowed))
+
+    def _limit(self, value: tuple[str | None, ...], size: int) -> int:
+        at_most = self._at_most.get(value, self._common)
+        return at_most.numerator * size // at_most.denominator
 
 
 def _check_domain(
@@ -80,41 +136,3 @@ def _check_numbers(connection: duckdb.DuckDBPyConnection, rows: dict[str, Any]) 
         ok=n_people == rows["published"],
         detail=f"{n_people} records are published, and the manifest says {rows['published']}",
     )
-
-
-def _check_thresholds(
-    connection: duckdb.DuckDBPyConnection, promise: dict[str, Any], sensitive: list[str], n_fakes: int
-) -> Check:
-    # of the bucket's people: an attacker may know which values are fakes
-    shares = f'SELECT *, sum("count") OVER (PARTITION BY bucket) - {n_fakes} AS size FROM st'
-    if promise["kind"] == "l-diversity":
-        broken = count(
-            connection,
-            f'SELECT count(*) FROM ({shares}) WHERE "count"::HUGEINT * {int(promise["l"])} > size',
-        )
-    else:
-        connection.register("thresholds", _threshold_table(promise["thresholds"], len(sensitive)))
-        # a value without a threshold counts as broken: nothing was promised that could hold
-        broken = count(
-            connection,
-            f"""SELECT count(*) FROM ({shares}) AS s LEFT JOIN thresholds ON {_same_cells(sensitive)}
-                WHERE numerator IS NULL
-                   OR "count"::HUGEINT * denominator::HUGEINT > size::HUGEINT * numerator::HUGEINT""",
-        )
-    detail = (
-        f"{broken} entries of the sensitive table are above their threshold"
-        if broken
-        else ("every value is within its threshold in every bucket")
-    )
-    return Check(name="promise", ok=broken == 0, detail=detail)
-
-
-def _threshold_table(thresholds: list[dict[str, Any]], n_columns: int) -> pa.Table:
-    at_most = [Fraction(entry["at_most"]) for entry in thresholds]
-    columns = {
-        f"v{i}": pa.array([entry["value"][i] for entry in thresholds], pa.string()) for i in range(n_columns)
-    }
-    # as text: exact integers of any length reach SQL whole
-    columns["numerator"] = pa.array([str(f.numerator) for f in at_most], pa.string())
-    columns["denominator"] = pa.array([str(f.denominator) for f in at_most], pa.string())
-    return pa.table(columns)

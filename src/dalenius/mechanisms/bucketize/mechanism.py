@@ -127,7 +127,7 @@ class Bucketize:
                 PublishedTable(
                     name="st",
                     columns=("bucket", *sensitive, "count"),
-                    order_by=("bucket", *sensitive),
+                    order_by=(),
                     rows=st,
                     shards=None if plan.fakes else st_shards(plan, randomness),
                 ),

@@ -55,7 +55,7 @@ class BucketGroups:
     def loads(self) -> IntArray:
         """Values × groups: how many records of each value a group holds."""
         by_size = [self._size_loads(j) for j in range(len(self.plan.sizes))]
-        return np.sum(by_size, axis=0, dtype=np.int64)
+        return np.asarray(np.sum(by_size, axis=0), dtype=np.int64)
 
     def layout(self, group: int) -> Layout:
         """The group's places; its bucket numbers follow those of the groups before it, in random order."""
@@ -86,7 +86,8 @@ class BucketGroups:
 
         def places_below(ends: IntArray) -> IntArray:
             rounds, rest = np.divmod(ends[:, None], self.plan.n_buckets[j])
-            return rounds * (stops - starts) + np.clip(rest - starts, 0, stops - starts)
+            inside = np.clip(rest - starts, 0, stops - starts)
+            return np.asarray(rounds * (stops - starts) + inside, dtype=np.int64)
 
         return places_below(ends) - places_below(ends - load)
 
@@ -160,7 +161,7 @@ class QitGroups:
             arrays = [*quasi, pa.array(self.code_of[codes]), pa.array(positions)]
             kept = groups < n_groups
             rows = pa.RecordBatch.from_arrays(arrays, schema=self.wire)
-            yield groups[kept], rows if kept.all() else rows.filter(pa.array(kept))
+            yield groups[kept].astype(np.int64), rows if kept.all() else rows.filter(pa.array(kept))
         dealer.finish()
 
     def gather(self, group: int, rows: pa.Table) -> Piece:
@@ -192,5 +193,4 @@ class StGroups:
     def gather(self, group: int, rows: pa.Table) -> Piece:  # noqa: ARG002  (there are none)
         """What the group's buckets hold."""
         table = pa.Table.from_batches(list(st_rows(self.groups.layout(group), self.encoder)))
-        keys = [(name, "ascending") for name in ("bucket", *self.encoder.columns)]
-        return Piece(rows=table.sort_by(keys), n_records=0)
+        return Piece(rows=table, n_records=0)

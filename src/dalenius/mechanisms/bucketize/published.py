@@ -1,0 +1,76 @@
+"""The published sensitive table, read bucket by bucket in its own order, so that memory holds a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dalenius.histogram import mixed_radix
+from dalenius.sql import identifier
+
+Ints = NDArray[np.int64]
+
+_BATCH_ROWS = 131_072
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """The rows of some whole buckets."""
+
+    bucket: Ints
+    count: Ints
+    starts: Ints
+    """Where each bucket's rows begin."""
+    code: Ints
+    """Which of `values` each row holds."""
+    values: tuple[tuple[str | None, ...], ...]
+    """The different values of these rows, as texts."""
+
+    @property
+    def places(self) -> Ints:
+        """How many sensitive values the buckets hold, in the order of `starts`."""
+        return np.add.reduceat(self.count, self.starts)
+
+    def bucket_of_row(self) -> Ints:
+        """Which bucket each row is of, from 0, in the order of `starts`."""
+        return np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.count)))
+
+
+def read_entries(connection: duckdb.DuckDBPyConnection, sensitive: list[str]) -> Iterator[Entries]:
+    """All rows of the table; a bucket comes whole if its rows stand together."""
+    cells = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS v{i}" for i, name in enumerate(sensitive))
+    query = (
+        f'SELECT coalesce(bucket::BIGINT, 0) AS bucket, coalesce("count"::BIGINT, 0) AS n, {cells} FROM st'
+    )
+    held: list[pa.RecordBatch] = []
+    for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
+        rows = pa.Table.from_batches([*held, batch]).combine_chunks()
+        bucket = rows.column("bucket").to_numpy()
+        n_whole = int(np.flatnonzero(bucket != bucket[-1])[-1]) + 1 if (bucket != bucket[-1]).any() else 0
+        if n_whole:
+            yield _entries(rows.slice(0, n_whole))
+        held = rows.slice(n_whole).to_batches()
+    if held:
+        yield _entries(pa.Table.from_batches(held))
+
+
+def _entries(rows: pa.Table) -> Entries:
+    bucket = rows.column("bucket").to_numpy()
+    cells = [column.combine_chunks() for column in rows.columns[2:]]
+    _, first, code = np.unique(
+        mixed_radix(cells, [column.unique() for column in cells]), return_index=True, return_inverse=True
+    )
+    found = [pc.take(column, pa.array(first)).to_pylist() for column in cells]
+    return Entries(
+        bucket=bucket,
+        count=rows.column("n").to_numpy(),
+        starts=np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1)),
+        code=code.astype(np.int64),
+        values=tuple(zip(*found, strict=True)),
+    )
