@@ -49,6 +49,7 @@ def spark_settings(builder: Any, folder: Path) -> Any:
     """Small, quiet, and on the loopback interface only; the logs go to the folder."""
     os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT / "src"), str(PROJECT)])
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     logging = folder / "log4j2.properties"
     logging.write_text(
         "rootLogger.level = info\nrootLogger.appenderRef.file.ref = file\n"
@@ -61,6 +62,7 @@ def spark_settings(builder: Any, folder: Path) -> Any:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
