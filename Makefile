@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# The tests of `dalenius export` start a PostgreSQL server of their own, and are skipped where none is installed.
+# The tests of `dalenius export` start a PostgreSQL server of their own, those of `dalenius report` look at it in
+# Chromium; both are skipped where the program is not installed.
 POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/initdb) $(shell command -v initdb))
+CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name) 2>/dev/null)))
+MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium)
 
-.PHONY: install services demo test check lint types bench figures lock clean
+.PHONY: install services demo test check lint types bench bench-peers figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -19,6 +22,7 @@ install: .venv/.tests  ## everything that the tests need, into .venv
 	$(BIN)/pip install --quiet --require-hashes -r requirements-test.lock
 	touch $@
 
+<<<<<<< HEAD
 services:  ## a PostgreSQL server and Java (for Spark) for the tests, if we are root and have apt
 ifeq ($(shell command -v java),)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -34,6 +38,15 @@ ifeq ($(POSTGRES),)
 else
 	@:
 endif
+=======
+services:  ## PostgreSQL and Chromium for the tests, if we are root and have apt
+	@for package in $(MISSING); do \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$package; } >/dev/null 2>&1 \
+	    || echo "$$package could not be installed: its tests are skipped"; \
+	  else echo "$$package is not installed: its tests are skipped"; fi; \
+	done
+>>>>>>> main
 
 demo: .venv/.base  ## the whole tour, into the folder demo
 	rm -rf demo
@@ -54,6 +67,15 @@ check: lint types test  ## what continuous integration runs
 bench: .venv/.tests  ## speed, as ratios in one run
 	$(BIN)/python bench/plan_speed.py
 	$(BIN)/python bench/ask_speed.py
+	$(BIN)/python bench/publish_speed.py
+
+bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could install instead
+	.venv-peers/bin/python bench/peers.py
+
+.venv-peers/.peers: bench/peers.txt pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet -r bench/peers.txt -e .
+	touch $@
 
 figures: .venv/.tests  ## the pictures of the documentation
 	$(BIN)/python docs/figures.py
@@ -65,4 +87,4 @@ lock: .venv/.tests  ## pin the newest versions that pyproject.toml allows
 	  --strip-extras --extra test -o requirements-test.lock pyproject.toml
 
 clean:
-	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

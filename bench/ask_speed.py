@@ -17,7 +17,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-from bench.anatomy_workload import Microdata, enlarge, load, publish
+from bench.anatomy_workload import Original, enlarge, load, publish, questions
 
 from dalenius.ask import ask, ask_many
 
@@ -35,9 +35,9 @@ def main() -> None:
         _workload(enlarge(workers, 300_000, rng), Path(folder), options, rng)
 
 
-def _warm_count(microdata: Microdata, folder: Path) -> None:
-    release = publish(microdata, 8, folder, seed=1)
-    first = microdata.values["education"][0]
+def _warm_count(original: Original, folder: Path) -> None:
+    release = publish(original, 8, folder, seed=1)
+    first = original.cells["education"][0]
     for text in (
         "SELECT COUNT(*) FROM t WHERE age BETWEEN 30 AND 50 AND occupation_code < 20",
         f"SELECT COUNT(*) FROM t WHERE sex = 'Male' AND education = '{first}' AND occupation_code IN (1, 2)",
@@ -50,14 +50,14 @@ def _warm_count(microdata: Microdata, folder: Path) -> None:
 
 
 def _workload(
-    microdata: Microdata, folder: Path, options: argparse.Namespace, rng: np.random.Generator
+    original: Original, folder: Path, options: argparse.Namespace, rng: np.random.Generator
 ) -> None:
-    release = publish(microdata, 8, folder, seed=2)
-    texts = [microdata.sql(question) for question in microdata.questions(options.queries, rng)]
+    release = publish(original, 8, folder, seed=2)
+    texts = [original.sql(question) for question in questions(original, options.queries, rng)]
     ask(release, texts[0])
     batched = _timed(lambda: ask_many(release, texts)) / len(texts)
     raw = duckdb.connect()
-    raw.register("source", microdata.table)
+    raw.register("source", original.table)
     raw.execute("CREATE TABLE t AS FROM source")
     few = texts[: options.raw_queries]
     one_by_one = _timed(lambda: [raw.execute(text).fetchall() for text in few]) / len(few)

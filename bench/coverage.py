@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from bench.anatomy_workload import CountQuestion, Microdata, load, publish
+from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 
 from dalenius.ask import ask_many
 from dalenius.release.reader import StoredRelease
@@ -32,16 +32,16 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     options = parser.parse_args()
     for name in options.dataset:
-        microdata = load(options.data, name)
+        original = load(options.data, name)
         print(f"\n### {name}: counts\n\n{_HEAD}")
         sums: list[str] = []
         for theta in options.theta:
             found = [
-                _one_release(microdata, theta, seed, options.questions) for seed in range(options.releases)
+                _one_release(original, theta, seed, options.questions) for seed in range(options.releases)
             ]
             for estimator in ESTIMATORS:
                 counts = np.concatenate([part["counts"][estimator] for part in found], axis=1)
-                print(_row(theta, estimator, counts, microdata.table.num_rows), flush=True)
+                print(_row(theta, estimator, counts, original.n_rows), flush=True)
                 for column in ("SUM(age)", "AVG(age)"):
                     numbers = np.concatenate([part[column][estimator] for part in found], axis=1)
                     sums.append(_sum_row(theta, estimator, column, numbers))
@@ -55,30 +55,30 @@ _SUM_HEAD = """| θ | estimator | column | median RE | 90 % | 95 % | 99 % |
 |---|---|---|---|---|---|---|"""
 
 
-def _one_release(microdata: Microdata, theta: int, seed: int, n: int) -> dict[str, dict[str, np.ndarray]]:
+def _one_release(original: Original, theta: int, seed: int, n: int) -> dict[str, dict[str, np.ndarray]]:
     rng = np.random.default_rng([theta, seed])
-    questions = microdata.questions(n, rng)
+    asked = questions(original, n, rng)
     with tempfile.TemporaryDirectory() as folder:
-        release = publish(microdata, theta, Path(folder), seed)
-        counts = {e: _asked(release, microdata, questions, e) for e in ESTIMATORS}
-        large = [q for q in questions if _truth(microdata, q)[0] >= 0.001 * microdata.table.num_rows][:60]
+        release = publish(original, theta, Path(folder), seed)
+        counts = {e: _asked(release, original, asked, e) for e in ESTIMATORS}
+        large = [q for q in asked if _truth(original, q)[0] >= 0.001 * original.n_rows][:60]
         result = {"counts": counts}
         for k, column in enumerate(("SUM(age)", "AVG(age)"), start=1):
-            result[column] = {e: _asked(release, microdata, large, e, column, k) for e in ESTIMATORS}
+            result[column] = {e: _asked(release, original, large, e, column, k) for e in ESTIMATORS}
     return result
 
 
 def _asked(
     release: StoredRelease,
-    microdata: Microdata,
-    questions: list[CountQuestion],
+    original: Original,
+    asked: list[CountQuestion],
     estimator: str,
     column: str = "COUNT(*)",
     index: int = 0,
 ) -> np.ndarray:
     """Truth, estimate, and whether the intervals of each level hold the truth: 5 × questions."""
-    texts = [microdata.sql(q).replace("COUNT(*)", column, 1) for q in questions]
-    truth = np.array([_truth(microdata, q)[index] for q in questions])
+    texts = [original.sql(q).replace("COUNT(*)", column, 1) for q in asked]
+    truth = np.array([_truth(original, q)[index] for q in asked])
     lines = [truth]
     for level in LEVELS:
         rows = [a.rows[0] for a in ask_many(release, texts, estimator=estimator, confidence=level)]
@@ -90,10 +90,8 @@ def _asked(
     return np.stack(lines)
 
 
-def _truth(microdata: Microdata, question: CountQuestion) -> tuple[float, float, float]:
-    rows = microdata.rows(question)
-    member = np.isin(microdata.codes[microdata.sensitive][rows], question.sensitive)
-    ages = np.array(microdata.values["age"])[microdata.codes["age"][rows[member]]]
+def _truth(original: Original, question: CountQuestion) -> tuple[float, float, float]:
+    ages = np.array(original.cells["age"])[original.codes("age")[original.rows(question)]]
     return float(len(ages)), float(ages.sum()), float(ages.mean()) if len(ages) else np.nan
 
 

@@ -91,9 +91,11 @@ def test_the_public_names_are_these() -> None:
         "ReleaseCorrupt",
         "SourceError",
         "audit",
+        "compare",
         "open_release",
         "plan",
         "publish",
+        "report",
         "verify",
     ]
 

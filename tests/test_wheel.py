@@ -40,6 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_schema_and_the_type_marker(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "dalenius/release/manifest.schema.json" in names
+    assert "dalenius/report/style.css" in names
     assert "dalenius/py.typed" in names
     assert not any(name.startswith("tests") for name in names)
 

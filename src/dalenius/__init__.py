@@ -4,7 +4,7 @@ A plan is a function of the histogram. A release is that plan applied to the rec
 weighted sum over the release.
 """
 
-from dalenius.api import Release, audit, open_release, plan, publish, verify
+from dalenius.api import Release, audit, compare, open_release, plan, publish, report, verify
 from dalenius.errors import (
     DaleniusError,
     EngineError,
@@ -31,9 +31,11 @@ __all__ = [
     "ReleaseCorrupt",
     "SourceError",
     "audit",
+    "compare",
     "open_release",
     "plan",
     "publish",
+    "report",
     "verify",
 ]
 __version__ = "0.1.0"

@@ -13,8 +13,15 @@ from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.result import Audit
+<<<<<<< HEAD
 from dalenius.engines.base import Engine
 from dalenius.engines.choosing import engine_named
+=======
+from dalenius.evaluate.compare import SEEDS, compare_policies
+from dalenius.evaluate.comparison import Comparison
+from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
+from dalenius.evaluate.workload import Workload
+>>>>>>> main
 from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
@@ -22,6 +29,9 @@ from dalenius.publishing import make_plan, write_release
 from dalenius.release import series
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import Verdict, verify_release
+from dalenius.report.building import build_report
+from dalenius.report.document import Report
+from dalenius.report.writing import write_report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,8 +116,51 @@ def audit(
     return audit_release(StoredRelease.open(path), original, also=others, seed=seed)
 
 
+<<<<<<< HEAD
 def _engine(engine: str | Engine | None) -> Engine | None:
     return engine_named(engine) if isinstance(engine, str) else engine
+=======
+def report(
+    path: str | Path,
+    original: Policy | str | Path | Any = None,
+    *,
+    output: str | Path | None = None,
+    seed: int | None = None,
+) -> Report:
+    """The report on a release folder, written to `output` (.html, .json or .txt) where that is given.
+
+    Without the original it is for outsiders: made from the release alone. With it the report is private.
+    """
+    stored = series.open_release(path)
+    built = build_report(stored, original, seed=seed)
+    if output is not None:
+        write_report(built, Path(output), stored)
+    return built
+
+
+def compare(
+    policies: Mapping[str, Policy] | Iterable[str | Path],
+    *,
+    workload: Workload | str | Path = "anatomy",
+    queries: int = QUERIES,
+    seeds: int = SEEDS,
+    metrics: Sequence[str] = (),
+    seed: int | None = None,
+) -> Comparison:
+    """Publish several policies of one table aside, ask each the same questions, and say which errs least.
+
+    Args:
+        policies: Policies by name, or the paths of policy files, which are called as the files are.
+        workload: `anatomy`, `equality`, `marginals`, a file of SQL questions, or a workload of your own.
+        queries: How many questions are drawn.
+        seeds: How many releases are drawn of each; their differences are the spread.
+        metrics: What is measured; the first one ranks.
+        seed: Makes it repeatable, but for OpenDP's noise.
+    """
+    named = dict(policies) if isinstance(policies, Mapping) else read_policies(policies)
+    asked = find_workload(workload, queries) if isinstance(workload, str | Path) else workload
+    return compare_policies(named, workload=asked, metrics=metrics, n_seeds=seeds, seed=seed)
+>>>>>>> main
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

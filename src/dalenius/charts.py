@@ -22,10 +22,11 @@ def drawing_library() -> Any:
 
 
 def save(chart: Any, path: Path) -> None:
-    """Save a chart as .svg or .png, as the name says."""
-    if path.suffix not in (".svg", ".png"):
-        raise InputError(f"a chart is drawn as .svg or .png, not {path.suffix!r}")
+    """Save a chart as .svg, .png or a self-contained .html, as the name says."""
+    if path.suffix not in (".svg", ".png", ".html"):
+        raise InputError(f"a chart is drawn as .svg, .png or .html, not {path.suffix!r}")
+    options = {"inline": True} if path.suffix == ".html" else {"scale_factor": 2}
     try:
-        chart.save(str(path), scale_factor=2)
+        chart.save(str(path), **options)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from dalenius.ask.domain_formula import Table
@@ -38,6 +39,7 @@ class Atoms:
         relation: str,
     ) -> None:
         self._connection = connection
+        self._columns = {name.lower(): values for name, values in columns.items()}
         self._names = tuple(columns)
         self._sizes = tuple(len(values) for values in columns.values())
         self._numbers = {name.lower(): number for number, name in enumerate(columns)}
@@ -72,6 +74,19 @@ class Atoms:
         where = f"WHERE ({node.sql('duckdb')}) IS TRUE"
         holds[self._run(node, f"SELECT {_RANK}", columns, where).column(0).to_numpy()] = True
         return Table(columns=columns, holds=holds.reshape(shape))
+
+    def membership(self, column: str, listed: tuple[str, ...] | tuple[int, ...]) -> Table | None:
+        """Where a column has one of the listed literals, without DuckDB; None if their types differ."""
+        values = self._columns[column.lower()]
+        same_type = pa.types.is_integer if isinstance(listed[0], int) else pa.types.is_string
+        if not same_type(values.type):
+            return None
+        try:
+            holds = pc.is_in(values, value_set=pa.array(listed, values.type))
+        except (pa.ArrowInvalid, OverflowError):  # a number beyond the column's type
+            return None
+        found = np.asarray(holds.to_numpy(zero_copy_only=False), dtype=np.bool_)
+        return Table(columns=(self._numbers[column.lower()],), holds=found)
 
     def values(self, node: exp.Expression) -> tuple[tuple[int, ...], tuple[int, ...], pa.Array]:
         """The columns that the expression names, their sizes, and its value for every combination."""

@@ -58,10 +58,12 @@ class Summand:
     holds: Formula
     number: Numbers | None
 
-    def on_rows(self, codes: Codes, n_rows: int) -> Floats:
-        """The function on rows with these codes."""
-        held = holds_on_rows(self.holds, codes, n_rows)
-        return held.astype(np.float64) if self.number is None else held * _at(self.number, codes, n_rows)
+    def at(self, codes: Codes, rows: Ints) -> Floats:
+        """The number of rows for which the formula holds."""
+        if self.number is None:
+            return np.ones(len(rows))
+        found = self.number.values[tuple(codes[column][rows] for column in self.number.columns)]
+        return np.broadcast_to(found, (len(rows),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,7 +127,15 @@ def _summand(total: Total, where: Formula, numbers: dict[Expression, Numbers], a
 
 
 def _formula(condition: Condition | None, atoms: Atoms) -> Formula:
-    return EVERYTHING if condition is None else is_true(parse_predicate(_sql(condition)), atoms.evaluate)
+    match condition:
+        case None:
+            return EVERYTHING
+        case Every(parts=parts):
+            return both(_formula(part, atoms) for part in parts)
+        case Membership(column=column, values=values) if table := atoms.membership(column, values):
+            return table
+        case _:
+            return is_true(parse_predicate(_sql(condition)), atoms.evaluate)
 
 
 def _sql(condition: Condition) -> str:
@@ -171,20 +181,15 @@ def _group_table(expression: Expression, atoms: Atoms) -> GroupTable:
     return GroupTable(columns=columns, codes=codes.astype(np.int64).reshape(shape), values=encoded.dictionary)
 
 
-def holds_on_rows(formula: Formula, codes: Codes, n_rows: int) -> NDArray[np.bool_]:
-    """Whether the formula holds for each row."""
+def rows_where(formula: Formula, codes: Codes, rows: Ints) -> Ints:
+    """Those of the rows for which the formula holds."""
     match formula:
         case Table(columns=columns, holds=holds):
-            found = holds[tuple(codes[column] for column in columns)]
-            return np.broadcast_to(found, (n_rows,))
+            found = holds[tuple(codes[column][rows] for column in columns)]
+            return rows[np.broadcast_to(found, (len(rows),))]
         case All(parts=parts):
-            result = np.ones(n_rows, dtype=np.bool_)
             for part in parts:
-                result &= holds_on_rows(part, codes, n_rows)
-            return result
+                rows = rows_where(part, codes, rows)
+            return rows
         case Neither(of=of):
-            return ~holds_on_rows(of, codes, n_rows)
-
-
-def _at(number: Numbers, codes: Codes, n_rows: int) -> Floats:
-    return np.broadcast_to(number.values[tuple(codes[column] for column in number.columns)], (n_rows,))
+            return np.setdiff1d(rows, rows_where(of, codes, rows), assume_unique=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dalenius.ask.domain_count import integer_weights, sum_formula
 from dalenius.ask.domain_formula import Formula, both
-from dalenius.ask.view_question import Codes, Floats, Ints, Numbers, Question, holds_on_rows
+from dalenius.ask.view_question import Codes, Floats, Ints, Numbers, Question, rows_where
 from dalenius.errors import QueryError
 from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
@@ -40,6 +40,7 @@ class Sums:
     n_rows: int
     check_time: Callable[[], None]
     _remembered: dict[tuple[int | None, ...], Floats] = field(default_factory=dict)
+    _rows: dict[int, Ints] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> Groups:
@@ -61,6 +62,8 @@ class Sums:
 
     def count_domain(self, summand: int, power: int = 0) -> Floats:
         """Per group, how many tuples of the domain the summand counts, weighed by (P(t)/max P)^power."""
+        if self.question.summands[summand].number is None:
+            return self.over_domain(summand, power=power)
         key = (None, power, summand)
         if key not in self._remembered:
             self.check_time()
@@ -70,27 +73,38 @@ class Sums:
 
     def over_rows(self, *summands: int, weights: Floats | None = None) -> Floats:
         """Per group, the sum of the summands' product over the view's rows, weighed."""
-        product = np.ones(self.n_rows) if weights is None else weights
+        rows = self._counted(summands[0])
+        for index in summands[1:]:
+            if index != summands[0]:
+                rows = np.intersect1d(rows, self._counted(index), assume_unique=True)
+        product = np.ones(len(rows)) if weights is None else weights[rows]
         for index in summands:
-            product = product * self.question.summands[index].on_rows(self.codes, self.n_rows)
-        return self._rows_by_group(product)
+            product = product * self.question.summands[index].at(self.codes, rows)
+        return self._rows_by_group(rows, product)
 
     def count_rows(self, summand: int, weights: Floats | None = None) -> Floats:
         """Per group, how many rows of the view the summand counts, weighed."""
-        held = holds_on_rows(self.question.summands[summand].holds, self.codes, self.n_rows)
-        return self._rows_by_group(held.astype(np.float64) if weights is None else held * weights)
+        rows = self._counted(summand)
+        return self._rows_by_group(rows, np.ones(len(rows)) if weights is None else weights[rows])
 
-    def _rows_by_group(self, numbers: Floats) -> Floats:
-        group = self.groups.of_cell[self._cell_of_row()]
+    def _counted(self, summand: int) -> Ints:
+        """The rows of the view that the summand counts."""
+        if summand not in self._rows:
+            formula = self.question.summands[summand].holds
+            self._rows[summand] = rows_where(formula, self.codes, np.arange(self.n_rows))
+        return self._rows[summand]
+
+    def _rows_by_group(self, rows: Ints, numbers: Floats) -> Floats:
+        group = self.groups.of_cell[self._cells(rows)]
         inside = group >= 0
         return _added(group[inside], numbers[inside], n_groups=len(self.groups.keys))
 
-    def _cell_of_row(self) -> Ints:
+    def _cells(self, rows: Ints) -> Ints:
         kept = self.question.kept
         if not kept:
-            return np.zeros(self.n_rows, dtype=np.int64)
+            return np.zeros(len(rows), dtype=np.int64)
         shape = [self.domain.sizes[column] for column in kept]
-        return np.asarray(np.ravel_multi_index([self.codes[column] for column in kept], shape))
+        return np.asarray(np.ravel_multi_index([self.codes[column][rows] for column in kept], shape))
 
     def _contract(self, formula: Formula, numbers: Sequence[Numbers], power: int) -> Floats:
         tensors, divisor = [], 1.0

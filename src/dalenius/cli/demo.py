@@ -18,7 +18,9 @@ from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
 from dalenius.publishing import Published, make_plan, write_release
 from dalenius.release.verify import verify_release
+from dalenius.report.building import build_report
 from dalenius.report.plan_chart import draw_plan
+from dalenius.report.writing import default_path, write_report
 
 NAME = "demo"
 QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Diabetes'"
@@ -46,7 +48,7 @@ def command(
     folder: Annotated[Path, typer.Argument(help="Where to put the tour's files.")] = Path("demo"),
     as_json: JsonOption = False,
 ) -> int:
-    """Take the whole tour: a table, a policy, a plan, a release, a verdict, an answer."""
+    """Take the whole tour: a table, a policy, a plan, a release, a verdict, an answer, a report."""
     policy_file = _write_files(folder)
     policy = Policy.from_file(policy_file)
     plan = make_plan(policy)
@@ -55,6 +57,7 @@ def command(
         published = write_release(policy, progress=progress)
     verdict = verify_release(published.release, strict=True)
     answer = ask(published.release, QUESTION)
+    reports = _report(published, policy)
     if as_json:
         print_json(
             {
@@ -63,6 +66,7 @@ def command(
                 "publish": published.to_dict(),
                 "verify": verdict.to_dict(),
                 "ask": answer.to_dict(),
+                "reports": [str(path) for path in reports],
             }
         )
         return 0
@@ -81,6 +85,9 @@ def command(
     say(f"\n6. Asked, from the release alone: {QUESTION}\n")
     say_answer(answer)
     _say_truth(folder)
+    say("\n7. Two reports that open in any browser:\n")
+    say(f"   for everybody, from the release alone:                 {reports[0]}")
+    say(f"   for the publisher, with true counts and attacks on it: {reports[1]}")
     _say_next(published, policy_file)
     return 0
 
@@ -107,6 +114,15 @@ def _draw(plan: Plan, path: Path) -> Path | None:
     except InputError:
         return None
     return path
+
+
+def _report(published: Published, policy: Policy) -> tuple[Path, Path]:
+    """The reports for outsiders and for the publisher."""
+    release = published.release
+    paths = default_path(release.path, private=False), default_path(release.path, private=True)
+    for path, original in zip(paths, (None, policy), strict=True):
+        write_report(build_report(release, original), path, release)
+    return paths
 
 
 def _say_truth(folder: Path) -> None:

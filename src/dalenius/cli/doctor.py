@@ -22,6 +22,8 @@ OPTIONAL = {
     "altair": "plots",
     "pyspark": "spark",
     "vl-convert-python": "plots",
+    "opendp": "evaluate",
+    "scikit-learn": "evaluate",
 }
 LEAST_JAVA = 17
 

@@ -9,7 +9,21 @@ from pathlib import Path
 
 import typer
 
-from dalenius.cli import ask, audit, demo, doctor, export, init, inspect, plan, publish, reproduce, verify
+from dalenius.cli import (
+    ask,
+    audit,
+    compare,
+    demo,
+    doctor,
+    export,
+    init,
+    inspect,
+    plan,
+    publish,
+    report,
+    reproduce,
+    verify,
+)
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError, InternalError
 from dalenius.export.uri import hide_passwords
@@ -22,7 +36,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for module in (init, demo, inspect, plan, publish, verify, ask, audit, export, reproduce, doctor):
+COMMANDS = (
+    init,
+    demo,
+    inspect,
+    plan,
+    publish,
+    verify,
+    ask,
+    audit,
+    report,
+    compare,
+    export,
+    reproduce,
+    doctor,
+)
+for module in COMMANDS:
     app.command(module.NAME)(module.command)
 
 

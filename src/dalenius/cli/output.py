@@ -56,12 +56,12 @@ def say_error(error: dict[str, dict[str, str | None]], *, as_json: bool) -> None
 
 
 @contextmanager
-def progress_bar() -> Iterator[ShowProgress]:
-    """A progress bar on standard error, on a terminal only."""
+def progress_bar(unit: str = "rows") -> Iterator[ShowProgress]:
+    """A progress bar on standard error, on a terminal only; what is counted there is the unit."""
     if not sys.stderr.isatty():
         yield silent
         return
-    rows_done = TextColumn("{task.completed:,} rows")
+    rows_done = TextColumn(f"{{task.completed:,}} {unit}")
     columns = (TextColumn("{task.description}"), BarColumn(), rows_done, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: dict[str, TaskID] = {}

@@ -9,12 +9,10 @@ quantiles are simulated, with OpenDP's discrete Laplace noise.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.errors import InputError
+from dalenius.evaluate.laplace import noisy_counts
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
 
 SHARE = 0.8
@@ -23,20 +21,6 @@ EPSILONS = (0.1, 1.0)
 SIZES = (20, 50, 100, 200, 500, 1_000, 5_000)
 _DRAWS = 4_000
 _ELL = 5
-
-
-def noisy_counts(count: int, scale: float, n_draws: int) -> NDArray[np.float64]:
-    """Answers to a count, each with fresh discrete Laplace noise."""
-    try:
-        import opendp.prelude as dp
-    except ImportError as error:
-        raise InputError(
-            "the experiment needs OpenDP's noise", hint='pip install "dalenius[experiments]"'
-        ) from error
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
-    measurement: Any = dp.m.make_laplace(*space, scale=scale)
-    return np.array(measurement([count] * n_draws), dtype=np.float64)
 
 
 def theorem(x: int, y: int, epsilon: float) -> tuple[float, float]:
@@ -54,9 +38,9 @@ def _run() -> Reproduction:
     for epsilon in EPSILONS:
         for x in SIZES:
             y = round(SHARE * x)
-            above = noisy_counts(x, 1 / epsilon, _DRAWS)
+            above = noisy_counts([x] * _DRAWS, 1 / epsilon)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = noisy_counts(y, 1 / epsilon, _DRAWS) / above
+                ratio = noisy_counts([y] * _DRAWS, 1 / epsilon) / above
             low, middle, high = np.nanquantile(ratio, [0.05, 0.5, 0.95]).tolist()
             mean, deviation = theorem(x, y, epsilon)
             rows.append((f"Laplace noise, epsilon {epsilon:g}", x, middle, low, high, mean, deviation))

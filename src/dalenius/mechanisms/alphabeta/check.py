@@ -133,15 +133,7 @@ def _check_noise(connection: duckdb.DuckDBPyConnection, view: PublishedView) -> 
 def _check_frapp(
     connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any], view: PublishedView
 ) -> Check:
-    assert view.gamma_f is not None  # noqa: S101  (FRAPP views only)
-    promise = manifest["promise"]
-    plan = FrappPlan(
-        promise=DGammaPrivacy(gamma=Fraction(promise["gamma"]), k=Fraction(promise["k"])),
-        k=Fraction(promise["k"]),
-        gamma_f=view.gamma_f,
-        domain_size=view.domain.size,
-        n_rows=count(connection, 'SELECT count(*) FROM "view"'),
-    )
+    plan = published_frapp(manifest, view, count(connection, 'SELECT count(*) FROM "view"'))
     worst, gamma, prior = plan.posterior(), plan.promise.gamma, plan.k / plan.domain_size
     size_ok = int(manifest["parameters"]["domain_size"]) == view.domain.size
     ok = size_ok and worst <= gamma and gamma * (1 - gamma) >= prior * (1 - prior)
@@ -150,3 +142,17 @@ def _check_frapp(
         f"promised: {float(gamma):.4g}"
     )
     return Check(name="promise", ok=ok, detail=detail)
+
+
+def published_frapp(manifest: dict[str, Any], view: PublishedView, n_rows: int) -> FrappPlan:
+    """The plan behind a FRAPP view, as its manifest states it."""
+    assert view.gamma_f is not None  # noqa: S101  (FRAPP views only)
+    promise = manifest["promise"]
+    k = Fraction(promise["k"])
+    return FrappPlan(
+        promise=DGammaPrivacy(gamma=Fraction(promise["gamma"]), k=k),
+        k=k,
+        gamma_f=view.gamma_f,
+        domain_size=view.domain.size,
+        n_rows=n_rows,
+    )

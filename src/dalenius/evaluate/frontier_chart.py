@@ -1,0 +1,194 @@
+"""The frontier: how much may be inferred against how far off the answers are."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dalenius.charts import COLOURS, drawing_library, save
+from dalenius.errors import InputError
+from dalenius.evaluate.comparison import Comparison, Standing
+
+_WIDTH, _HEIGHT = 560, 360
+_LINE = 14
+"""Pixels between labels, so that none covers another."""
+_LABEL = 190
+"""Pixels that a label may be long."""
+_KINDS = {
+    "bucketize": "buckets",
+    "perturb": "perturbation",
+    "alpha-beta": "views",
+    "laplace": "noisy answers",
+    "nothing": "nothing published",
+}
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
+_X_TITLE = "largest probability that may be inferred, as promised (lower is more private)"
+
+
+def draw_frontier(comparison: Comparison, path: Path) -> None:
+    """Draw a comparison into an .svg, .png or .html file."""
+    if not comparison.ranked:
+        raise InputError(f"nothing could be measured by {comparison.measure.name}: there is nothing to draw")
+    altair = drawing_library()
+    frame = _Frame.around(comparison)
+    points = [_point(one, comparison, frame) for one in comparison.ranked]
+    _spread_labels(points, frame)
+    layers = [
+        _frontier(altair, comparison, frame),
+        _labels(altair, points, frame, stroke="white", strokeWidth=4),  # so that no line strikes them out
+        _deviations(altair, points, frame),
+        _marks(altair, points, frame, is_own=False),
+        _marks(altair, points, frame, is_own=True),
+        _labels(altair, points, frame),
+    ]
+    chart = altair.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=_title(altair, comparison))
+    save(chart.resolve_scale(color="shared", shape="shared"), path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    """The axes: where a number is, in pixels, and back."""
+
+    x_max: float
+    y_min: float
+    y_max: float
+    is_log: bool
+    y_title: tuple[str, ...]
+
+    @classmethod
+    def around(cls, comparison: Comparison) -> _Frame:
+        values = [one.value(comparison.measure) or 0.0 for one in comparison.ranked]
+        is_log = min(values) > 0 and max(values) > 10 * min(values)
+        title = textwrap.wrap(f"{comparison.measure.title} ({comparison.measure.better} is better)", 60)
+        return cls(
+            x_max=1.55 * max(one.bound for one in comparison.ranked),  # room for labels
+            y_min=min(values) / 2 if is_log else 0.0,
+            y_max=(2.0 if is_log else 1.15) * max([*values, 1e-9]),
+            is_log=is_log,
+            y_title=tuple(title),
+        )
+
+    def x(self, altair: Any, field: str) -> Any:
+        scale = altair.Scale(domain=[0, self.x_max], nice=False)
+        return altair.X(f"{field}:Q", title=_X_TITLE, scale=scale, axis=altair.Axis(grid=False, tickCount=7))
+
+    def y(self, altair: Any, field: str) -> Any:
+        kind = "log" if self.is_log else "linear"
+        scale = altair.Scale(type=kind, domain=[self.y_min, self.y_max], nice=False)
+        axis = altair.Axis(values=self.ticks(), format="~g", gridOpacity=0.5)
+        return altair.Y(f"{field}:Q", title=list(self.y_title), scale=scale, axis=axis)
+
+    def ticks(self) -> list[float]:
+        """1, 2 and 5 of every power of ten, or eight even steps."""
+        if not self.is_log:
+            step = self.y_max / 8
+            rounded = 10 ** math.floor(math.log10(step))
+            step = next(rounded * k for k in (1, 2, 5, 10) if rounded * k >= step)
+            return [step * k for k in range(9) if step * k <= self.y_max]
+        powers = range(math.floor(math.log10(self.y_min)), math.ceil(math.log10(self.y_max)) + 1)
+        marks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        return [mark for mark in marks if self.y_min <= mark <= self.y_max]
+
+    def pixel(self, value: float) -> float:
+        """From the bottom."""
+        low, high, at = self.y_min, self.y_max, max(value, self.y_min)
+        share = math.log(at / low) / math.log(high / low) if self.is_log else (at - low) / (high - low)
+        return _HEIGHT * share
+
+    def value(self, pixel: float) -> float:
+        share = pixel / _HEIGHT
+        if self.is_log:
+            return float(self.y_min * (self.y_max / self.y_min) ** share)
+        return self.y_min + share * (self.y_max - self.y_min)
+
+
+def _point(one: Standing, comparison: Comparison, frame: _Frame) -> dict[str, Any]:
+    value = one.value(comparison.measure) or 0.0
+    own = not one.contender.is_baseline
+    deviation = one.spreads[comparison.measure.name].deviation or 0.0
+    is_best = own and one.contender.name in {best.policy for best in comparison.best}
+    return {
+        "name": one.contender.name + (" (best)" if is_best else ""),
+        "kind": _KINDS[one.contender.kind],
+        "own": own,
+        "side": "left" if one.contender.kind == "nothing" else "right",
+        "bound": one.bound,
+        "value": value,
+        "low": max(value - deviation, frame.y_min),
+        "high": min(value + deviation, frame.y_max),
+    }
+
+
+def _spread_labels(points: list[dict[str, Any]], frame: _Frame) -> None:
+    """Give every label a height at which it covers no other: moved down first, and up where that ends."""
+    for point in points:
+        point["label"] = point["value"]
+    moved = sorted((p for p in points if p["side"] == "right"), key=lambda point: -float(point["value"]))
+    heights = [frame.pixel(point["value"]) for point in moved]
+    for i in range(1, len(heights)):
+        heights[i] = min(heights[i], heights[i - 1] - _LINE)
+    lowest = 4.0
+    for i in reversed(range(len(heights))):
+        heights[i] = max(heights[i], lowest)
+        lowest = heights[i] + _LINE
+    for point, height in zip(moved, heights, strict=True):
+        point["label"] = frame.value(height)
+
+
+def _frontier(altair: Any, comparison: Comparison, frame: _Frame) -> Any:
+    """The steps below which nothing is: from each point on to the bound of the next."""
+    corners = [{"bound": one.bound, "value": one.value(comparison.measure)} for one in comparison.frontier]
+    steps = [*corners, {"bound": frame.x_max, "value": corners[-1]["value"]}]
+    return (
+        altair.Chart(altair.Data(values=steps))
+        .mark_line(interpolate="step-after", strokeDash=[4, 4], color="#666666")
+        .encode(x=frame.x(altair, "bound"), y=frame.y(altair, "value"))
+    )
+
+
+def _deviations(altair: Any, points: list[dict[str, Any]], frame: _Frame) -> Any:
+    return (
+        altair.Chart(altair.Data(values=points))
+        .mark_rule(color="#666666")
+        .encode(x=frame.x(altair, "bound"), y=frame.y(altair, "low"), y2="high:Q")
+    )
+
+
+def _marks(altair: Any, points: list[dict[str, Any]], frame: _Frame, *, is_own: bool) -> Any:
+    kinds = [kind for kind in _KINDS.values() if any(point["kind"] == kind for point in points)]
+    legend = altair.Legend(title=None, orient="bottom")
+    colour = altair.Color("kind:N", scale=altair.Scale(domain=kinds, range=list(COLOURS)), legend=legend)
+    shape = altair.Shape("kind:N", scale=altair.Scale(domain=kinds, range=list(_SHAPES)), legend=legend)
+    hollow = {} if is_own else {"fill": "white"}
+    chosen = [point for point in points if point["own"] is is_own]
+    return (
+        altair.Chart(altair.Data(values=chosen))
+        .mark_point(size=90, filled=is_own, strokeWidth=2, opacity=1, **hollow)
+        .encode(x=frame.x(altair, "bound"), y=frame.y(altair, "value"), color=colour, shape=shape)
+    )
+
+
+def _labels(altair: Any, points: list[dict[str, Any]], frame: _Frame, **style: Any) -> Any:
+    """Names beside the marks."""
+    layers = []
+    for side, align, dx in (("left", "right", -10), ("right", "left", 10)):
+        chosen = [point for point in points if point["side"] == side]
+        chart = altair.Chart(altair.Data(values=chosen))
+        layers.append(
+            chart.mark_text(align=align, dx=dx, fontSize=11, limit=_LABEL, **style).encode(
+                x=frame.x(altair, "bound"), y=frame.y(altair, "label"), text="name:N"
+            )
+        )
+    return altair.layer(*layers)
+
+
+def _title(altair: Any, comparison: Comparison) -> Any:
+    subtitle = [
+        f"workload: {comparison.workload}, {comparison.n_cells:,} answers; mean and standard deviation of "
+        f"{comparison.n_seeds} draws",
+        "filled: your policies; hollow: baselines; dashed: the frontier",
+    ]
+    return altair.Title("Privacy against error", subtitle=subtitle, anchor="start")

@@ -1,0 +1,152 @@
+"""What a comparison can measure, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from dalenius.errors import InputError, did_you_mean
+from dalenius.evaluate import metrics
+from dalenius.evaluate.accuracy import accuracy_of
+from dalenius.evaluate.questions import Cells, Floats, Questions
+from dalenius.evaluate.release_measures import bucket_loss, retention, suppressed_share
+from dalenius.evaluate.sample import Sample
+from dalenius.evaluate.workload import joint_counts
+
+Measured = float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A number of each draw; None where it does not apply."""
+
+    name: str
+    heading: str
+    """For a narrow column."""
+    title: str
+    """With its unit, for the axis of a picture."""
+    better: Literal["lower", "higher"]
+    measure: Callable[[Sample, Cells], Measured]
+
+
+def _of_cells(formula: Callable[[Cells], float]) -> Callable[[Sample, Cells], Measured]:
+    return lambda _sample, cells: formula(cells)
+
+
+def _of_release(formula: Callable[[Sample], Measured]) -> Callable[[Sample, Cells], Measured]:
+    return lambda sample, _cells: formula(sample)
+
+
+def _distance(formula: Callable[[Floats, Floats], float]) -> Callable[[Sample, Cells], Measured]:
+    """The mean distance between true and estimated joint distributions of a column and the sensitive ones."""
+
+    def measure(sample: Sample, _cells: Cells) -> Measured:
+        found = [_joint(sample, columns) for columns in joint_columns(sample)]
+        distances = [formula(cells.truth, cells.estimate) for cells in found if cells is not None]
+        return float(np.mean(distances)) if distances else None
+
+    return measure
+
+
+def joint_columns(sample: Sample) -> list[tuple[str, ...]]:
+    """Every other column with the sensitive ones; without any, all pairs of columns."""
+    original = sample.original
+    if original.sensitive:
+        return [(column, *original.sensitive) for column in original.quasi] or [original.sensitive]
+    return list(combinations(original.quasi, 2)) or [original.quasi]
+
+
+def _joint(sample: Sample, columns: tuple[str, ...]) -> Cells | None:
+    questions: Questions = joint_counts(sample.original, [columns])
+    return sample.ask(questions)
+
+
+MEASURES: dict[str, Measure] = {
+    measure.name: measure
+    for measure in (
+        Measure(
+            name="relative-error",
+            heading="rel. error",
+            title="mean relative error (counts below 0.1 % of the records measured against that)",
+            better="lower",
+            measure=_of_cells(metrics.mean_relative_error),
+        ),
+        Measure(
+            name="median-relative-error",
+            heading="median",
+            title="median relative error (counts below 0.1 % of the records measured against that)",
+            better="lower",
+            measure=_of_cells(metrics.median_relative_error),
+        ),
+        Measure(
+            name="rmse",
+            heading="rmse",
+            title="root mean squared error of an answer, in records",
+            better="lower",
+            measure=_of_cells(metrics.root_mean_squared_error),
+        ),
+        Measure(
+            name="mse",
+            heading="mse",
+            title="mean squared error of an answer",
+            better="lower",
+            measure=_of_cells(metrics.mean_squared_error),
+        ),
+        Measure(
+            name="total-variation",
+            heading="tot. var.",
+            title="total variation between true and estimated joint distributions",
+            better="lower",
+            measure=_distance(metrics.total_variation),
+        ),
+        Measure(
+            name="hellinger",
+            heading="Hellinger",
+            title="Hellinger distance between true and estimated joint distributions",
+            better="lower",
+            measure=_distance(metrics.hellinger),
+        ),
+        Measure(
+            name="loss",
+            heading="loss",
+            title="loss of the buckets, Σ (size − 1)²",
+            better="lower",
+            measure=_of_release(bucket_loss),
+        ),
+        Measure(
+            name="retention",
+            heading="retained",
+            title="share of the records that are published with their own value",
+            better="higher",
+            measure=_of_release(retention),
+        ),
+        Measure(
+            name="suppressed",
+            heading="withheld",
+            title="share of the records that are withheld",
+            better="lower",
+            measure=_of_release(suppressed_share),
+        ),
+        Measure(
+            name="accuracy",
+            heading="accuracy",
+            title="accuracy of a classifier trained on the release, on people who are not in it",
+            better="higher",
+            measure=_of_release(accuracy_of),
+        ),
+    )
+}
+USUAL = ("relative-error", "median-relative-error", "rmse", "suppressed")
+"""What is measured unless something else is asked for; the first one ranks."""
+
+
+def measures_named(names: tuple[str, ...]) -> tuple[Measure, ...]:
+    """The measures of these names; the usual ones if there are none."""
+    for name in names:
+        if name not in MEASURES:
+            raise InputError(f"metric {name!r} is unknown; {did_you_mean(name, MEASURES)}")
+    return tuple(MEASURES[name] for name in dict.fromkeys(names or USUAL))

@@ -1,0 +1,78 @@
+"""The picture: it is drawn in every format, and no label covers another."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dalenius.errors import InputError
+from dalenius.evaluate.comparison import Comparison, Standing
+from dalenius.evaluate.contender import Contender, Kind
+from dalenius.evaluate.frontier_chart import _Frame, _point, _spread_labels, draw_frontier
+from dalenius.evaluate.inference import Bound
+from dalenius.evaluate.measures import MEASURES
+from dalenius.evaluate.metrics import Spread
+
+
+def standing(name: str, kind: Kind, bound: str, value: float, *, is_baseline: bool = False) -> Standing:
+    contender = Contender(
+        name=name,
+        kind=kind,
+        method="",
+        bound=Bound(largest=Fraction(bound), symbol="", meaning=""),
+        is_baseline=is_baseline,
+    )
+    spreads = {"relative-error": Spread.of([0.9 * value, 1.1 * value])}
+    return Standing(contender=contender, spreads=spreads if value >= 0 else {})
+
+
+def comparison(*standings: Standing) -> Comparison:
+    measures = (MEASURES["relative-error"],)
+    return Comparison(
+        workload="anatomy", n_questions=9, n_cells=9, n_seeds=2, measures=measures, standings=standings
+    )
+
+
+CROWDED = comparison(
+    *(standing(f"policy {i}", "bucketize", "1/4", 0.1 + i / 1000) for i in range(6)),
+    standing("perturbed", "perturb", "1/3", 0.5),
+    standing("Laplace", "laplace", "1/4", 2.0, is_baseline=True),
+    standing("suppress-all", "nothing", "1/5", 1.0, is_baseline=True),
+)
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".html"])
+def test_the_frontier_is_drawn_in_every_format(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"frontier{suffix}"
+    draw_frontier(CROWDED, path)
+    content = path.read_bytes()
+    assert len(content) > 5_000
+    if suffix == ".svg":
+        assert b"policy 0 (best)" in content
+        assert b"largest probability that may be inferred" in content
+        assert b"lower is better" in content
+    if suffix == ".html":
+        assert b"<script src=" not in content
+
+
+def test_no_label_covers_another() -> None:
+    frame = _Frame.around(CROWDED)
+    points = [_point(one, CROWDED, frame) for one in CROWDED.ranked]
+    _spread_labels(points, frame)
+    heights = sorted(frame.pixel(point["label"]) for point in points if point["side"] == "right")
+    assert min(b - a for a, b in pairwise(heights)) > 13
+    assert json.dumps(points)
+
+
+def test_what_is_zero_is_drawn_on_a_linear_axis(tmp_path: Path) -> None:
+    exact = comparison(standing("exact", "bucketize", "1/4", 0.0), standing("b", "perturb", "1/4", 0.3))
+    assert not _Frame.around(exact).is_log
+    draw_frontier(exact, tmp_path / "frontier.svg")
+    with pytest.raises(InputError, match="nothing to draw"):
+        draw_frontier(comparison(standing("none", "bucketize", "1/4", -1.0)), tmp_path / "none.svg")
+    with pytest.raises(InputError, match=r"\.svg, \.png or \.html"):
+        draw_frontier(exact, tmp_path / "frontier.pdf")
