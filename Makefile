@@ -6,7 +6,8 @@ BIN := .venv/bin
 # Chromium; both are skipped where the program is not installed.
 POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/initdb) $(shell command -v initdb))
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name) 2>/dev/null)))
-MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium)
+JAVA := $(shell command -v java 2>/dev/null)
+MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium) $(if $(JAVA),,openjdk-17-jre-headless)
 
 .PHONY: install services demo test check lint types bench bench-peers figures lock clean
 
@@ -22,31 +23,13 @@ install: .venv/.tests  ## everything that the tests need, into .venv
 	$(BIN)/pip install --quiet --require-hashes -r requirements-test.lock
 	touch $@
 
-<<<<<<< HEAD
-services:  ## a PostgreSQL server and Java (for Spark) for the tests, if we are root and have apt
-ifeq ($(shell command -v java),)
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless; } >/dev/null 2>&1 \
-	  || echo "Java could not be installed: the tests of Spark are skipped"; \
-	else echo "Java is not installed: the tests of Spark are skipped"; fi
-endif
-ifeq ($(POSTGRES),)
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql; } >/dev/null 2>&1 \
-	  || echo "PostgreSQL could not be installed: its tests are skipped"; \
-	else echo "PostgreSQL is not installed: its tests are skipped"; fi
-else
-	@:
-endif
-=======
-services:  ## PostgreSQL and Chromium for the tests, if we are root and have apt
+services:  ## PostgreSQL, Chromium and Java (for Spark) for the tests, if we are root and have apt
 	@for package in $(MISSING); do \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$package; } >/dev/null 2>&1 \
 	    || echo "$$package could not be installed: its tests are skipped"; \
 	  else echo "$$package is not installed: its tests are skipped"; fi; \
 	done
->>>>>>> main
 
 demo: .venv/.base  ## the whole tour, into the folder demo
 	rm -rf demo

@@ -89,7 +89,7 @@ def run_job(name: str, folder: Path) -> dict[str, Any]:
     """In a process of its own, so that peaks of memory are its own."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, __file__, "job", name, str(folder / "table"), str(folder)]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise SystemExit(ran.stderr[-3_000:])
     found: dict[str, Any] = json.loads(ran.stdout.strip().splitlines()[-1])

@@ -13,15 +13,12 @@ from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.result import Audit
-<<<<<<< HEAD
 from dalenius.engines.base import Engine
 from dalenius.engines.choosing import engine_named
-=======
 from dalenius.evaluate.compare import SEEDS, compare_policies
 from dalenius.evaluate.comparison import Comparison
 from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
 from dalenius.evaluate.workload import Workload
->>>>>>> main
 from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
 from dalenius.policy import Policy
@@ -116,10 +113,6 @@ def audit(
     return audit_release(StoredRelease.open(path), original, also=others, seed=seed)
 
 
-<<<<<<< HEAD
-def _engine(engine: str | Engine | None) -> Engine | None:
-    return engine_named(engine) if isinstance(engine, str) else engine
-=======
 def report(
     path: str | Path,
     original: Policy | str | Path | Any = None,
@@ -160,7 +153,10 @@ def compare(
     named = dict(policies) if isinstance(policies, Mapping) else read_policies(policies)
     asked = find_workload(workload, queries) if isinstance(workload, str | Path) else workload
     return compare_policies(named, workload=asked, metrics=metrics, n_seeds=seeds, seed=seed)
->>>>>>> main
+
+
+def _engine(engine: str | Engine | None) -> Engine | None:
+    return engine_named(engine) if isinstance(engine, str) else engine
 
 
 def _policy(policy: Policy | str | Path) -> Policy:
