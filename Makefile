@@ -6,7 +6,8 @@ BIN := .venv/bin
 # Chromium; both are skipped where the program is not installed.
 POSTGRES := $(firstword $(wildcard /usr/lib/postgresql/*/bin/initdb) $(shell command -v initdb))
 CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$(shell command -v $(name) 2>/dev/null)))
-MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium)
+JAVA := $(shell command -v java 2>/dev/null)
+MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium) $(if $(JAVA),,openjdk-17-jre-headless)
 
 .PHONY: install services demo test check lint types bench bench-peers coverage figures lock clean
 
@@ -22,7 +23,7 @@ install: .venv/.tests  ## everything that the tests need, into .venv
 	$(BIN)/pip install --quiet --require-hashes -r requirements-test.lock
 	touch $@
 
-services:  ## PostgreSQL and Chromium for the tests, if we are root and have apt
+services:  ## PostgreSQL, Chromium and Java (for Spark) for the tests, if we are root and have apt
 	@for package in $(MISSING); do \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$package; } >/dev/null 2>&1 \

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -50,6 +54,52 @@ def ledger_of_test(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
     path = _new_ledger(tmp_path_factory)
     monkeypatch.setenv("DALENIUS_LEDGER", str(path))
     return path
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Spark session for all tests of a process, on this machine alone; what it logs is kept."""
+    sql = pytest.importorskip("pyspark.sql")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java; `make services` installs it")
+    folder = tmp_path_factory.mktemp("spark")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = spark_settings(sql.SparkSession.builder.master("local[2,4]"), folder).getOrCreate()
+        yield session
+        session.stop()
+
+
+def spark_settings(builder: Any, folder: Path) -> Any:
+    """Small, quiet, and on the loopback interface only; the logs go to the folder."""
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(PROJECT / "src"), str(PROJECT)])
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    logging = folder / "log4j2.properties"
+    logging.write_text(
+        "rootLogger.level = info\nrootLogger.appenderRef.file.ref = file\n"
+        "appender.file.type = File\nappender.file.name = file\n"
+        f"appender.file.fileName = {folder / 'spark.log'}\n"
+        "appender.file.layout.type = PatternLayout\nappender.file.layout.pattern = %m%n%ex\n"
+    )
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": folder.as_uri(),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder
 
 
 @pytest.fixture(scope="session")

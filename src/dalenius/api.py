@@ -13,6 +13,8 @@ from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.result import Audit
+from dalenius.engines.base import Engine
+from dalenius.engines.choosing import engine_named
 from dalenius.evaluate.compare import SEEDS, compare_policies
 from dalenius.evaluate.comparison import Comparison
 from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
@@ -74,18 +76,25 @@ class Release:
         return verify_release(self.stored, strict=strict)
 
 
-def plan(policy: Policy | str | Path) -> Plan:
+def plan(policy: Policy | str | Path, *, engine: str | Engine | None = None) -> Plan:
     """What a policy would publish, from counts alone; raises PromiseNotMet where no release can exist."""
-    return make_plan(_policy(policy))
+    return make_plan(_policy(policy), engine=_engine(engine))
 
 
-def publish(policy: Policy | str | Path, *, seed: int | None = None, again: bool = False) -> Release:
+def publish(
+    policy: Policy | str | Path,
+    *,
+    seed: int | None = None,
+    again: bool = False,
+    engine: str | Engine | None = None,
+) -> Release:
     """Publish a table. A seed makes the run repeatable, and the release unfit for publication.
 
     A table that was published before is refused, with what both releases would tell together, but for
-    `again=True`.
+    `again=True`. The engine is `"local"` or `"spark"`; if none is given, Spark publishes PySpark data frames.
     """
-    return Release(stored=write_release(_policy(policy), seed=seed, again=again).release)
+    done = write_release(_policy(policy), seed=seed, again=again, engine=_engine(engine))
+    return Release(stored=done.release)
 
 
 def open_release(path: str | Path) -> Release:
@@ -150,6 +159,10 @@ def compare(
     named = dict(policies) if isinstance(policies, Mapping) else read_policies(policies)
     asked = find_workload(workload, queries) if isinstance(workload, str | Path) else workload
     return compare_policies(named, workload=asked, metrics=metrics, n_seeds=seeds, seed=seed)
+
+
+def _engine(engine: str | Engine | None) -> Engine | None:
+    return engine_named(engine) if isinstance(engine, str) else engine
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -66,10 +67,14 @@ class CsvSource:
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:  # noqa: ARG002  (the protocol's signature)
         """The file with its typed columns."""
-        as_text = _read_csv(self.path, self.delimiter, self.column_names)
+        return self.typed(_read_csv(self.path, self.delimiter, self.column_names), self.column_names)
+
+    def typed(self, as_text: str, names: Sequence[str]) -> str:
+        """SQL to select from: some columns in their types, from a relation that has them as texts."""
         typed = ", ".join(
             f"{identifier(name)}::{kind} AS {identifier(name)}" if kind != "VARCHAR" else identifier(name)
             for name, kind in self.columns
+            if name in names
         )
         return f"(SELECT {typed} FROM {as_text})"
 

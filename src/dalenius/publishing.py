@@ -11,7 +11,8 @@ from typing import Any
 
 from dalenius.batches import as_batch, batch_folder, next_batch
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
-from dalenius.engines.local import LocalEngine, engine_errors
+from dalenius.engines.choosing import engine_for
+from dalenius.engines.local import engine_errors
 from dalenius.errors import InternalError, PolicyError
 from dalenius.ledger import Entry, Ledger
 from dalenius.mechanisms.base import Draft, Plan
@@ -19,7 +20,7 @@ from dalenius.mechanisms.registry import SERIAL_MECHANISMS, mechanism_of
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
-from dalenius.release.manifest import build_manifest, describe_file
+from dalenius.release.manifest import build_manifest
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import check_promise
 from dalenius.release.writer import SPILL, new_release, refuse_existing, write_manifest
@@ -56,7 +57,7 @@ class Published:
 
 def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Plan:
     """What would be published; nothing is written."""
-    with (engine or LocalEngine()).open(policy, None, progress) as scan:
+    with (engine or engine_for(policy)).open(policy, None, progress) as scan:
         return mechanism_of(policy).plan(policy, scan)
 
 
@@ -91,7 +92,7 @@ def write_release(
         _memory() as remember,
         new_release(target) as folder,
     ):
-        with (engine or LocalEngine()).open(policy, folder / SPILL, progress) as scan:
+        with (engine or engine_for(policy)).open(policy, folder / SPILL, progress) as scan:
             view = next_batch(policy, scan) if policy.series == "batches" else next_view(policy, scan)
             plan = mechanism_of(policy).plan(policy, scan)
             # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
@@ -176,10 +177,7 @@ def _write_tables(
     is_seeded: bool,
     series: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    tables = []
-    for table in draft.tables:
-        path = folder / f"{table.name}.parquet"
-        tables.append(describe_file(path, table.name, scan.write(table, path)))
+    tables = [scan.write(table, folder).to_dict() for table in draft.tables]
     manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
     write_manifest(folder, manifest)
     return manifest

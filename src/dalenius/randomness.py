@@ -32,7 +32,7 @@ class Randomness:
     """
 
     key: bytes = field(repr=False)
-    """The run's secret. It never leaves the process that publishes."""
+    """The run's secret. It never leaves the process that publishes; tasks elsewhere get a child's."""
     is_seeded: bool = False
 
     @classmethod
@@ -50,6 +50,10 @@ class Randomness:
         """32 bytes that only the holder of the run's key can compute, for the given name."""
         label = "\x1f".join(f"{type(part).__name__}:{part}" for part in name)
         return hmac.new(self.key, label.encode(), hashlib.sha256).digest()
+
+    def child(self, *name: str | int) -> Randomness:
+        """A key of its own for a step that runs elsewhere: who has it cannot compute this one."""
+        return Randomness(key=self.derived_key("child", *name), is_seeded=self.is_seeded)
 
     def stream(self, *name: str | int) -> np.random.Generator:
         """The generator for the step of that name."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.engines.base import OpenedTable
+from dalenius.engines.preparing import sha256
 from dalenius.errors import PromiseNotMet
 from dalenius.histogram import Histogram, label_cell
 from dalenius.ledger import Entry, Ledger, open_ledger
@@ -26,7 +27,7 @@ from dalenius.mechanisms.base import Plan
 from dalenius.mechanisms.registry import mechanism_of
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
-from dalenius.release.manifest import FILE_NAME, sha256
+from dalenius.release.manifest import FILE_NAME
 from dalenius.series import NextInSeries
 
 _RARE = 1e-6

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dalenius.engines.base import OpenedTable
+from dalenius.engines.preparing import sha256
 from dalenius.errors import InputError, PromiseNotMet
 from dalenius.ledger import Ledger, open_ledger
 from dalenius.mechanism_configs import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.base import Place, Statement
 from dalenius.policy import Policy
-from dalenius.release.manifest import FILE_NAME, sha256
+from dalenius.release.manifest import FILE_NAME
 from dalenius.release.reader import StoredRelease
 from dalenius.release.series import releases_in
 

@@ -95,6 +95,29 @@ class FrameSource:
         return identifier(view)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparkFrameSource:
+    """A PySpark data frame, which stays where it is unless one machine is to publish it."""
+
+    name: str
+    frame: Any
+    column_names: tuple[str, ...]
+
+    @classmethod
+    def open(cls, frame: Any) -> SparkFrameSource:
+        """Take the frame as it is; nothing is computed."""
+        return cls(name="the data frame", frame=frame, column_names=tuple(frame.columns))
+
+    @staticmethod
+    def fits(frame: Any) -> bool:
+        """Whether it is one, asked without loading pyspark."""
+        return any(base.__module__.startswith("pyspark.sql") for base in type(frame).__mro__)
+
+    def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The whole frame, brought to this machine."""
+        return FrameSource.open(self.frame).scan(connection)
+
+
 def open_source(spec: Any) -> Source:
     """The source that a policy names: a path, or a data frame.
 
@@ -103,7 +126,8 @@ def open_source(spec: Any) -> Source:
     ('age', 'disease')
     """
     if not isinstance(spec, str | Path):
-        source: Source = FrameSource.open(spec)
+        kind = SparkFrameSource if SparkFrameSource.fits(spec) else FrameSource
+        source: Source = kind.open(spec)
     else:
         source = _open_path(Path(spec))
     refuse_unusable_names(source.name, source.column_names)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dalenius.release.manifest import sha256
+from dalenius.engines.preparing import sha256
 from dalenius.release.reader import StoredRelease
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import dalenius
 from dalenius.attacks.result import Audit
+from dalenius.engines.preparing import sha256
 from dalenius.errors import InputError
 from dalenius.policy import Policy
-from dalenius.release.manifest import sha256
 
 DOMAINS = {"uid": "0..2999", "age": "0..49", "ill": ["cold", "flu", "hiv", "none"]}
 N_ROWS = 3_000

@@ -23,11 +23,11 @@ from dalenius.attacks.views import (
     attack_views,
 )
 from dalenius.cli.main import run
+from dalenius.engines.preparing import sha256
 from dalenius.mechanisms.alphabeta.apply import first_view
 from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.parameters import choose_law
-from dalenius.release.manifest import sha256
 from dalenius.release.reader import StoredRelease
 from tests.attacks.releases import deal, people, write_manifest, write_release
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+import dalenius
 from dalenius import Policy
+from dalenius.engines.base import Engine
+from dalenius.engines.choosing import engine_named
 from dalenius.sql import connect, identifier
 from dalenius.table import open_source
 
@@ -34,6 +37,7 @@ class Subject:
     fewest_rows: int = 1
     """With fewer rows nothing can be published."""
     declares_domains: bool = False
+    engine: str = "local"
 
     def policy(self, table: Any, release: Path, **columns: Any) -> Policy:
         roles = columns or {"quasi": ["uid", "age"], "sensitive": ["disease"]}
@@ -50,6 +54,14 @@ class Subject:
                 **({} if self.suppress is None else {"suppress": self.suppress}),
             }
         )
+
+    def publish(self, policy: Policy, seed: int | None = None, again: bool = False) -> dalenius.Release:
+        return dalenius.publish(policy, seed=seed, again=again, engine=self.chosen_engine())
+
+    def chosen_engine(self) -> Engine:
+        """On Spark with groups so small that a small table has several."""
+        engine = engine_named(self.engine)
+        return engine if self.engine == "local" else replace(engine, group_rows=400)  # type: ignore[type-var]
 
 
 def _bucketize(method: str, promise: dict[str, Any], **more: Any) -> Subject:
@@ -133,6 +145,21 @@ SUBJECTS = [
     _perturb("small-domain"),
     _perturb("least-variance"),
     _perturb("uniform"),
+]
+
+
+SPARK_SUBJECTS = [
+    replace(subject, name=f"{subject.name}, on Spark", engine="spark")
+    for subject in SUBJECTS
+    if subject.name
+    in (
+        "bucketize optimal f-privacy",
+        "suppress safe, bucketize",
+        "perturb small-domain",
+        "alpha-beta distinct, declared",
+        "alpha-beta copies",
+        "alpha-beta frapp",
+    )
 ]
 
 

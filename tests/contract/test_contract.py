@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,10 +14,20 @@ from scipy import stats
 
 import dalenius
 from dalenius.errors import DaleniusError
-from tests.contract.subjects import SUBJECTS, Subject, people
+from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
 
 FALSE_ALARM = 1e-6
-every_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+every_local_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+every_subject = pytest.mark.parametrize(
+    "subject", [*SUBJECTS, *SPARK_SUBJECTS], ids=lambda subject: subject.name
+)
+
+
+@pytest.fixture(autouse=True)
+def started(request: pytest.FixtureRequest) -> None:
+    """Spark, for the subjects that need it."""
+    if "subject" in request.fixturenames and request.getfixturevalue("subject").engine == "spark":
+        request.getfixturevalue("spark")
 
 
 def published(release: dalenius.Release, table: str) -> pa.Table:
@@ -34,7 +45,7 @@ def rows(table: pa.Table, columns: list[str]) -> list[tuple[object, ...]]:
 @every_subject
 def test_the_release_has_the_promised_rows(subject: Subject, tmp_path: Path) -> None:
     table = people()
-    release = dalenius.publish(subject.policy(table, tmp_path / "r"))
+    release = subject.publish(subject.policy(table, tmp_path / "r"))
     records = published(release, subject.record_table)
     assert release.verify(strict=True).ok
     assert release.manifest["rows"]["published"] == len(records) or not subject.keeps_every_row
@@ -51,12 +62,14 @@ def test_shuffled_rows_and_relabelled_values_change_no_plan(subject: Subject, tm
         2, "disease", pa.array([renamed.get(cell, cell) for cell in table["disease"].to_pylist()])
     )
     plans = [
-        dalenius.plan(subject.policy(t, tmp_path / "r")).to_dict() for t in (table, shuffled, relabelled)
+        dalenius.plan(subject.policy(t, tmp_path / "r"), engine=subject.chosen_engine()).to_dict()
+        for t in (table, shuffled, relabelled)
     ]
-    assert plans[0] == plans[1] == plans[2]
+    plans.append(dalenius.plan(subject.policy(table, tmp_path / "r"), engine="local").to_dict())
+    assert plans[0] == plans[1] == plans[2] == plans[3]
 
 
-@every_subject
+@every_local_subject  # on Spark the coins follow the partitions
 def test_the_same_rows_in_other_batches_files_or_frames_are_the_same_source(
     subject: Subject, tmp_path: Path
 ) -> None:
@@ -68,7 +81,7 @@ def test_the_same_rows_in_other_batches_files_or_frames_are_the_same_source(
     chunked = pa.concat_tables([table.slice(0, 1), table.slice(1, 77), table.slice(78)])
     sources = [table, chunked, folder, table.to_pandas(), pl.from_arrow(table)]
     releases = [
-        dalenius.publish(subject.policy(source, tmp_path / f"r{i}"), seed=4)
+        subject.publish(subject.policy(source, tmp_path / f"r{i}"), seed=4)
         for i, source in enumerate(sources)
     ]
     assert len({tuple(hashes(release)) for release in releases}) == 1
@@ -78,7 +91,7 @@ def test_the_same_rows_in_other_batches_files_or_frames_are_the_same_source(
 def test_two_runs_differ_and_a_seeded_run_repeats(subject: Subject, tmp_path: Path) -> None:
     seeds = [None, None, 7, 7, 8]
     releases = [
-        dalenius.publish(subject.policy(people(), tmp_path / f"r{i}"), seed=seed, again=True)
+        subject.publish(subject.policy(people(), tmp_path / f"r{i}"), seed=seed, again=True)
         for i, seed in enumerate(seeds)
     ]
     first, second, seven, again, eight = (hashes(release) for release in releases)
@@ -99,11 +112,13 @@ def order_p_value(source_positions: np.ndarray) -> float:
 def test_published_order_says_nothing_about_source_order(subject: Subject, tmp_path: Path) -> None:
     """The source is sorted by the sensitive value: order in the file, or within a bucket, would tell it."""
     table = people(3_000)
-    release = dalenius.publish(subject.policy(table, tmp_path / "r"), seed=1)
+    release = subject.publish(subject.policy(table, tmp_path / "r"), seed=1)
     records = published(release, subject.record_table)
     if subject.is_sorted:
-        cells = list(zip(*(records[name].to_pylist() for name in records.column_names), strict=True))
-        assert cells == sorted(cells)
+        for file in release.stored.files(subject.record_table):
+            piece = pq.read_table(file).to_pydict()
+            cells = list(zip(*piece.values(), strict=True))
+            assert cells == sorted(cells)
         return
     assert order_p_value(records["uid"].to_numpy()) > FALSE_ALARM
     if "bucket" in records.column_names:
@@ -119,22 +134,29 @@ def test_an_order_that_follows_the_source_is_caught() -> None:
     assert order_p_value(followed) < FALSE_ALARM
 
 
+def file_names(subject: Subject, entry: dict[str, Any]) -> list[str]:
+    """One file, or a folder of numbered ones."""
+    name = f"{entry['name']}.parquet"
+    numbered = [f"{name}/part-{i:05d}.parquet" for i in range(len(entry["files"]))]
+    return [name] if subject.engine == "local" else numbered
+
+
 @every_subject
 def test_the_bytes_around_the_rows_say_nothing(subject: Subject, tmp_path: Path) -> None:
     """No unused dictionary entry, no schema metadata, no row group that follows a source batch."""
     frame = people().to_pandas()
     frame["disease"] = frame["disease"].astype("category").cat.add_categories(["Unpublished secret"])
     frame.index = frame.index + 900_000
-    release = dalenius.publish(subject.policy(frame, tmp_path / "r"))
+    release = subject.publish(subject.policy(frame, tmp_path / "r"))
     for entry in release.manifest["tables"]:
-        assert [file["file"] for file in entry["files"]] == [f"{entry['name']}.parquet"]
-        (path,) = release.stored.files(entry["name"])
-        metadata = pq.read_metadata(path)
-        assert not metadata.metadata
-        groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-        assert all(size == 122_880 for size in groups[:-1])
-        assert b"Unpublished secret" not in path.read_bytes()
-        assert not pq.read_schema(path).metadata
+        assert [file["file"] for file in entry["files"]] == file_names(subject, entry)
+        for path in release.stored.files(entry["name"]):
+            metadata = pq.read_metadata(path)
+            assert not metadata.metadata
+            groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+            assert all(size == 122_880 for size in groups[:-1])
+            assert b"Unpublished secret" not in path.read_bytes()
+            assert not pq.read_schema(path).metadata
     manifest = (release.path / "manifest.json").read_text()
     assert "Unpublished" not in manifest
     assert str(tmp_path) not in manifest
@@ -142,9 +164,10 @@ def test_the_bytes_around_the_rows_say_nothing(subject: Subject, tmp_path: Path)
 
 @every_subject
 def test_the_folder_holds_nothing_else(subject: Subject, tmp_path: Path) -> None:
-    release = dalenius.publish(subject.policy(people(), tmp_path / "r"))
+    release = subject.publish(subject.policy(people(), tmp_path / "r"))
     listed = {file["file"] for entry in release.manifest["tables"] for file in entry["files"]}
-    assert {path.name for path in release.path.iterdir()} == {*listed, "manifest.json"}
+    found = {p.relative_to(release.path).as_posix() for p in release.path.rglob("*") if p.is_file()}
+    assert found == {*listed, "manifest.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
@@ -173,7 +196,7 @@ TROUBLESOME = {
 @pytest.mark.parametrize("case", TROUBLESOME)
 def test_troublesome_cells_come_through_as_they_are(subject: Subject, case: str, tmp_path: Path) -> None:
     table = TROUBLESOME[case]
-    release = dalenius.publish(subject.policy(table, tmp_path / "r"))
+    release = subject.publish(subject.policy(table, tmp_path / "r"))
     records = published(release, subject.record_table)
     assert release.verify(strict=True).ok
     if subject.keeps_every_row:
@@ -184,7 +207,7 @@ def test_troublesome_cells_come_through_as_they_are(subject: Subject, case: str,
 def test_columns_with_spaces_quotes_and_sql_words(subject: Subject, tmp_path: Path) -> None:
     renamed = people().rename_columns(["the uid", 'select "x" from', "Größe; DROP TABLE t"])
     roles = {"quasi": renamed.column_names[:2], "sensitive": renamed.column_names[2:]}
-    release = dalenius.publish(subject.policy(renamed, tmp_path / "r", **roles))
+    release = subject.publish(subject.policy(renamed, tmp_path / "r", **roles))
     assert release.verify(strict=True).ok
     assert set(renamed.column_names[:2]) <= set(published(release, subject.record_table).column_names)
 
@@ -198,10 +221,10 @@ def test_a_table_of_one_value_is_published_or_refused_for_the_promise(
     table = people(n_rows).set_column(2, "disease", pa.array(["Flu"] * n_rows))
     policy = subject.policy(table, tmp_path / "r")
     if subject.allows_certainty and n_rows >= subject.fewest_rows:
-        assert dalenius.publish(policy).verify(strict=True).ok
+        assert subject.publish(policy).verify(strict=True).ok
         return
     with pytest.raises(DaleniusError) as caught:
-        dalenius.publish(policy)
+        subject.publish(policy)
     assert caught.value.exit_code in (2, 3)
     assert "Flu" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

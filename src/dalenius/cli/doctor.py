@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import metadata
@@ -17,10 +20,12 @@ REQUIRED = ("duckdb", "highspy", "numpy", "pyarrow", "randomgen", "scipy", "sqlg
 OPTIONAL = {
     "adbc-driver-postgresql": "postgres",
     "altair": "plots",
+    "pyspark": "spark",
     "vl-convert-python": "plots",
     "opendp": "evaluate",
     "scikit-learn": "evaluate",
 }
+LEAST_JAVA = 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,8 @@ def examine() -> list[Finding]:
     free = f"{shutil.disk_usage('.').free / 2**30:.1f} GiB free here"
     needed = [_package(name, needed=True, extra=None) for name in REQUIRED]
     optional = [_package(name, needed=False, extra=extra) for name, extra in OPTIONAL.items()]
-    return [python, random, Finding(name="disk", found=free, needed=True, remedy=None), *needed, *optional]
+    disk = Finding(name="disk", found=free, needed=True, remedy=None)
+    return [python, random, disk, *needed, *optional, _java()]
 
 
 def _package(name: str, *, needed: bool, extra: str | None) -> Finding:
@@ -68,6 +74,34 @@ def _package(name: str, *, needed: bool, extra: str | None) -> Finding:
         return Finding(name=name, found=metadata.version(name), needed=needed, remedy=None)
     except metadata.PackageNotFoundError:
         return Finding(name=name, found=None, needed=needed, remedy=remedy)
+
+
+def _java() -> Finding:
+    """Spark runs on Java, which no Python package brings along."""
+    found = _java_version()
+    remedy = f"install Java {LEAST_JAVA} or later, e.g. apt-get install openjdk-{LEAST_JAVA}-jre-headless"
+    is_new = found is not None and int(found.split(".")[0]) >= LEAST_JAVA
+    return Finding(
+        name="java (for spark)",
+        found=found if is_new else None,
+        needed=False,
+        remedy=None if is_new else remedy,
+    )
+
+
+def _java_version() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else shutil.which("java")
+    if program is None:
+        return None
+    try:
+        told = subprocess.run(  # noqa: S603  (the user's own Java)
+            [program, "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = re.search(r'version "(\d+[^"]*)"', told.stderr)
+    return None if version is None else version[1]
 
 
 def _randomness() -> str | None:

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
-from dalenius.errors import InputError, did_you_mean
+from dalenius.engines.choosing import engine_named
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
 
 NAME = "publish"
-ENGINES = ("local",)
 
 
 def command(
@@ -26,14 +25,17 @@ def command(
     again: Annotated[
         bool, typer.Option("--again", help="Even if the ledger knows another release of this table.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="Where to run.")] = "local",
+    engine: Annotated[str, typer.Option(help="Where to run: local or spark.")] = "local",
 ) -> int:
     """Carry a plan out and write the release, whole or not at all."""
-    if engine not in ENGINES:
-        raise InputError(f"engine {engine!r} is unknown; {did_you_mean(engine, ENGINES)}")
+    chosen = engine_named(engine)
     with progress_bar() as progress:
         published = write_release(
-            Policy.from_file(policy, source=source), seed=seed, again=again, progress=progress
+            Policy.from_file(policy, source=source),
+            seed=seed,
+            again=again,
+            engine=chosen,
+            progress=progress,
         )
     if as_json:
         print_json(published.to_dict())

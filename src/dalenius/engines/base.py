@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from dalenius.mechanisms.base import PublishedTable, Scan
 from dalenius.policy import Policy
@@ -18,11 +19,34 @@ def silent(step: str, done: int, total: int | None) -> None:
     """Shows nothing."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """A file of a release."""
+
+    file: str
+    """Its path in the release's folder."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenTable:
+    """A table of a release, as it was written."""
+
+    name: str
+    n_rows: int
+    files: tuple[WrittenFile, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest's entry."""
+        files = [{"file": file.file, "sha256": file.sha256} for file in self.files]
+        return {"name": self.name, "files": files, "rows": self.n_rows}
+
+
 class OpenedTable(Scan, Protocol):
     """A policy's table, opened, recoded and checked. It can be read several times, always in one order."""
 
-    def write(self, table: PublishedTable, path: Path) -> int:
-        """Write one table as Parquet, in its order; the number of rows written."""
+    def write(self, table: PublishedTable, folder: Path) -> WrittenTable:
+        """Write one table as Parquet into the release's folder, in its order."""
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order."""

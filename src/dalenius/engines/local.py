@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,17 +12,27 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.engines.base import Progress
-from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
+from dalenius.engines.base import Progress, WrittenFile, WrittenTable
+from dalenius.engines.preparing import (
+    BATCH_ROWS,
+    ROW_GROUP_ROWS,
+    count_outside,
+    fingerprint_of,
+    fingerprint_sums,
+    rebatch,
+    refuse_empty,
+    refuse_outside,
+    refuse_texts,
+    refuse_units,
+    selection,
+    sha256,
+)
+from dalenius.errors import EngineError, InternalError
 from dalenius.histogram import Histogram
 from dalenius.mechanism_configs import COPY
 from dalenius.mechanisms.base import Batches, Counting, PublishedTable, Reads
 from dalenius.policy import Policy
-from dalenius.recode import NUMERIC_TYPES
 from dalenius.sql import connect, count, identifier, identifiers, literal, one_row
-
-BATCH_ROWS = 131_072
-_ROW_GROUP_ROWS = 122_880
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,21 +48,13 @@ class LocalEngine:
             source = policy.source.scan(connection)
             _check_recodes(connection, policy, source)
             _check_units(connection, policy, source)
-            recoded = dict(policy.recode)
-            columns = ", ".join(
-                f"{recoded[name].expression(name)} AS {identifier(name)}"
-                if name in recoded
-                else identifier(name)
-                for name in policy.columns.published
-            )
             scan = LocalScan(
                 connection=connection,
-                select=f"SELECT {columns} FROM {source}",
+                select=selection(policy, source, policy.columns.published),
                 spill=spill,
                 progress=progress,
             )
-            if not scan.n_rows():
-                raise SourceError(f"{policy.source.name} has no rows", hint="there is nothing to publish")
+            refuse_empty(policy, scan.n_rows())
             yield scan
 
 
@@ -129,22 +129,9 @@ class LocalScan:
         return pa.table({"key": keys, "n": counts})
 
     def fingerprint(self, key: bytes) -> str:
-        """A keyed digest of the records that does not depend on their order.
-
-        Each record's cells, with their lengths, are hashed under the key; the hashes are added up.
-        """
-        cells = " || ".join(
-            f"coalesce(length({identifier(name)}::VARCHAR) || ':' || {identifier(name)}::VARCHAR, 'N')"
-            for name in self.schema.names
-        )
-        halves = ", ".join(f"sum(('0x' || substr(h, {start}, 15))::BIGINT)" for start in (1, 16, 31))
-        sums = one_row(
-            self.connection,
-            f"SELECT count(*), {halves} FROM (SELECT sha256('{key.hex()}' || {cells}) AS h "
-            f"FROM ({self.select}))",
-        )
-        described = "\n".join([str(self.schema.remove_metadata()), *map(str, sums)])
-        return hmac.new(key, described.encode(), hashlib.sha256).hexdigest()
+        """A keyed digest of the records that does not depend on their order."""
+        sums = one_row(self.connection, fingerprint_sums(key, self.schema.names, f"({self.select})"))
+        return fingerprint_of(key, self.schema, sums)
 
     def _reading(self, reads: Reads) -> str:
         listed = identifiers(self.schema.names)
@@ -159,13 +146,19 @@ class LocalScan:
         """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats."""
         total, done = None if reads == "distinct" else self.n_rows(), 0
         reader = self.connection.sql(self._reading(reads)).to_arrow_reader(BATCH_ROWS)
-        for batch in _rebatch(reader):
+        for batch in rebatch(reader, BATCH_ROWS):
             yield batch
             done += batch.num_rows
             self.progress("reading", done, total)
 
-    def write(self, table: PublishedTable, path: Path) -> int:
-        """Write one table as Parquet, in its order; the number of rows written."""
+    def write(self, table: PublishedTable, folder: Path) -> WrittenTable:
+        """Write one table as a Parquet file into the folder, in its order."""
+        path = folder / f"{table.name}.parquet"
+        n_rows = self._write_file(table, path)
+        file = WrittenFile(file=path.name, sha256=sha256(path))
+        return WrittenTable(name=table.name, n_rows=n_rows, files=(file,))
+
+    def _write_file(self, table: PublishedTable, path: Path) -> int:
         raised: list[Exception] = []
         rows = _remember_errors(table.rows(lambda: self.batches(table.reads)), raised)
         first = next(rows, None)
@@ -198,7 +191,7 @@ def _copy_rows(
     writer.register("rows", rows)
     writer.execute(
         f"COPY (SELECT {identifiers(table.columns)} FROM rows{order}) TO {literal(str(path))}"
-        f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP_ROWS})"
+        f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
     )
 
 
@@ -238,47 +231,15 @@ def _remember_errors(rows: Iterator[pa.RecordBatch], raised: list[Exception]) ->
         raise
 
 
-def _rebatch(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly BATCH_ROWS, but for the last."""
-    held: list[pa.RecordBatch] = []
-    n_held = 0
-    for batch in reader:
-        while batch.num_rows:
-            taken = batch.slice(0, BATCH_ROWS - n_held)
-            batch = batch.slice(taken.num_rows)  # noqa: PLW2901
-            held.append(taken)
-            n_held += taken.num_rows
-            if n_held == BATCH_ROWS:
-                yield _joined(held)
-                held, n_held = [], 0
-    if held:
-        yield _joined(held)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
 def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:
-    types = {
-        name: kind for name, kind, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    }
-    for name, recode in policy.recode:
-        if recode.needs_numbers and not types[name].startswith(NUMERIC_TYPES):
-            raise PolicyError(
-                f"[recode] {name}: the column is not numeric ({types[name].lower()})",
-                hint='use map = "file.csv" for texts',
-            )
-        n_outside = count(connection, f"SELECT count(*) FROM {source} WHERE {recode.outside(name)}")
-        if n_outside:
-            raise PolicyError(
-                f"[recode] {name}: {n_outside} rows have a value that the recoding does not cover",
-                hint="widen the bins, or complete the mapping file",
-            )
+    if not policy.recode:
+        return
+    described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    refuse_texts(policy, {name: kind for name, kind, *_ in described})
+    refuse_outside(policy, one_row(connection, count_outside(policy, source)))
 
 
 def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:
-    """Every promise is per row, so a person with several rows is refused."""
     if policy.columns.unit is None:
         return
     unit = identifier(policy.columns.unit)
@@ -286,11 +247,4 @@ def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, source: 
     repeated = count(
         connection, f"SELECT count(*) FROM (SELECT {unit} FROM {source} GROUP BY {unit} HAVING count(*) > 1)"
     )
-    if unknown:
-        raise SourceError(f"{unknown} rows have no {policy.columns.unit!r}: whose rows they are is not known")
-    if repeated:
-        raise SourceError(
-            f"{repeated} people have more than one row (unit {policy.columns.unit!r}), "
-            "and every promise is per row",
-            hint="keep one row a person, e.g. the latest, before publishing",
-        )
+    refuse_units(policy.columns.unit, unknown, repeated)

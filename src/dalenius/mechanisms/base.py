@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from dalenius.histogram import Histogram
 from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 
@@ -76,6 +77,8 @@ class PublishedTable:
     finish: Callable[[Batches], Batches] | None = None
     """From the sorted rows, what is written; None: the rows as they are. A sort of codes that become cells
     only afterwards moves a few bytes a row."""
+    shards: Callable[[Census], Shards] | None = None
+    """How the table comes about on many machines; None: it is made on one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dalenius.errors import InternalError
+
 IntArray = NDArray[np.int64]
 
 _NUMPY_POPULATION_LIMIT = 10**9  # Generator.hypergeometric refuses larger populations
@@ -53,6 +55,32 @@ def deal(codes: NDArray[np.integer], quota: IntArray, stream: np.random.Generato
     labels = np.tile(np.arange(n_destinations, dtype=np.int32), quota.shape[0])
     destinations[by_value] = np.repeat(labels, quota.ravel())
     return destinations
+
+
+class Dealer:
+    """Deals the records of a stream of batches. Every quota is used up exactly."""
+
+    def __init__(self, quota: IntArray) -> None:
+        self._remaining = quota
+
+    def deal(
+        self,
+        codes: NDArray[np.integer],
+        quota_stream: np.random.Generator,
+        record_stream: np.random.Generator,
+    ) -> NDArray[np.int32]:
+        """A destination for each record of the next batch."""
+        counts = np.bincount(codes, minlength=len(self._remaining)).astype(np.int64)
+        if (counts > self._remaining.sum(axis=1)).any():
+            raise InternalError("the table changed between two passes over it: a value has more records")
+        quota = draw_quota(self._remaining, counts, quota_stream)
+        self._remaining = self._remaining - quota
+        return deal(codes, quota, record_stream)
+
+    def finish(self) -> None:
+        """Check that every quota was used up."""
+        if self._remaining.any():
+            raise InternalError("the table changed between two passes over it: a value has fewer records")
 
 
 def _draw_row(remaining: IntArray, n_drawn: int, stream: np.random.Generator) -> IntArray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import hashlib
 import json
 import secrets
 from importlib import resources
@@ -68,17 +67,6 @@ def published_columns(policy: Policy, schema: pa.Schema) -> list[dict[str, str]]
     return [
         {"name": name, "role": role, "type": str(schema.field(name).type)} for name, role in roles.items()
     ]
-
-
-def describe_file(path: Path, name: str, n_rows: int) -> dict[str, Any]:
-    """The manifest's entry of one table."""
-    return {"name": name, "files": [{"file": path.name, "sha256": sha256(path)}], "rows": n_rows}
-
-
-def sha256(path: Path) -> str:
-    """The file's SHA-256, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @functools.cache

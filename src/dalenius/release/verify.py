@@ -9,10 +9,11 @@ from typing import Any
 
 import duckdb
 
+from dalenius.engines.preparing import sha256
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.registry import MECHANISMS
-from dalenius.release.manifest import FILE_NAME, sha256
+from dalenius.release.manifest import FILE_NAME
 from dalenius.release.reader import StoredRelease
 from dalenius.release.series import open_release
 from dalenius.sql import count, identifier

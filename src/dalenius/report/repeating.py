@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from dalenius.release.manifest import FILE_NAME, sha256
+from dalenius.engines.preparing import sha256
+from dalenius.release.manifest import FILE_NAME
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import Verdict as Checked
 from dalenius.report.distribution import question_of

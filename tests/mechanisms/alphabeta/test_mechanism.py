@@ -16,13 +16,13 @@ import pytest
 from scipy import stats
 
 import dalenius
+from dalenius.engines.preparing import sha256
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
 from dalenius.mechanisms.base import Draft
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
-from dalenius.release.manifest import sha256
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
 
 FALSE_ALARM = 1e-6

@@ -27,6 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dalenius.mechanisms.dealing import IntArray, deal
+from dalenius.mechanisms.perturb.apply import perturb_values
+from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.perturb.matrix import Channel, FloatArray
 
 
@@ -101,3 +104,15 @@ def _scores(
     p, q = float(channel.retention), float(channel.replacement)
     scores = (asked - q * total) / p
     return scores, scores**2 - (asked**2 - q * total_square) / p
+
+
+def perturb_batch(
+    codes: NDArray[np.integer],
+    quota: IntArray,
+    plan: PerturbPlan,
+    part_stream: np.random.Generator,
+    value_stream: np.random.Generator,
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The part and the published code of each record of a batch that has these quotas."""
+    parts = deal(codes, quota, part_stream)
+    return parts, perturb_values(codes, parts, plan.channels, value_stream)

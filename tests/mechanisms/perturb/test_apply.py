@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.mechanisms.dealing import draw_quota
-from dalenius.mechanisms.perturb.apply import exact_coin, perturb_batch, perturb_values
+from dalenius.mechanisms.perturb.apply import exact_coin, perturb_values
 from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.mechanisms.perturb.plan import PerturbPlan, plan_as_in_paper
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 
 from .histograms import EXAMPLE, FALSE_ALARM
+from .reference import perturb_batch
 
 PLAN = plan_as_in_paper(tuple(4_000 * count for count in EXAMPLE), RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))
 TRUE_CODES = Randomness.seeded(1).stream("rows").permutation(np.repeat(np.arange(10), PLAN.counts))

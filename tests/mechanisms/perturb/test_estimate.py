@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.errors import InputError
-from dalenius.mechanisms.perturb.apply import perturb_batch
 from dalenius.mechanisms.perturb.bounds import hoeffding_bound
 from dalenius.mechanisms.perturb.estimate import Term, Totals, total_of_terms, totals_of_products
 from dalenius.mechanisms.perturb.interval import hoeffding_ends, score_ends
@@ -23,7 +22,7 @@ from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 
 from .histograms import EXAMPLE, FALSE_ALARM
-from .reference import estimate_product, estimate_rows, exact_variance
+from .reference import estimate_product, estimate_rows, exact_variance, perturb_batch
 
 PLAN = plan_as_in_paper(tuple(10 * count for count in EXAMPLE), RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))
 CODES = np.repeat(np.arange(10), PLAN.counts)

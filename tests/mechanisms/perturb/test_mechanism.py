@@ -18,7 +18,8 @@ from scipy import stats
 
 import dalenius
 from dalenius import Policy
-from dalenius.engines.local import BATCH_ROWS, LocalScan
+from dalenius.engines.local import LocalScan
+from dalenius.engines.preparing import BATCH_ROWS
 from dalenius.errors import DaleniusError, InputError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.base import Reads
 from dalenius.mechanisms.perturb import apply

@@ -20,10 +20,10 @@ import dalenius
 from dalenius import Policy
 from dalenius.engines.local import LocalEngine
 from dalenius.errors import InternalError, PromiseNotMet
+from dalenius.mechanisms import dealing
 from dalenius.mechanisms.base import Draft
 from dalenius.mechanisms.bucketize.plan import plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.mechanisms.suppress import apply
 from dalenius.mechanisms.suppress.exact import exact_law
 from dalenius.mechanisms.suppress.law import Law
 from dalenius.mechanisms.suppress.partitions import n_arrangements, violating_partitions
@@ -145,7 +145,7 @@ def test_a_choice_that_follows_the_source_is_caught(monkeypatch: pytest.MonkeyPa
         destinations[by_value] = np.repeat(np.tile([0, 1], len(quota)), quota.ravel())
         return destinations
 
-    monkeypatch.setattr(apply, "deal", first_ones)
+    monkeypatch.setattr(dealing, "deal", first_ones)
     pipeline = Pipeline(EXAMPLE, "safe")
     kept = [pipeline.run(seed)[1] for seed in range(300)]
     assert choice_p_value(kept, range(10)) < FALSE_ALARM

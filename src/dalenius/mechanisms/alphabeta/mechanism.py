@@ -26,6 +26,7 @@ from dalenius.mechanisms.alphabeta.rows import (
     later_rows,
     word_names,
 )
+from dalenius.mechanisms.alphabeta.shards import FrappGroups, ViewGroups, tuple_groups
 from dalenius.mechanisms.base import (
     Batches,
     Check,
@@ -37,6 +38,7 @@ from dalenius.mechanisms.base import (
     Statement,
 )
 from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
@@ -126,6 +128,7 @@ class AlphaBeta:
             # copies of a tuple share its coin, so a set need not be made one before
             reads="records" if is_set and plan.reads == "distinct" else plan.reads,
             finish=partial(decoded_once if is_set else decoded, domain=domain),
+            shards=_shards(plan, randomness) if place.index == 1 else None,
         )
         return Draft(
             method=law.method,
@@ -142,6 +145,24 @@ class AlphaBeta:
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""
         return check_view(connection, manifest)
+
+
+def _shards(plan: ViewPlan, randomness: Randomness) -> Callable[[Census], Shards] | None:
+    """How partitions make the first view; None: FRAPP of different rows, which would need two shuffles."""
+    domain, law, child = plan.public.domain, plan.law, randomness.child("alphabeta")
+
+    def frapp_shards(census: Census) -> Shards:
+        assert isinstance(law, FrappPlan)  # noqa: S101
+        tuples = tuple_groups(domain, census.n_groups(census.n_rows), child)
+        return FrappGroups(gamma_f=law.gamma_f, tuples=tuples, census=census, randomness=child).shards()
+
+    def view_shards(census: Census) -> Shards:
+        assert isinstance(law, AlphaBetaPlan)  # noqa: S101
+        return ViewGroups.cut(domain, law.law, law.noise, law.noise_rows, census, child).shards()
+
+    if isinstance(law, AlphaBetaPlan):
+        return view_shards
+    return frapp_shards if plan.reads == "records" else None
 
 
 def _own_parts(policy: Policy) -> tuple[AlphaBetaConfig, DGammaPrivacy]:

@@ -46,16 +46,21 @@ def uniform_tuples(domain: Domain, n_tuples: int, stream: np.random.Generator) -
     return tuple(stream.integers(size, size=n_tuples) for size in domain.sizes)
 
 
-def uniform_hits(domain: Domain, beta: Fraction, stream: np.random.Generator) -> Iterator[Codes]:
+def uniform_hits(
+    domain: Domain, beta: Fraction, stream: np.random.Generator, pieces: int = 1
+) -> Iterator[Codes]:
     """Batches of tuples; those that occur are each tuple of D with probability β, independently.
 
-    A tuple may come several times, in one batch or in two.
+    A tuple may come several times, in one batch or in two. Of several pieces, each with a stream of its own,
+    this is one; all of them together have the law (Poisson numbers add up).
     """
-    for n_hits in _poisson_batches(domain.size * -math.log1p(-float(beta)), stream):
+    for n_hits in _poisson_batches(domain.size * -math.log1p(-float(beta)) / pieces, stream):
         yield uniform_tuples(domain, n_hits, stream)
 
 
-def shaped_hits(noise: NoiseLaw, largest_beta: Fraction, stream: np.random.Generator) -> Iterator[Codes]:
+def shaped_hits(
+    noise: NoiseLaw, largest_beta: Fraction, stream: np.random.Generator, pieces: int = 1
+) -> Iterator[Codes]:
     """The same with β(t) = `largest_beta`·P(t)/max P.
 
     −ln(1−β(t)) is not proportional to P(t), but at most c·β(t), c its ratio to β(t) at the largest. Hits
@@ -63,7 +68,7 @@ def shaped_hits(noise: NoiseLaw, largest_beta: Fraction, stream: np.random.Gener
     """
     top = float(largest_beta)
     steepest = -math.log1p(-top) / top
-    for n_hits in _poisson_batches(steepest * float(largest_beta / noise.largest_share), stream):
+    for n_hits in _poisson_batches(steepest * float(largest_beta / noise.largest_share) / pieces, stream):
         codes = noise.draw(n_hits, stream)
         beta = top * noise.relative(codes)
         kept = stream.random(n_hits) * (steepest * beta) < -np.log1p(-beta)

@@ -36,9 +36,9 @@ class Layout:
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
 
     @classmethod
-    def shuffled(cls, plan: BucketPlan, randomness: Randomness) -> Layout:
-        """With random bucket numbers, from 1."""
-        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+    def shuffled(cls, plan: BucketPlan, randomness: Randomness, first: int = 1) -> Layout:
+        """With random bucket numbers, from the first one on."""
+        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + first
         return cls.numbered(plan, numbers)
 
     @classmethod

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from dalenius.column_names import unused_name
@@ -24,7 +26,9 @@ from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
 from dalenius.mechanisms.bucketize.region_plan import RegionCoder, RegionLayout, RegionsPlan, plan_regions
 from dalenius.mechanisms.bucketize.regions import grow, least_rows
 from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
+from dalenius.mechanisms.bucketize.shards import BucketGroups, QitGroups, StGroups
 from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.policy_sections import BucketPromise
 from dalenius.promises.f_privacy import FPrivacy
@@ -112,28 +116,39 @@ class Bucketize:
 
     def draft(self, policy: Policy, plan: BucketizePlan, randomness: Randomness) -> Draft:
         """Number the buckets and say how records find theirs."""
-        layout = _layout(plan, randomness)
         encoder = Encoder.of(plan.histogram, plan.schema)
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         tag = unused_name("tag", quasi)
+        is_whole = bool(plan.fakes or plan.regions)
+
+        @cache  # an engine that shards the tables needs no numbers of all buckets
+        def layout() -> Places:
+            return _layout(plan, randomness)
 
         def qit(scan: Callable[[], Batches]) -> Batches:
             order = randomness.stream("bucketize", "order")
-            return qit_rows(scan(), quasi, coder, Assigner(layout, randomness), order, tag)
+            return qit_rows(scan(), quasi, coder, Assigner(layout(), randomness), order, tag)
 
         def st(scan: Callable[[], Batches]) -> Batches:  # noqa: ARG001  (the plan alone decides it)
-            return st_rows(layout, encoder)
+            return st_rows(layout(), encoder)
 
         return Draft(
             method=plan.buckets.method,
             tables=(
-                PublishedTable(name="qit", columns=(*quasi, "bucket"), order_by=("bucket", tag), rows=qit),
+                PublishedTable(
+                    name="qit",
+                    columns=(*quasi, "bucket"),
+                    order_by=("bucket", tag),
+                    rows=qit,
+                    shards=None if is_whole else qit_shards(plan, plan.histogram, quasi, randomness),
+                ),
                 PublishedTable(
                     name="st",
                     columns=("bucket", *sensitive, "count"),
                     order_by=(),
                     rows=st,
+                    shards=None if is_whole else st_shards(plan, randomness),
                 ),
             ),
             statement=_statement(policy, plan),
@@ -148,6 +163,39 @@ class Bucketize:
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
+
+
+def qit_shards(
+    plan: BucketizePlan, counted: Histogram, quasi: tuple[str, ...], randomness: Randomness
+) -> Callable[[Census], Shards]:
+    """How partitions make the quasi-identifier table; what is counted and not planned is withheld."""
+
+    def shards(census: Census) -> Shards:
+        planned = {value: code for code, value in enumerate(plan.histogram.values)}
+        return QitGroups(
+            groups=_groups(plan, census, randomness),
+            census=census,
+            encoder=Encoder.of(counted, plan.schema),
+            code_of=np.array([planned.get(value, -1) for value in counted.values], dtype=np.int32),
+            quasi=quasi,
+            schema=plan.schema,
+        ).shards()
+
+    return shards
+
+
+def st_shards(plan: BucketizePlan, randomness: Randomness) -> Callable[[Census], Shards]:
+    """How the sensitive table is made in pieces."""
+
+    def shards(census: Census) -> Shards:
+        encoder = Encoder.of(plan.histogram, plan.schema)
+        return StGroups(groups=_groups(plan, census, randomness), encoder=encoder).shards()
+
+    return shards
+
+
+def _groups(plan: BucketizePlan, census: Census, randomness: Randomness) -> BucketGroups:
+    return BucketGroups.cut(plan.buckets, census.n_groups(plan.n_rows), randomness)
 
 
 def plan_counts(policy: Policy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.errors import InternalError
 from dalenius.histogram import Encoder
-from dalenius.mechanisms.dealing import IntArray, deal, draw_quota
+from dalenius.mechanisms.dealing import Dealer, IntArray
 from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.randomness import Randomness
@@ -23,26 +22,6 @@ CodeArray = NDArray[np.int32]
 
 _LARGEST_DENOMINATOR = 2**63 - 1
 _ROUNDED_DENOMINATOR = 2**62
-
-
-def perturb_batch(
-    codes: NDArray[np.integer],
-    quota: IntArray,
-    plan: PerturbPlan,
-    part_stream: np.random.Generator,
-    value_stream: np.random.Generator,
-) -> tuple[CodeArray, CodeArray]:
-    """The part and the published code of each record.
-
-    Args:
-        codes: the true code of each record.
-        quota: m × k, how many of the batch's records of each value go to each part (`draw_quota`).
-        plan: the plan of the whole table.
-        part_stream: decides which record of a value goes where.
-        value_stream: tosses the coins and draws the new values.
-    """
-    parts = deal(codes, quota, part_stream)
-    return parts, perturb_values(codes, parts, plan.channels, value_stream)
 
 
 def perturb_values(
@@ -75,21 +54,17 @@ def exact_coin(probability: Fraction) -> tuple[int, int]:
 class Perturber:
     """Perturbs the records of a stream of batches. Every quota is used up exactly."""
 
-    def __init__(self, plan: PerturbPlan, randomness: Randomness) -> None:
+    def __init__(self, plan: PerturbPlan, randomness: Randomness, quota: IntArray | None = None) -> None:
         self._plan, self._randomness = plan, randomness
-        self._remaining = plan.quota()
+        self._dealer = Dealer(plan.quota() if quota is None else quota)
         self._n_batches = 0
 
     def perturb(self, codes: NDArray[np.int32]) -> tuple[CodeArray, CodeArray]:
         """The part (from 0) and the published code of each record of the next batch."""
-        counts = np.bincount(codes, minlength=self._plan.n_values).astype(np.int64)
-        if (counts > self._remaining.sum(axis=1)).any():
-            raise InternalError("the table changed between two passes over it: a value has more records")
-        quota = draw_quota(self._remaining, counts, self.stream("quota"))
-        self._remaining -= quota
-        found = perturb_batch(codes, quota, self._plan, self.stream("part"), self.stream("value"))
+        parts = self._dealer.deal(codes, self.stream("quota"), self.stream("part"))
+        published = perturb_values(codes, parts, self._plan.channels, self.stream("value"))
         self._n_batches += 1
-        return found
+        return parts, published
 
     def stream(self, step: str) -> np.random.Generator:
         """The stream of a step of the next batch."""
@@ -97,8 +72,7 @@ class Perturber:
 
     def finish(self) -> None:
         """Check that every quota was used up."""
-        if self._remaining.any():
-            raise InternalError("the table changed between two passes over it: a value has fewer records")
+        self._dealer.finish()
 
 
 def data_rows(

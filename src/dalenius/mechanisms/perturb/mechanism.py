@@ -19,8 +19,10 @@ from dalenius.mechanisms.perturb.check import check_parts
 from dalenius.mechanisms.perturb.plan import LEAST_TOP, PerturbPlan, plan_for_release, plan_perturbation
 from dalenius.mechanisms.perturb.public import to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
+from dalenius.mechanisms.perturb.shards import DataGroups
 from dalenius.mechanisms.perturb.statement import state
 from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
@@ -70,11 +72,28 @@ class Perturb:
         def data(scan: Callable[[], Batches]) -> Batches:
             return data_rows(scan(), quasi, encoder, Perturber(numbered, randomness), tag)
 
+        def shards(census: Census) -> Shards:
+            return DataGroups(
+                plan=numbered,
+                census=census,
+                encoder=encoder,
+                quasi=quasi,
+                schema=plan.schema,
+                tag=tag,
+                randomness=randomness.child("perturb"),
+            ).shards()
+
         parameters = to_parameters(dict(zip(encoder.columns, encoder.cells, strict=True)), numbered.channels)
         return Draft(
             method=numbered.method,
             tables=(
-                PublishedTable(name="data", columns=(*quasi, *sensitive, "part"), order_by=(tag,), rows=data),
+                PublishedTable(
+                    name="data",
+                    columns=(*quasi, *sensitive, "part"),
+                    order_by=(tag,),
+                    rows=data,
+                    shards=shards,
+                ),
             ),
             statement=state(numbered, len(sensitive), parameters),
             n_published=plan.n_rows,

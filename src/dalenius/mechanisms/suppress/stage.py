@@ -18,7 +18,7 @@ import pyarrow as pa
 from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.histogram import Encoder, Histogram
 from dalenius.mechanisms.base import Batches, Check, Draft, Scan
-from dalenius.mechanisms.bucketize.mechanism import Bucketize, BucketizePlan, plan_counts
+from dalenius.mechanisms.bucketize.mechanism import Bucketize, BucketizePlan, plan_counts, qit_shards
 from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.suppress.apply import Withholder
@@ -101,9 +101,10 @@ class SuppressedBucketize:
         if not any(kept):
             raise _no_release(plan.suppression)
         withheld = plan.n_rows - sum(kept)
-        buckets = plan_counts(policy, _thinned(plan.histogram, kept), plan.schema)
-        draft = Bucketize().draft(policy, buckets, randomness)
+        thinned = plan_counts(policy, _thinned(plan.histogram, kept), plan.schema)
+        draft = Bucketize().draft(policy, thinned, randomness)
         qit, st = draft.tables
+        shards = qit_shards(thinned, plan.histogram, policy.columns.quasi, randomness)
 
         def thinned_rows(scan: Callable[[], Batches]) -> Batches:
             return qit.rows(lambda: _withholder(plan, kept, randomness).thin(scan()))
@@ -111,7 +112,7 @@ class SuppressedBucketize:
         posterior = view_posterior(method, kept, plan.n_rows, ell)
         return replace(
             draft,
-            tables=(replace(qit, rows=thinned_rows), st),
+            tables=(replace(qit, rows=thinned_rows, shards=shards), st),
             statement=with_suppression(draft.statement, method, ell, withheld, posterior),
             n_suppressed=withheld,
         )

@@ -1,0 +1,120 @@
+"""From a source to the table that is published: recoded, checked, in batches of a fixed size.
+
+The same SQL runs in one process over the whole source and in a task over its part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from dalenius.errors import PolicyError, SourceError
+from dalenius.policy import Policy
+from dalenius.recode import NUMERIC_TYPES
+from dalenius.sql import identifier
+
+BATCH_ROWS = 131_072
+ROW_GROUP_ROWS = 122_880
+
+
+def selection(policy: Policy, relation: str, columns: Iterable[str]) -> str:
+    """SQL for some columns of the table, after recoding."""
+    recoded = dict(policy.recode)
+    listed = ", ".join(
+        f"{recoded[name].expression(name)} AS {identifier(name)}" if name in recoded else identifier(name)
+        for name in columns
+    )
+    return f"SELECT {listed} FROM {relation}"
+
+
+def count_outside(policy: Policy, relation: str) -> str:
+    """SQL for how many rows each recoding does not cover."""
+    counts = ", ".join(f"count(*) FILTER ({recode.outside(name)})" for name, recode in policy.recode)
+    return f"SELECT {counts} FROM {relation}"
+
+
+def refuse_texts(policy: Policy, types: dict[str, str]) -> None:
+    """Numbers are recoded by bins and rounding, texts are not."""
+    for name, recode in policy.recode:
+        if recode.needs_numbers and not types[name].startswith(NUMERIC_TYPES):
+            raise PolicyError(
+                f"[recode] {name}: the column is not numeric ({types[name].lower()})",
+                hint='use map = "file.csv" for texts',
+            )
+
+
+def refuse_outside(policy: Policy, outside: Sequence[int]) -> None:
+    """Every value must have a place in its recoding."""
+    for (name, _), n_outside in zip(policy.recode, outside, strict=True):
+        if n_outside:
+            raise PolicyError(
+                f"[recode] {name}: {n_outside} rows have a value that the recoding does not cover",
+                hint="widen the bins, or complete the mapping file",
+            )
+
+
+def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
+    """Every promise is per row, so a person with several rows is refused."""
+    if n_unknown:
+        raise SourceError(f"{n_unknown} rows have no {unit!r}: whose rows they are is not known")
+    if n_repeated:
+        raise SourceError(
+            f"{n_repeated} people have more than one row (unit {unit!r}), and every promise is per row",
+            hint="keep one row a person, e.g. the latest, before publishing",
+        )
+
+
+def refuse_empty(policy: Policy, n_rows: int) -> None:
+    """A table without rows has nothing to publish."""
+    if not n_rows:
+        raise SourceError(f"{policy.source.name} has no rows", hint="there is nothing to publish")
+
+
+def fingerprint_sums(key: bytes, names: Iterable[str], relation: str) -> str:
+    """SQL for the number of records, and sums of their keyed hashes, which do not depend on their order.
+
+    Each record's cells, with their lengths, are hashed under the key.
+    """
+    cells = " || ".join(
+        f"coalesce(length({identifier(name)}::VARCHAR) || ':' || {identifier(name)}::VARCHAR, 'N')"
+        for name in names
+    )
+    thirds = ", ".join(f"coalesce(sum(('0x' || substr(h, {start}, 15))::BIGINT), 0)" for start in (1, 16, 31))
+    return f"SELECT count(*), {thirds} FROM (SELECT sha256('{key.hex()}' || {cells}) AS h FROM {relation})"
+
+
+def fingerprint_of(key: bytes, schema: pa.Schema, sums: Iterable[int]) -> str:
+    """The keyed digest of a table with these sums."""
+    described = "\n".join([str(schema.remove_metadata()), *map(str, sums)])
+    return hmac.new(key, described.encode(), hashlib.sha256).hexdigest()
+
+
+def rebatch(batches: Iterable[pa.RecordBatch], n_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly so many, but for the last."""
+    held: list[pa.RecordBatch] = []
+    n_held = 0
+    for batch in batches:
+        while batch.num_rows:
+            taken = batch.slice(0, n_rows - n_held)
+            batch = batch.slice(taken.num_rows)  # noqa: PLW2901
+            held.append(taken)
+            n_held += taken.num_rows
+            if n_held == n_rows:
+                yield _joined(held)
+                held, n_held = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,196 @@
+"""A bucket plan in groups of buckets, each a smaller plan that a task of its own carries out.
+
+Buckets s..e−1 of the b buckets of one size hold, of the round-robin deal, exactly the places p with p mod b
+in [s, e). In order they are a round-robin deal over e−s buckets, so a group is a bucket plan like any other
+and keeps every capacity, bucket by bucket.
+
+Which record of a value takes which of the value's places is uniformly random over the whole table: how many
+of a value's records a group gets is fixed by the plan; `quota_of_partition` and `deal` choose uniformly which
+ones they are; and within the group they take its places in uniformly random order. Each bijection of the
+value's N records and N places thus has the probability [Π_g N_g! / N!] · Π_g [1 / N_g!] = 1 / N!.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dalenius.column_names import unused_name
+from dalenius.histogram import Encoder
+from dalenius.mechanisms.bucketize.apply import Assigner, Layout, qit_rows, st_rows
+from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
+from dalenius.mechanisms.dealing import Dealer, IntArray
+from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
+from dalenius.randomness import Randomness
+
+_MOST_ROWS = 2**40
+"""Of one partition: a record's position is its partition's number times this, plus its place in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BucketGroups:
+    """The buckets of a plan in groups of about equal size; which group is where is random."""
+
+    plan: BucketPlan
+    order: IntArray
+    """Which part of each size's buckets a group has."""
+    randomness: Randomness
+
+    @classmethod
+    def cut(cls, plan: BucketPlan, n_groups: int, randomness: Randomness) -> BucketGroups:
+        """Every group gets its share of the buckets of every size."""
+        order = randomness.stream("bucketize", "groups").permutation(n_groups)
+        return cls(plan=plan, order=order, randomness=randomness.child("bucketize"))
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return len(self.order)
+
+    def loads(self) -> IntArray:
+        """Values × groups: how many records of each value a group holds."""
+        by_size = [self._size_loads(j) for j in range(len(self.plan.sizes))]
+        return np.asarray(np.sum(by_size, axis=0), dtype=np.int64)
+
+    def layout(self, group: int) -> Layout:
+        """The group's places; its bucket numbers follow those of the groups before it, in random order."""
+        starts, stops = self._edges()
+        widths = stops - starts
+        used = np.flatnonzero(widths[:, group])
+        loads = np.stack([self._size_loads(int(j))[:, group] for j in used], axis=1)
+        plan = replace(
+            self.plan,
+            sizes=tuple(self.plan.sizes[j] for j in used),
+            n_buckets=tuple(int(widths[j, group]) for j in used),
+            loads=tuple(map(tuple, loads.tolist())),
+            lower_bound=None,
+        )
+        first = 1 + int(widths[:, :group].sum())
+        return Layout.shuffled(plan, self.randomness.child("group", group), first)
+
+    def _edges(self) -> tuple[IntArray, IntArray]:
+        """Sizes × groups: the first bucket of a group, and the one after its last."""
+        n_buckets = np.array(self.plan.n_buckets, dtype=np.int64)[:, None]
+        return self.order * n_buckets // self.n_groups, (self.order + 1) * n_buckets // self.n_groups
+
+    def _size_loads(self, j: int) -> IntArray:
+        """Values × groups: how many places p of a value, end − load ≤ p < end, are in a group's buckets."""
+        starts, stops = (edge[j] for edge in self._edges())
+        load = np.array([row[j] for row in self.plan.loads], dtype=np.int64)
+        ends = np.cumsum(load)
+
+        def places_below(ends: IntArray) -> IntArray:
+            rounds, rest = np.divmod(ends[:, None], self.plan.n_buckets[j])
+            inside = np.clip(rest - starts, 0, stops - starts)
+            return np.asarray(rounds * (stops - starts) + inside, dtype=np.int64)
+
+        return places_below(ends) - places_below(ends - load)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Travelled:
+    """The code of each row, as it came along with it."""
+
+    column: str
+
+    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+        codes: NDArray[np.int32] = batch.column(self.column).to_numpy()
+        return codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QitGroups:
+    """The quasi-identifier table: partitions deal records to groups, groups to buckets."""
+
+    groups: BucketGroups
+    census: Census
+    encoder: Encoder
+    """Of all records, the withheld ones too."""
+    code_of: NDArray[np.int32]
+    """The plan's code of each code of the encoder; −1: wholly withheld."""
+    quasi: tuple[str, ...]
+    schema: pa.Schema
+
+    def shards(self) -> Shards:
+        """As an engine carries it out."""
+        return Shards(
+            n_groups=self.groups.n_groups,
+            gather=self.gather,
+            wire=self.wire,
+            n_records=self.groups.plan.n_rows,
+            scatter=self.scatter,
+        )
+
+    @property
+    def wire(self) -> pa.Schema:
+        """The quasi columns, the value's code, and where the record stood."""
+        code, position = self._own_columns()
+        return pa.schema(
+            [*(self.schema.field(name) for name in self.quasi), (code, pa.int32()), (position, pa.int64())]
+        )
+
+    def _own_columns(self) -> tuple[str, str]:
+        return unused_name("code", self.quasi), unused_name("position", self.quasi)
+
+    def total(self) -> IntArray:
+        """Values × (groups and, last, the withheld ones): where the records of each value go."""
+        n_records = self.census.counts.sum(axis=0)
+        total = np.zeros((len(n_records), self.groups.n_groups + 1), dtype=np.int64)
+        kept = np.flatnonzero(self.code_of >= 0)
+        total[kept, :-1] = self.groups.loads()[self.code_of[kept]]
+        total[:, -1] = n_records - total.sum(axis=1)
+        return total
+
+    def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:
+        """Deal the records to the groups; those that are dealt to none are withheld."""
+        random, n_groups, n_seen = self.groups.randomness, self.groups.n_groups, 0
+        halving = partial(random.stream, "quota")
+        dealer = Dealer(quota_of_partition(self.total(), self.census.counts, partition, halving))
+        stream = random.stream("partition", partition)
+        for batch in batches:
+            codes = self.encoder.encode(batch)
+            groups = dealer.deal(codes, stream, stream)
+            positions = partition * _MOST_ROWS + n_seen + np.arange(len(codes))
+            n_seen += len(codes)
+            quasi = [batch.column(name) for name in self.quasi]
+            arrays = [*quasi, pa.array(self.code_of[codes]), pa.array(positions)]
+            kept = groups < n_groups
+            rows = pa.RecordBatch.from_arrays(arrays, schema=self.wire)
+            yield groups[kept].astype(np.int64), rows if kept.all() else rows.filter(pa.array(kept))
+        dealer.finish()
+
+    def gather(self, group: int, rows: pa.Table) -> Piece:
+        """Deal the records to the group's buckets, from an order that their positions alone decide."""
+        code, position = self._own_columns()
+        ordered = rows.sort_by(position).combine_chunks()
+        random = self.groups.randomness.child("group", group)
+        assigner = Assigner(self.groups.layout(group), random)
+        order = random.stream("bucketize", "order")
+        coder = _Travelled(column=code)
+        # Where it stood is not needed any more: its place is taken by the tag.
+        dealt = qit_rows(iter(ordered.to_batches()), self.quasi, coder, assigner, order, position)
+        table = pa.Table.from_batches(list(dealt)).sort_by([("bucket", "ascending"), (position, "ascending")])
+        return Piece(rows=table.select([*self.quasi, "bucket"]), n_records=len(rows))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StGroups:
+    """The sensitive table, which the plan alone decides."""
+
+    groups: BucketGroups
+    encoder: Encoder
+    """Of the published values."""
+
+    def shards(self) -> Shards:
+        """As an engine carries it out."""
+        return Shards(n_groups=self.groups.n_groups, gather=self.gather)
+
+    def gather(self, group: int, rows: pa.Table) -> Piece:  # noqa: ARG002  (there are none)
+        """What the group's buckets hold."""
+        table = pa.Table.from_batches(list(st_rows(self.groups.layout(group), self.encoder)))
+        return Piece(rows=table, n_records=0)

@@ -1,0 +1,41 @@
+"""The doctor looks at the Java that Spark would find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dalenius.cli import doctor
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("echo 'openjdk version \"17.0.15\" 2025-04-15' >&2", "17.0.15"),
+        ("echo 'openjdk version \"21\" 2023-09-19' >&2", "21"),
+        ("echo 'java version \"1.8.0_401\"' >&2", None),
+        ("exit 1", None),
+        ("echo something else >&2", None),
+    ],
+)
+def test_only_a_java_that_spark_can_use_counts(
+    script: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    finding = next(f for f in doctor.examine() if f.name.startswith("java"))
+    assert finding.found == found
+    assert (finding.remedy is None) == (found is not None)
+    assert not finding.needed
+
+
+def test_no_java_at_all_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    finding = next(f for f in doctor.examine() if f.name.startswith("java"))
+    assert finding.found is None
+    assert "openjdk-17" in str(finding.remedy)

@@ -1,0 +1,75 @@
+"""Carries shards out in this process, partition by partition, with the rows of a group in a bad order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.engines.base import silent
+from dalenius.engines.local import LocalEngine
+from dalenius.mechanisms.registry import mechanism_of
+from dalenius.mechanisms.sharding import Census, Piece, Shards
+from dalenius.policy import Policy
+from dalenius.randomness import Randomness
+
+
+def run_shards(shards: Shards, partitions: Sequence[pa.Table], shuffle: int = 0) -> list[Piece]:
+    """What the groups write."""
+    received: list[list[pa.Table]] = [[] for _ in range(shards.n_groups)]
+    scattered = []
+    if shards.scatter is not None:
+        for number, rows in enumerate(partitions):
+            scattered.append(shards.scatter(number, iter(rows.to_batches(max_chunksize=7))))
+    if shards.insert is not None:
+        scattered.extend(shards.insert(number) for number in range(shards.n_inserters))
+    for sent in scattered:
+        for groups, batch in sent:
+            assert batch.schema == shards.wire
+            for group in np.unique(groups):
+                received[group].append(pa.Table.from_batches([batch.filter(pa.array(groups == group))]))
+    order = np.random.default_rng(shuffle)
+    pieces = []
+    for group, tables in enumerate(received):
+        rows = pa.concat_tables(tables) if tables else shards.wire.empty_table()
+        pieces.append(shards.gather(group, rows.take(order.permutation(len(rows)))))
+    assert sum(piece.n_records for piece in pieces) == shards.n_records
+    return pieces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CutTable:
+    """A policy's table, planned, and cut into partitions."""
+
+    policy: Policy
+    plan: Any
+    partitions: tuple[pa.Table, ...]
+    census: Census
+
+    @classmethod
+    def of(cls, policy: Policy, cuts: Sequence[int], group_rows: int) -> CutTable:
+        with LocalEngine().open(policy, None, silent) as scan:
+            plan = mechanism_of(policy).plan(policy, scan)
+            table = pa.Table.from_batches(list(scan.batches()), scan.schema)
+            values = scan.histogram(policy.columns.sensitive).values if policy.columns.sensitive else ((),)
+        edges = [0, *cuts, len(table)]
+        partitions = tuple(table.slice(a, b - a) for a, b in pairwise(edges))
+        counts = np.zeros((len(partitions), len(values)), dtype=np.int64)
+        for number, rows in enumerate(partitions):
+            for row in rows.select(policy.columns.sensitive).to_pylist() or [{}] * len(rows):
+                counts[number, values.index(tuple(row.values()))] += 1
+        census = Census(counts=counts, group_rows=group_rows)
+        return cls(policy=policy, plan=plan, partitions=partitions, census=census)
+
+    def publish(self, seed: int, shuffle: int = 0) -> dict[str, list[Piece]]:
+        """The pieces of every table."""
+        draft = mechanism_of(self.policy).draft(self.policy, self.plan, Randomness.seeded(seed))
+        tables = {}
+        for table in draft.tables:
+            assert table.shards is not None
+            tables[table.name] = run_shards(table.shards(self.census), self.partitions, shuffle)
+        return tables
