@@ -33,8 +33,7 @@ CONDITIONS = [
 def asked(release: StoredRelease, aggregate: str, condition: str) -> float:
     sql = f"SELECT {aggregate} FROM t WHERE {condition}"
     (row,) = ask(release, sql, estimator=ESTIMATORS[release.mechanism]).rows
-    assert row.estimate is not None
-    return row.estimate
+    return 0.0 if row.estimate is None else row.estimate  # a SUM over nobody is NULL
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,10 @@
 """A bucket plan in groups of buckets, each a smaller plan that a task of its own carries out.
 
-Buckets s..e−1 of the b buckets of one size hold, of the round-robin deal, exactly the places p with p mod b
-in [s, e). In order they are a round-robin deal over e−s buckets, so a group is a bucket plan like any other
-and keeps every capacity, bucket by bucket.
+Of the b buckets of one size a group has every k-th, o, o+k, o+2k, …: of the round-robin deal, exactly the
+places p with (p mod b) mod k = o. In order they are a round-robin deal over these buckets, so a group is a
+bucket plan like any other and keeps every capacity, bucket by bucket. Neighbouring buckets hold the same rare
+values; every k-th of them makes groups, and so files and ranges of bucket numbers, that hold the same of every
+value, but for one.
 
 Which record of a value takes which of the value's places is uniformly random over the whole table: how many
 of a value's records a group gets is fixed by the plan; `quota_of_partition` and `deal` choose uniformly which
@@ -38,7 +40,7 @@ class BucketGroups:
 
     plan: BucketPlan
     order: IntArray
-    """Which part of each size's buckets a group has."""
+    """The first bucket of each size that a group has."""
     randomness: Randomness
 
     @classmethod
@@ -59,8 +61,7 @@ class BucketGroups:
 
     def layout(self, group: int) -> Layout:
         """The group's places; its bucket numbers follow those of the groups before it, in random order."""
-        starts, stops = self._edges()
-        widths = stops - starts
+        widths = self._buckets_below(np.array(self.plan.n_buckets, dtype=np.int64))
         used = np.flatnonzero(widths[:, group])
         loads = np.stack([self._size_loads(int(j))[:, group] for j in used], axis=1)
         plan = replace(
@@ -73,21 +74,19 @@ class BucketGroups:
         first = 1 + int(widths[:, :group].sum())
         return Layout.shuffled(plan, self.randomness.child("group", group), first)
 
-    def _edges(self) -> tuple[IntArray, IntArray]:
-        """Sizes × groups: the first bucket of a group, and the one after its last."""
-        n_buckets = np.array(self.plan.n_buckets, dtype=np.int64)[:, None]
-        return self.order * n_buckets // self.n_groups, (self.order + 1) * n_buckets // self.n_groups
+    def _buckets_below(self, limits: IntArray) -> IntArray:
+        """Limits × groups: how many of the first buckets of a size a group has."""
+        return np.maximum(-((self.order - limits[:, None]) // self.n_groups), 0)
 
     def _size_loads(self, j: int) -> IntArray:
         """Values × groups: how many places p of a value, end − load ≤ p < end, are in a group's buckets."""
-        starts, stops = (edge[j] for edge in self._edges())
         load = np.array([row[j] for row in self.plan.loads], dtype=np.int64)
         ends = np.cumsum(load)
+        whole = self._buckets_below(np.array(self.plan.n_buckets[j : j + 1], dtype=np.int64))
 
         def places_below(ends: IntArray) -> IntArray:
-            rounds, rest = np.divmod(ends[:, None], self.plan.n_buckets[j])
-            inside = np.clip(rest - starts, 0, stops - starts)
-            return np.asarray(rounds * (stops - starts) + inside, dtype=np.int64)
+            rounds, rest = np.divmod(ends, self.plan.n_buckets[j])
+            return rounds[:, None] * whole + self._buckets_below(rest)
 
         return places_below(ends) - places_below(ends - load)
 
