@@ -29,7 +29,7 @@ Value = tuple[str | None, ...]
 _MOST = """
     SELECT {cells}, size, max("count")::BIGINT AS most, sum("count")::BIGINT AS total
     FROM (SELECT *, (sum("count") OVER (PARTITION BY bucket))::BIGINT - {fakes} AS size FROM st)
-    GROUP BY ALL
+    GROUP BY ALL ORDER BY ALL
 """
 _SIZES = """
     SELECT count(*), min(people), max(people)
