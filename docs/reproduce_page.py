@@ -18,7 +18,7 @@ an experiment that needs them says so where they are missing. CENSUS, the data o
 had; KDD Census-Income stands in for it, or a histogram of the stated shape. Everything random is seeded.
 Times are processor time, measured on a shared machine.
 
-This page is written by `make figures` (docs/figures.py), with the numbers of that run.
+This page is written by `make figures` (docs/figures.py) from what each experiment gave when it was run.
 
 ```console
 $ dalenius reproduce --list
