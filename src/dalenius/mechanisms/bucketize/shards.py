@@ -76,7 +76,7 @@ class BucketGroups:
 
     def _buckets_below(self, limits: IntArray) -> IntArray:
         """Limits × groups: how many of the first buckets of a size a group has."""
-        return np.maximum(-((self.order - limits[:, None]) // self.n_groups), 0)
+        return np.asarray(np.maximum(-((self.order - limits[:, None]) // self.n_groups), 0), dtype=np.int64)
 
     def _size_loads(self, j: int) -> IntArray:
         """Values × groups: how many places p of a value, end − load ≤ p < end, are in a group's buckets."""
