@@ -148,19 +148,21 @@ SUBJECTS = [
 ]
 
 
-SPARK_SUBJECTS = [
-    replace(subject, name=f"{subject.name}, on Spark", engine="spark")
-    for subject in SUBJECTS
-    if subject.name
-    in (
-        "bucketize optimal f-privacy",
-        "suppress safe, bucketize",
-        "perturb small-domain",
-        "alpha-beta distinct, declared",
-        "alpha-beta copies",
-        "alpha-beta frapp",
-    )
-]
+def _on_spark(*names: str) -> list[Subject]:
+    return [
+        replace(subject, name=f"{subject.name}, on Spark", engine="spark")
+        for subject in SUBJECTS
+        if subject.name in names
+    ]
+
+
+SPARK_SUBJECTS = _on_spark(
+    "bucketize optimal f-privacy",
+    "suppress safe, bucketize",
+    "perturb small-domain",
+    "alpha-beta distinct, declared",
+)
+ALSO_ON_SPARK = _on_spark("alpha-beta copies", "alpha-beta frapp")
 
 
 def people(n_rows: int = 600) -> pa.Table:

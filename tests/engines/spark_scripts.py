@@ -14,7 +14,7 @@ import dalenius
 from dalenius.engines import spark_writing
 from dalenius.engines.spark import SparkEngine
 from tests.conftest import spark_settings
-from tests.contract.subjects import SPARK_SUBJECTS, people
+from tests.contract.subjects import ALSO_ON_SPARK, SPARK_SUBJECTS, people
 from tests.engines.flaky import killing
 
 
@@ -43,7 +43,7 @@ def connect(folder: Path) -> dict[str, Any]:
     source = folder / "people.parquet"
     session.createDataFrame(people()).write.parquet(str(source))
     frame, engine, ok = session.read.parquet(str(source)), SparkEngine(group_rows=200), {}
-    for subject in SPARK_SUBJECTS:
+    for subject in [*SPARK_SUBJECTS, *ALSO_ON_SPARK]:
         policy = subject.policy(frame if subject is SPARK_SUBJECTS[0] else people(), folder / subject.name)
         ok[subject.name] = dalenius.publish(policy, again=True, engine=engine).verify(strict=True).ok
     return {"session": type(session).__module__, "ok": ok}
