@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dalenius
@@ -15,7 +16,7 @@ from dalenius.engines import local
 from dalenius.engines.base import silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
-from dalenius.mechanisms.base import Reads
+from dalenius.mechanisms.base import PublishedTable, Reads
 from dalenius.sql import connect
 
 TABLE = pa.table({"id": [1, 2, 3], "age": [17, 18, 90], "town": ["A", None, "B"], "disease": ["x", "y", "x"]})
@@ -139,3 +140,21 @@ def test_tally_adds_up_what_the_batches_count(monkeypatch: pytest.MonkeyPatch, s
     doubled = pa.concat_tables([TABLE, TABLE.set_column(0, "id", pa.array([4, 5, 6]))])
     with LocalEngine().open(policy(doubled), None, silent) as scan:
         assert scan.tally(count).to_pylist() == [{"key": age, "n": 2} for age in (17, 18, 90)]
+
+
+@pytest.mark.parametrize("finishes", [True, False])
+def test_row_groups_do_not_follow_the_batches_they_come_in(finishes: bool, tmp_path: Path) -> None:
+    sizes = [100_000, 70_001, 90_000, 3, 50_000]
+
+    def uneven(_: Any = None) -> Iterator[pa.RecordBatch]:
+        return (pa.RecordBatch.from_pydict({"a": [0] * size}) for size in sizes)
+
+    table = PublishedTable(
+        name="t", columns=("a",), order_by=(), rows=uneven, finish=uneven if finishes else None
+    )
+    with LocalEngine().open(policy(), None, silent) as scan:
+        scan.write(table, tmp_path)
+    (path,) = tmp_path.rglob("*.parquet")
+    found = pq.read_metadata(path)
+    groups = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
+    assert groups == [122_880, 122_880, sum(sizes) - 2 * 122_880]

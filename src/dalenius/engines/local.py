@@ -188,6 +188,9 @@ def _copy_rows(
         sorter.register("rows", rows)
         in_order = sorter.sql(f"SELECT * FROM rows{order}").to_arrow_reader(BATCH_ROWS)
         rows, order = _reader(table.finish(iter(in_order))), ""
+    if not order:
+        # uneven batches would show in the sizes of row groups: how many repeats were dropped where
+        rows = pa.RecordBatchReader.from_batches(rows.schema, rebatch(rows, ROW_GROUP_ROWS))
     writer.register("rows", rows)
     writer.execute(
         f"COPY (SELECT {identifiers(table.columns)} FROM rows{order}) TO {literal(str(path))}"
