@@ -18,6 +18,7 @@ SOURCE = Path(dalenius.__file__).parent
 ORDER = [
     {"errors"},
     {"sql", "exact", "column_names", "charts"},
+    {"coded_columns"},
     {"csv_source", "recode", "domains"},
     {"table", "histogram", "randomness"},
     {"promises"},

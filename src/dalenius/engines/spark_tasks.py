@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from dalenius.engines.preparing import BATCH_ROWS, ROW_GROUP_ROWS, rebatch, sha256
+from dalenius.engines.parquet import write_parquet
+from dalenius.engines.preparing import BATCH_ROWS, rebatch, sha256
 from dalenius.engines.spark_digest import Digest
 from dalenius.engines.spark_errors import CHANGED
 from dalenius.engines.spark_wire import GROUP, from_wire, spark_schema, to_wire, wire_schema
@@ -249,13 +249,7 @@ class PieceWriter:
         piece = self.shards.gather(group, rows)
         name = f"{secrets.token_hex(16)}.parquet"
         path = Path(self.folder) / name
-        pq.write_table(
-            piece.rows.replace_schema_metadata(None),
-            path,
-            compression="zstd",
-            row_group_size=ROW_GROUP_ROWS,
-            store_schema=False,
-        )
+        write_parquet(path, iter(piece.rows.to_batches()), piece.rows.column_names)
         cells: list[Any] = [group, name, piece.rows.num_rows, sha256(path), piece.n_records]
         return pa.RecordBatch.from_arrays(
             [pa.array([cell]) for cell in cells], names=["group", "file", "rows", "sha256", "records"]

@@ -50,11 +50,17 @@ def deal(codes: NDArray[np.integer], quota: IntArray, stream: np.random.Generato
     n_destinations = quota.shape[1]
     # Shuffle first, so that a stable sort by value leaves each value's records in random order.
     shuffled = stream.permutation(len(codes))
-    by_value = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    by_value = shuffled[stable_order(codes[shuffled], quota.shape[0])]
     destinations = np.empty(len(codes), dtype=np.int32)
     labels = np.tile(np.arange(n_destinations, dtype=np.int32), quota.shape[0])
     destinations[by_value] = np.repeat(labels, quota.ravel())
     return destinations
+
+
+def stable_order(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.int64]:
+    """The order that sorts codes below `n_codes`, equals as they come; of short codes by counting."""
+    short = np.uint8 if n_codes <= 2**8 else np.uint16 if n_codes <= 2**16 else np.uint32
+    return np.argsort(codes.astype(short), kind="stable")
 
 
 class Dealer:

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from dalenius.coded_columns import CodedColumns
 from dalenius.mechanisms.alphabeta.domain import IntArray
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
@@ -53,7 +54,9 @@ class _Rows:
 def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView) -> _Rows:
     outside: Counter[str] = Counter()
     ascend, last = True, None
-    for batch in connection.sql('FROM "view"').to_arrow_reader(_BATCH_ROWS):
+    columns = CodedColumns.of(connection, 'SELECT * FROM "view"')
+    for coded in connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS):
+        batch = columns.decoded(coded)
         found = [column.positions(batch.column(column.name)) for column in view.domain.columns]
         outside.update(
             {name: c.null_count for name, c in zip(view.domain.names, found, strict=True) if c.null_count}
