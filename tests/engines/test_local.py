@@ -184,3 +184,12 @@ def test_who_goes_with_whom_is_seen_in_small_tables_only(monkeypatch: pytest.Mon
     assert fingerprint(linked) != fingerprint(TABLE)
     monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
     assert fingerprint(linked) == fingerprint(TABLE)
+
+
+def test_intervals_are_refused() -> None:
+    lasting = TABLE.set_column(2, "town", pa.nulls(3, pa.month_day_nano_interval()))
+    with (
+        pytest.raises(SourceError, match="'town' holds intervals"),
+        LocalEngine().open(policy(lasting), None, silent),
+    ):
+        pass

@@ -20,9 +20,7 @@ def coded(codes: list[int | None]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"v": column, "key": range(len(codes))})
 
 
-@pytest.mark.parametrize(
-    "codes", [[0, 2, 0, 4], [None, 2, 3, 0], [3, 3], [None], [2], []], ids=str
-)
+@pytest.mark.parametrize("codes", [[0, 2, 0, 4], [None, 2, 3, 0], [3, 3], [None], [2], []], ids=str)
 def test_cells_are_written_and_only_they(codes: list[int | None], tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     batch = coded(codes)

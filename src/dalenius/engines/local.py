@@ -24,6 +24,7 @@ from dalenius.engines.preparing import (
     fingerprint_sums,
     rebatch,
     refuse_empty,
+    refuse_intervals,
     refuse_outside,
     refuse_texts,
     refuse_units,
@@ -57,6 +58,7 @@ class LocalEngine:
                 spill=spill,
                 progress=progress,
             )
+            refuse_intervals(scan.schema)
             refuse_empty(policy, scan.n_rows())
             yield scan
 

@@ -7,7 +7,6 @@ travel as they are, so that a text column that is coded stays a byte a row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dalenius.ahead import ahead
 from dalenius.engines.preparing import rebatch
 from dalenius.mechanisms.base import Batches
 
@@ -38,13 +38,9 @@ def in_order(batches: Batches, keys: Sequence[str], bits: int, n_rows: int, fold
     if len(files) == 1:
         yield from _sorted(pa.Table.from_batches(batches), keys)
         return
-    _deal(rebatch(batches, len(files) * _PIECE_ROWS), keys[0], bits - file_bits, files)
-    with ThreadPoolExecutor(1) as ahead:  # the next file is sorted while this one is written
-        following = ahead.submit(_read, files[0], keys)
-        for file in files[1:]:
-            ready, following = following.result(), ahead.submit(_read, file, keys)
-            yield from ready
-        yield from following.result()
+    _deal(ahead(rebatch(batches, len(files) * _PIECE_ROWS)), keys[0], bits - file_bits, files)
+    for rows in ahead(_read(file, keys) for file in files):
+        yield from rows
 
 
 def _deal(batches: Batches, key: str, shift: int, files: list[Path]) -> None:

@@ -69,6 +69,16 @@ def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
         )
 
 
+def refuse_intervals(schema: pa.Schema) -> None:
+    """Parquet, as most programs read it, has no type for them."""
+    for field in schema:
+        if pa.types.is_interval(field.type):
+            raise SourceError(
+                f"column {field.name!r} holds intervals, which cannot be published",
+                hint="make it a number of days or seconds before",
+            )
+
+
 def refuse_empty(policy: Policy, n_rows: int) -> None:
     """A table without rows has nothing to publish."""
     if not n_rows:

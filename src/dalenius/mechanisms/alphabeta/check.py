@@ -11,7 +11,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
+from dalenius.ahead import ahead
 from dalenius.coded_columns import CodedColumns
 from dalenius.mechanisms.alphabeta.domain import IntArray
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan
@@ -55,9 +57,8 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView) -> _R
     outside: Counter[str] = Counter()
     ascend, last = True, None
     columns = CodedColumns.of(connection, 'SELECT * FROM "view"')
-    for coded in connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS):
-        batch = columns.decoded(coded)
-        found = [column.positions(batch.column(column.name)) for column in view.domain.columns]
+    batches = connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS)
+    for found in ahead(_positions(columns.decoded(batch), view) for batch in batches):
         outside.update(
             {name: c.null_count for name, c in zip(view.domain.names, found, strict=True) if c.null_count}
         )
@@ -67,6 +68,10 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView) -> _R
         words = words if last is None else np.concatenate([last, words])
         ascend, last = _all_ascend(words), words[-1:]
     return _Rows(outside=dict(outside), ascend=ascend)
+
+
+def _positions(batch: pa.RecordBatch, view: PublishedView) -> list[pa.Array]:
+    return [column.positions(batch.column(column.name)) for column in view.domain.columns]
 
 
 def _all_ascend(words: IntArray) -> bool:

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.ahead import ahead
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.published import Entries, Ints, read_entries
 from dalenius.mechanisms.bucketize.region_check import check_regions
@@ -28,7 +29,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     limits = _Limits(manifest["promise"], n_fakes)
     n_malformed = n_broken = 0
     last = 0
-    for entries in read_entries(connection, sensitive):
+    for entries in ahead(read_entries(connection, sensitive)):
         n_malformed += _malformed(entries, last)
         n_broken += limits.broken(entries)
         last = int(entries.bucket[-1])
