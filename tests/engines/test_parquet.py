@@ -28,7 +28,7 @@ def test_cells_are_written_and_only_they(codes: list[int | None], tmp_path: Path
     table = pq.read_table(path)
     assert table.schema == pa.schema({"v": pa.string()})
     assert table.to_pydict() == {"v": [None if c is None else VALUES[c].as_py() for c in codes]}
-    assert duckdb.sql(f"FROM '{path}'").fetchall() == [(cell,) for cell in table["v"].to_pylist()]
+    assert duckdb.execute(f"FROM '{path}'").fetchall() == [(cell,) for cell in table["v"].to_pylist()]
     assert b"withheld" not in path.read_bytes()
 
 
