@@ -12,7 +12,7 @@ from threading import Event, Thread
 from typing import Any
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_INTERVAL = 0.2
+_INTERVAL = 1.0
 
 
 class Watch:
@@ -22,6 +22,8 @@ class Watch:
         self._jvm = session.sparkContext._gateway.proc.pid  # noqa: SLF001
         self._events = events
         self._stopped, self._tasks_mb = Event(), 0
+        self._before = {process: _cpu(process) for process in _descendants(self._jvm)}
+        self._spent = dict(self._before)
         self._sampler = Thread(target=self._sample, daemon=True)
         self._sampler.start()
         self._cpu, self._begun = self._cpu_seconds(), time.time()
@@ -30,6 +32,7 @@ class Watch:
     def stop(self) -> dict[str, Any]:
         """Seconds, processor seconds and peaks of memory; only the driver's and the JVM's are exact."""
         seconds = time.monotonic() - self._started
+        self._look()
         cpu = {part: spent - self._cpu[part] for part, spent in self._cpu_seconds().items()}
         self._stopped.set()
         self._sampler.join()
@@ -67,14 +70,17 @@ class Watch:
 
     def _sample(self) -> None:
         while not self._stopped.wait(_INTERVAL):
-            self._tasks_mb = max(self._tasks_mb, sum(map(_resident_mb, _descendants(self._jvm))))
+            self._look()
+
+    def _look(self) -> None:
+        """Tasks' processes come and go: what each has spent when it was last seen counts."""
+        tasks = _descendants(self._jvm)
+        self._tasks_mb = max(self._tasks_mb, sum(map(_resident_mb, tasks)))
+        self._spent.update({process: _cpu(process) for process in tasks})
 
     def _cpu_seconds(self) -> dict[str, float]:
-        return {
-            "driver": time.process_time(),
-            "jvm": _cpu(self._jvm, with_dead_children=False),
-            "tasks": sum(_cpu(process, with_dead_children=True) for process in _descendants(self._jvm)),
-        }
+        tasks = sum(spent - self._before.get(process, 0.0) for process, spent in self._spent.items())
+        return {"driver": time.process_time(), "jvm": _cpu(self._jvm), "tasks": tasks}
 
 
 def print_stages(stages: list[dict[str, Any]]) -> None:
@@ -124,12 +130,12 @@ def _descendants(process: int) -> list[int]:
     return found
 
 
-def _cpu(process: int, *, with_dead_children: bool) -> float:
+def _cpu(process: int) -> float:
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
         return 0.0
-    return sum(map(int, fields[11 : 15 if with_dead_children else 13])) / _TICKS
+    return sum(map(int, fields[11:13])) / _TICKS
 
 
 def _resident_mb(process: int) -> int:
