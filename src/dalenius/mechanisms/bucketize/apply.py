@@ -19,7 +19,7 @@ from dalenius.errors import InternalError
 from dalenius.histogram import Encoder
 from dalenius.mechanisms.base import KEY_BITS
 from dalenius.mechanisms.bucketize.plan import BucketPlan
-from dalenius.mechanisms.dealing import stable_order
+from dalenius.mechanisms.dealing import fewest_bits
 from dalenius.randomness import Randomness
 
 BUCKETS_PER_BATCH = 20_000
@@ -141,7 +141,7 @@ class Assigner:
         counts = np.bincount(codes, minlength=len(self._next))
         if (self._next + counts > self._ends).any():
             raise InternalError("the table changed between two passes over it: a value has more records")
-        by_value = stable_order(codes, len(counts))
+        by_value = np.argsort(fewest_bits(codes), kind="stable")
         firsts = np.cumsum(counts) - counts
         rank = np.empty(len(codes), dtype=np.int64)
         rank[by_value] = np.arange(len(codes)) - np.repeat(firsts, counts)

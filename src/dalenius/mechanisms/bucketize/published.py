@@ -44,15 +44,20 @@ class Entries:
         return np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.count)))
 
 
-def read_entries(connection: duckdb.DuckDBPyConnection, sensitive: list[str]) -> Iterator[Entries]:
-    """All rows of the table; a bucket comes whole if its rows stand together."""
+def read_entries(
+    connection: duckdb.DuckDBPyConnection, sensitive: list[str], where: str
+) -> Iterator[Entries]:
+    """The rows of the table that a condition holds for; a bucket comes whole if its rows stand together."""
     cells = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS v{i}" for i, name in enumerate(sensitive))
     query = (
-        f'SELECT coalesce(bucket::BIGINT, 0) AS bucket, coalesce("count"::BIGINT, 0) AS n, {cells} FROM st'
+        f'SELECT coalesce(bucket::BIGINT, 0) AS bucket, coalesce("count"::BIGINT, 0) AS n, {cells} FROM st '
+        f"WHERE {where}"
     )
     columns = CodedColumns.of(connection, query)
     held: list[pa.RecordBatch] = []
     for batch in connection.sql(columns.coded(query)).to_arrow_reader(_BATCH_ROWS):
+        if not batch.num_rows:
+            continue
         rows = pa.Table.from_batches([*held, columns.decoded(batch)]).combine_chunks()
         bucket = rows.column("bucket").to_numpy()
         n_whole = int(np.flatnonzero(bucket != bucket[-1])[-1]) + 1 if (bucket != bucket[-1]).any() else 0

@@ -79,7 +79,6 @@ class Perturb:
                 encoder=encoder,
                 quasi=quasi,
                 schema=plan.schema,
-                tag=tag,
                 randomness=randomness.child("perturb"),
             ).shards()
 
