@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.coded_columns import CodedColumns
+from dalenius.csv_source import CsvSource
 from dalenius.engines.base import Progress, WrittenFile, WrittenTable
 from dalenius.engines.ordering import in_order
 from dalenius.engines.parquet import write_parquet
@@ -36,7 +37,7 @@ from dalenius.histogram import Histogram
 from dalenius.mechanism_configs import COPY
 from dalenius.mechanisms.base import Batches, Counting, PublishedTable, Reads
 from dalenius.policy import Policy
-from dalenius.sql import connect, count, identifier, identifiers, one_row
+from dalenius.sql import connect, count, identifier, identifiers, literal, one_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,8 @@ class LocalEngine:
         """Open the source, recode it, and refuse what no promise could cover."""
         with engine_errors(), connect(spill) as connection:
             source = policy.source.scan(connection)
+            if spill is not None and isinstance(policy.source, CsvSource):
+                source = _copied(connection, policy, source, spill)
             _check_recodes(connection, policy, source)
             _check_units(connection, policy, source)
             scan = LocalScan(
@@ -241,6 +244,15 @@ def engine_errors() -> Iterator[None]:
             f"the table could not be read ({type(error).__name__}); nothing was published",
             hint="did it change while it was read? `dalenius inspect` reads it again",
         ) from error
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str, spill: Path) -> str:
+    """The columns that are read, as Parquet: publishing reads them several times, and a CSV file is slow."""
+    unit = () if policy.columns.unit is None else (policy.columns.unit,)
+    listed = identifiers(dict.fromkeys((*unit, *policy.columns.published)))
+    target = literal(str(spill / "source.parquet"))
+    connection.execute(f"COPY (SELECT {listed} FROM {source}) TO {target} (FORMAT parquet)")
+    return f"read_parquet({target})"
 
 
 def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:
