@@ -4,7 +4,8 @@ The values' mean scores p_z scatter around the overall mean with variance τ² =
 the score; within a value its variance is v = (1−ρ)·s². ρ = 0 gives Anatomy's estimate, ρ → 1 the regression.
 ρ is not known, and is integrated out: every ρ of a grid gives a best linear prediction of the *realised*
 totals (not of o_z·p_z) with its own posterior variance, and is weighted by its marginal likelihood and prior.
-The likelihood is tempered: values differ in few independent ways (estimate_prior.evidence_weight).
+The likelihood is tempered: values differ in few independent ways (estimate_prior.evidence_weight). The values
+asked about may besides go a way of their own (estimate_own_way).
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Ints, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, ratio, value_variances
+from dalenius.mechanisms.bucketize.estimate_own_way import OWN_WAYS, own_way_variance
 from dalenius.mechanisms.bucketize.estimate_prior import (
     SCALE_OF_NUMBERS,
     ScatterPrior,
     evidence_weight,
+    log_density_of_numbers,
     relative_scale,
 )
 from dalenius.mechanisms.bucketize.estimate_regression import score_covariances
@@ -31,6 +35,20 @@ _ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Joint:
+    """The score that each target is about, where it is one (or a linear combination, a number)."""
+
+    is_one: NDArray[np.bool_]
+    is_number: NDArray[np.bool_]
+    weights: Floats
+    """Targets × values, centred."""
+    z: Floats
+    """Targets × contrasts."""
+    variance: Floats
+    scale: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shrinkage:
     """A best linear prediction with the degree of shrinkage integrated out."""
 
@@ -38,21 +56,30 @@ class Shrinkage:
     prior: ScatterPrior
     name = "shrinkage"
     assumption = (
-        "the sensitive values' shares scatter around the overall share like random effects, and together as "
-        "they do in the release's own columns; the interval is a posterior one, its coverage was measured "
+        "the sensitive values' shares scatter around the overall share like random effects with heavy tails, "
+        "and together as they do in the release's own columns; the interval is a posterior one, measured "
         "(docs/coverage.md)"
     )
     formula = "posterior mean of the realised total, p ~ (p̄, ρ·s²·Σ), ρ integrated out by marginal likelihood"
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
-        """Estimate every target."""
+        """Estimate every target: for each η (none first) a component for each ρ."""
         g = self.geometry
         share = sums.total / g.counts.sum()
         surprise = sums.by_value - np.outer(g.counts, share)
         z = g.contrast @ surprise  # contrasts × scores
         base = targets.add_up((targets.weights @ g.counts) * share[targets.score])
         mean, variance = self.moments(sums, targets, z)
-        return Estimates(mean=base[:, None] + mean, variance=variance, weight=self._weights(sums, targets, z))
+        joint = self._joint_scores(sums, targets, z)
+        weight = self._weights(sums, targets, joint, z)
+        by_rho = ((r, self._coefficients(joint.weights, r)) for r in RHO)
+        own = own_way_variance(g, joint.weights, joint.variance, joint.scale, by_rho)
+        own = np.where(joint.is_one[:, None, None], own, 0.0)
+        return Estimates(
+            mean=np.tile(base[:, None] + mean, (1, len(OWN_WAYS))),
+            variance=(variance[:, None, :] + own).reshape(len(mean), -1),
+            weight=(OWN_WAYS[:, None] * weight[:, None, :]).reshape(len(mean), -1),
+        )
 
     def log_likelihood(self, z: Floats, scale: Floats) -> Floats:
         """Scores × grid: of contrasts (contrasts × scores) of scores with these variances, by ρ."""
@@ -61,27 +88,43 @@ class Shrinkage:
         logs = -0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T)
         return np.asarray(evidence_weight(self.geometry) * logs)
 
-    def _weights(self, sums: ScoreSums, targets: Targets, z: Floats) -> Floats:
-        """Targets × grid: the posterior weight of each ρ."""
-        by_score = self.log_likelihood(z, sums.variance) + self.prior.log_density(relative_scale(sums), RHO)
+    def _joint_scores(self, sums: ScoreSums, targets: Targets, z: Floats) -> _Joint:
+        """Targets whose terms weigh the values alike are about one score, a linear combination."""
         n_terms = np.bincount(targets.target, minlength=targets.n_targets)
-        log_weight = targets.add_up(by_score[targets.score]) / np.maximum(n_terms, 1)[:, None]
+        first = np.minimum(np.cumsum(n_terms) - n_terms, len(targets.score) - 1)
+        score = targets.score[first]
+        found = _Joint(
+            is_one=n_terms == 1,
+            is_number=n_terms > 1,
+            weights=self.geometry.centre(targets.weights[first]),
+            z=z.T[score],
+            variance=sums.variance[score],
+            scale=np.where(n_terms > 1, SCALE_OF_NUMBERS, relative_scale(sums)[score]),
+        )
         for target in np.flatnonzero(n_terms > 1):
-            terms = np.flatnonzero(targets.target == target)
+            terms = np.arange(first[target], first[target] + n_terms[target])
             factors = _common_factors(targets.weights[terms])
             if factors is not None:
-                log_weight[target] = self._joint(sums, targets.score[terms], factors, z)
-        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
-        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+                scores = targets.score[terms]
+                covariance = np.array([[sums.covariance(int(i), int(j)) for j in scores] for i in scores])
+                found.is_one[target] = True
+                found.z[target] = z[:, scores] @ factors
+                found.variance[target] = max(float(factors @ covariance @ factors), 0.0)
+        return found
 
-    def _joint(self, sums: ScoreSums, scores: Ints, factors: Floats, z: Floats) -> Floats:
-        """The log weight of each ρ for a linear combination of scores, which is a score itself."""
-        covariance = np.array([[sums.covariance(int(i), int(j)) for j in scores] for i in scores])
-        variance = max(float(factors @ covariance @ factors), 0.0)
-        prior = self.prior.log_density(np.array([SCALE_OF_NUMBERS]), RHO)[0]
-        return np.asarray(
-            self.log_likelihood((z[:, scores] @ factors)[:, None], np.array([variance]))[0] + prior
-        )
+    def _weights(self, sums: ScoreSums, targets: Targets, joint: _Joint, z: Floats) -> Floats:
+        """Targets × grid: the posterior weight of each ρ."""
+        prior = self.prior.log_density(joint.scale, RHO)
+        prior = np.where(joint.is_number[:, None], log_density_of_numbers(RHO), prior)
+        logs = self.log_likelihood(joint.z.T, joint.variance) + prior
+        if not joint.is_one.all():  # the mean over the scores of a target
+            by_score = self.log_likelihood(z, sums.variance)
+            by_score += self.prior.log_density(relative_scale(sums), RHO)
+            n_terms = np.bincount(targets.target, minlength=targets.n_targets)
+            mean = targets.add_up(by_score[targets.score]) / np.maximum(n_terms, 1)[:, None]
+            logs = np.where(joint.is_one[:, None], logs, mean)
+        weight = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
     def moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""

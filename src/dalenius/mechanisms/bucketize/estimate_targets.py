@@ -137,7 +137,7 @@ def _quantile(estimates: Estimates, q: float) -> Floats:
     if estimates.mean.shape[1] == 1 or not np.isfinite(normal).all():
         return np.asarray(low if q < 0.5 else high)
     safe = np.maximum(sd, 1e-12)
-    for _ in range(50):  # the mixture's quantile lies between those of its components
+    for _ in range(40):  # the mixture's quantile lies between those of its components
         middle = (low + high) / 2
         below = (estimates.weight * ndtr((middle[:, None] - estimates.mean) / safe)).sum(axis=1) < q
         low, high = np.where(below, middle, low), np.where(below, high, middle)
