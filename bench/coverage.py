@@ -46,7 +46,7 @@ def main() -> None:
                 print(f"{COLUMNS[column]}: {row(name, *measured[name], column)}", flush=True)
     for k, column in enumerate(COLUMNS):
         lines = [row(name, *found, k) for name, found in measured.items()]
-        worst = max_error([found for found in measured.values()], k)
+        worst = max_error(measured.values(), k)
         print(f"\n### {column}\n\n{HEAD}\n" + "\n".join(lines) + f"\n\n{worst}", flush=True)
 
 
@@ -100,7 +100,7 @@ def row(name: str, ends: np.ndarray, truth: np.ndarray, column: int) -> str:
 
 
 def max_error(measured: Iterable[tuple[np.ndarray, np.ndarray]], column: int) -> str:
-    """The largest standard errors, over releases, which are independent, as questions on one release are not."""
+    """The largest standard errors, from the scatter over releases: questions on one are not independent."""
     errors = np.array(
         [
             [np.nanstd(np.nanmean(held, axis=1)) / np.sqrt(len(held)) for held in _by_class(*found, column)]

@@ -1,8 +1,8 @@
 """Releases of one synthetic table by every mechanism, each seed other coins, and the intervals they give.
 
-Where the rows of all releases are the table's, releases are drawn in memory by the mechanisms' own kernels, and
-questions are evaluated on the rows once. Suppression withholds other rows each time: such releases are published
-and opened like any other.
+Where the rows of all releases are the table's, releases are drawn in memory by the mechanisms' own kernels,
+and questions are evaluated on the rows once. Suppression withholds other rows each time: such releases are
+published and opened like any other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from dalenius.ask.model import Estimation, Found, Model
 from dalenius.ask.names import ROW
 from dalenius.ask.opened import open_for_asking
 from dalenius.ask.perturbed import PerturbedModel
-from dalenius.ask.query import Query
 from dalenius.ask.request import Request
 from dalenius.ask.sql import parse
 from dalenius.ask.view_answer import answer_evaluated as answer_view
@@ -58,7 +57,7 @@ ONE_VIEW = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 60))
 SERIES = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 60), views=3, decay=Fraction(716531, 10**6))
 GAMMA_F = Fraction(1, 3)
 Held = Callable[[int], tuple[np.ndarray, np.ndarray]]
-"""From a seed: the ends of the intervals (levels × questions × columns × 2), the truth (questions × columns)."""
+"""From a seed: ends of intervals (levels × questions × columns × 2), and the truth (questions × columns)."""
 
 
 def subjects(n_questions: int) -> dict[str, Callable[[], Held]]:
@@ -124,7 +123,7 @@ class Remembering:
         self._next += 1
         return found
 
-    def possible_range(self, targets: Targets) -> tuple[np.ndarray, np.ndarray]:
+    def possible_range(self, targets: Targets) -> tuple[np.ndarray, np.ndarray]:  # noqa: ARG002
         """Of the targets that were estimated last."""
         return self._found[self._next - 1][2]
 
@@ -302,7 +301,7 @@ def from_views(views: Views, texts: list[str]) -> Held:
 
 
 def from_suppressed(texts: list[str], n_batches: int) -> Held:
-    """Publish with ℓ = 5 and safe suppression, in one release or as a series of batches by age group.
+    """Publish with ℓ = 7 and safe suppression, in one release or as a series of batches by age group.
 
     The truth is that of the published records, which a column of numbers tells.
     """
@@ -335,7 +334,7 @@ def _publish(batch: pa.Table, folder: Path, seed: int, in_series: bool) -> Itera
             "source": batch,
             "release": "r",
             "columns": {"quasi": [*QUASI, "uid"], "sensitive": ["disease"]},
-            "promise": {"kind": "l-diversity", "l": 5},
+            "promise": {"kind": "l-diversity", "l": 7},
             "suppress": {"method": "safe"},
             **({"series": {"kind": "batches"}, "ledger": {"path": "ledger"}} if in_series else {}),
         },

@@ -18,7 +18,8 @@ from bench.anatomy_workload import CountQuestion, Original, load, publish, quest
 
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, possible_range
+from dalenius.mechanisms.bucketize.estimate_possible import possible_range
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 
 ESTIMATORS = ("anatomy", "regression", "shrinkage")
 LEVELS = (0.9, 0.95, 0.99)
@@ -101,7 +102,7 @@ def _one_release(
 def _held(found: Estimates, truth: np.ndarray, possible: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     lines = [truth, found.estimate]
     for level in LEVELS:
-        low, high = found.intervals(level)
+        low, high = found.intervals(level, possible)
         low, high = np.clip(low, *possible), np.clip(high, *possible)
         lines.append((np.floor(low + 1e-6) <= truth) & (truth <= np.ceil(high - 1e-6)))
     return np.stack(lines)

@@ -142,7 +142,7 @@ class Evaluated:
 
 
 def evaluate(lookup: Lookup, queries: Sequence[Query]) -> Evaluated:
-    """What the questions add up; it depends on the rows alone, not on what is published about their secret."""
+    """What the questions add up: it depends on the rows alone, not on what was drawn about their secret."""
     scores = ScoreList()
     parts = []
     for query in queries:

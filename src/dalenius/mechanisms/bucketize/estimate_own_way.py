@@ -1,13 +1,14 @@
 """Values that go a way of their own: heavier tails for what is asked about.
 
 That all values scatter alike is wrong where most hardly differ and a few differ wholly (a disease that only
-women have), and a release tells little about a rare value. So the values of a question may, beside the scatter
-that all share, differ from the rest by a number δ ~ N(0, η·s²) of their own, in the direction u of the question's
-weights a. The contrasts, of covariance V = s²·diag((1−ρ) + ρ·ω), have mean δ·h, and a prediction with factors c
-misses δ·(Σ a·u·o − c·h) of the total. What they leave of δ adds to the variance (η·s²/(1 + η·s²·hᵀV⁻¹h) of it).
+women have), and a release tells little about a rare value. So the values of a question may, beside the
+scatter that all share, differ from the rest by a number δ ~ N(0, η·s²) of their own, in the direction u of
+the question's weights a. The contrasts, of covariance V = s²·diag((1−ρ) + ρ·ω), have mean δ·h, and a prediction
+with factors c misses δ·(Σ a·u·o − c·h) of the total. What the contrasts leave of δ's variance,
+η·s²/(1 + η·s²·hᵀV⁻¹h), adds to the error.
 
-What they say about δ's mean is not used: large contrasts of common values would be taken for the asked values'
-own way, and were when tried (99 % intervals then held 0.78 to 0.90 on synthetic tables).
+What they say about δ itself is not used: large contrasts of common values would be taken for the asked
+values' own way, and were when tried (99 % intervals then held 0.78 to 0.90 on synthetic tables).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dalenius.mechanisms.bucketize.estimate_buckets import Floats
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 
 _SIZES = (0.0, 1.0, 8.0)
-"""η/κ, as variances of log-odds: no way of their own, one as far as values ordinarily differ, and a far one."""
+"""η/κ, as variances of log-odds: no way of their own, an ordinary one, and a far one."""
 OWN_WAYS = np.array([0.6, 0.25, 0.15])
 """How likely each is. Settled on synthetic tables, among them `dalenius demo`'s: docs/coverage.md."""
 
