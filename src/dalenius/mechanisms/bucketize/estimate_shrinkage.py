@@ -10,6 +10,7 @@ asked about may besides go a way of their own (estimate_own_way).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,7 +73,7 @@ class Shrinkage:
         mean, variance = self.moments(sums, targets, z)
         joint = self._joint_scores(sums, targets, z)
         weight = self._weights(sums, targets, joint, z)
-        by_rho = ((r, self._coefficients(joint.weights, r)) for r in RHO)
+        by_rho = zip(RHO, self._coefficients(joint.weights), strict=True)
         own = own_way_variance(g, joint.weights, joint.variance, joint.scale, by_rho)
         own = np.where(joint.is_one[:, None, None], own, 0.0)
         return Estimates(
@@ -135,10 +136,12 @@ class Shrinkage:
         for start in range(0, len(targets.score), step):
             part = slice(start, start + step)
             centred = self.geometry.centre(targets.weights[part])
-            mean[part] = self._predict(centred, z.T[targets.score[part]])
-            scores = targets.score[part]
+            scores, factors = targets.score[part], np.stack([*self._coefficients(centred)])
+            mean[part] = np.einsum("gtc,tc->tg", factors, z.T[scores])
             alike[part] = self._form(centred, centred) * sums.variance[scores, None]
-            own[part] = self._own_variance(sums.buckets, centred, within[part], sums.variance[scores])
+            own[part] = self._own_variance(
+                sums.buckets, centred, factors, within[part], sums.variance[scores]
+            )
         variance = targets.add_up(alike)
         first, second = targets.pairs()
         if len(first):
@@ -148,7 +151,9 @@ class Shrinkage:
         fit = ratio(targets.add_up(own), targets.add_up(alike))
         return targets.add_up(mean), np.maximum(variance, 0.0) * fit
 
-    def _own_variance(self, buckets: Buckets, weights: Floats, within: Floats, scale: Floats) -> Floats:
+    def _own_variance(
+        self, buckets: Buckets, weights: Floats, factors: Floats, within: Floats, scale: Floats
+    ) -> Floats:
         """Terms × grid: the mean square error of the prediction if value z has the within-value variance v_z.
 
         A prediction with factors ℓ_z misses the total by Σ d_z·K_z plus the noise of the assignment, where
@@ -156,30 +161,28 @@ class Shrinkage:
         """
         g = self.geometry
         shape = (len(RHO), len(weights), len(g.counts))
-        loads = np.concatenate([self._coefficients(weights, r) for r in RHO]) @ g.contrast
-        noise = assignment_variance(buckets, loads).reshape(shape)
-        seen = (((loads @ g.directions) * g.eigenvalues) @ g.directions.T / g.counts).reshape(shape)
+        flat = factors.reshape(-1, factors.shape[2])
+        noise = assignment_variance(buckets, flat @ g.contrast).reshape(shape)
+        seen = (flat @ g.binomial.T / g.counts).reshape(shape)  # M · contrastᵀ is `binomial`
         left = g.centre(weights[None] - seen)  # grid × terms × values
         assigned = np.einsum("gtz,tz->tg", noise + left**2 * g.counts, within)
         missed = left * g.counts
-        scattered = np.einsum("gtz,gtz->tg", missed @ g.scatter, missed)
+        scattered = np.einsum("gtz,gtz->tg", g.times_scatter(missed), missed)
         return np.asarray(assigned + np.outer(scale, RHO) * scattered)
 
-    def _coefficients(self, weights: Floats, r: float) -> Floats:
-        """Terms × contrasts: the factors of the best prediction for one ρ."""
+    def _coefficients(self, weights: Floats) -> Iterator[Floats]:
+        """For each ρ, terms × contrasts: the factors of the best prediction."""
         g = self.geometry
-        told = (1 - r) * (weights @ g.binomial) + r * (weights @ g.random)
-        return np.asarray(told / ((1 - r) + r * g.spread))
-
-    def _predict(self, weights: Floats, z: Floats) -> Floats:
-        return np.stack([(self._coefficients(weights, r) * z).sum(axis=1) for r in RHO], axis=1)
+        binomial, random = weights @ g.binomial, weights @ g.random
+        for r in RHO:
+            yield ((1 - r) * binomial + r * random) / ((1 - r) + r * g.spread)
 
     def _form(self, a: Floats, b: Floats) -> Floats:
         """Pairs × grid: the posterior covariance of the totals with weights a and b, per unit of s²."""
         g = self.geometry
         a0, a1, b0, b1 = a @ g.binomial, a @ g.random, b @ g.binomial, b @ g.random
         prior0 = (a * b) @ g.counts
-        prior1 = (((a * g.counts) @ g.scatter) * (b * g.counts)).sum(axis=1)
+        prior1 = (g.times_scatter(a * g.counts) * (b * g.counts)).sum(axis=1)
         columns = []
         for r in RHO:
             told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)
