@@ -84,8 +84,8 @@ def _cpu_seconds() -> float:
 HEAD = (
     "| mechanism | "
     + " | ".join(f"{size}: 90 % | 95 % | 99 %" for size in CLASSES)
-    + " | worst question |\n"
-    + "|---" * 11
+    + " | worst question | releases |\n"
+    + "|---" * 12
     + "|"
 )
 
@@ -95,8 +95,9 @@ def row(name: str, ends: np.ndarray, truth: np.ndarray, column: int) -> str:
     cells = [
         "" if np.isnan(held).all() else f"{np.nanmean(held):.3f}" for held in _by_class(ends, truth, column)
     ]
-    by_question = np.nanmean(_held(ends, truth, column)[:, 1], axis=0)
-    return f"| {' | '.join([name, *cells, f'{np.nanmin(by_question):.2f}'])} |"
+    held = _held(ends, truth, column)[:, 1]
+    by_question = np.nanmean(held[:, ~np.isnan(held).any(axis=0)], axis=0)
+    return f"| {' | '.join([name, *cells, f'{by_question.min():.2f}', str(len(ends))])} |"
 
 
 def max_error(measured: Iterable[tuple[np.ndarray, np.ndarray]], column: int) -> str:

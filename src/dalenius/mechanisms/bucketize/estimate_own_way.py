@@ -3,8 +3,8 @@
 That all values scatter alike is wrong where most hardly differ and a few differ wholly (a disease that only
 women have), and a release tells little about a rare value. So the values of a question may, beside the
 scatter that all share, differ from the rest by a number δ ~ N(0, η·s²) of their own, in the direction u of
-the question's weights a. The contrasts, of covariance V = s²·diag((1−ρ) + ρ·ω), have mean δ·h, and a prediction
-with factors c misses δ·(Σ a·u·o − c·h) of the total. What the contrasts leave of δ's variance,
+the question's weights a. The contrasts, of covariance V = s²·diag((1−ρ) + ρ·ω), have mean δ·h, and a
+prediction with factors c misses δ·(Σ a·u·o − c·h) of the total. What the contrasts leave of δ's variance,
 η·s²/(1 + η·s²·hᵀV⁻¹h), adds to the error.
 
 What they say about δ itself is not used: large contrasts of common values would be taken for the asked
