@@ -1,4 +1,4 @@
-"""What totals can be, beside every matching; intervals that are cut to it; values that go a way of their own."""
+"""What totals can be, beside every matching; intervals cut to it; values that go a way of their own."""
 
 from __future__ import annotations
 
