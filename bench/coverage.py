@@ -1,7 +1,7 @@
 """How often intervals of 90, 95 and 99 % hold the truth, for every mechanism: tables for docs/coverage.md.
 
     python -m bench.coverage [--only perturb] [--releases 200] [--questions 200] [--keep folder]
-    python -m bench.coverage --part real
+    python -m bench.coverage --part real [--only adult]
 
 *mechanisms*: one synthetic table, every mechanism, many seeded releases, random questions; the truth is
 counted on the table. *real*: the estimators of bucketized releases on Adult and KDD workers, where the data
@@ -29,15 +29,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--part", choices=("mechanisms", "real"), default="mechanisms")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
-    parser.add_argument("--releases", type=int, default=200)
+    parser.add_argument("--releases", type=int, help="by default 200, of real tables 8")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--only", default="", help="mechanisms whose name has this in it")
+    parser.add_argument("--only", default="", help="mechanisms, or real tables, whose name has this in it")
     parser.add_argument("--keep", type=Path, help="a folder for what was measured")
     options = parser.parse_args()
     if options.part == "real":
-        real_tables(options.data, options.releases, options.questions, options.processes)
+        real_tables(options.data, options.releases or 8, options.questions, options.processes, options.only)
         return
+    options.releases = options.releases or 200
     measured = {}
     for name in subjects(options.questions):
         if options.only in name:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
@@ -28,20 +29,31 @@ _HEAD = """| θ | estimator | mean RE | median RE | 90 % | 95 % | 99 % | small: 
 |---|---|---|---|---|---|---|---|---|---|"""
 
 
-def real_tables(data: Path, n_releases: int, n_questions: int) -> None:
-    """Print a table for each data set that is present."""
+def real_tables(data: Path, n_releases: int, n_questions: int, processes: int, only: str) -> None:
+    """Print a table for each data set that is present and whose name has `only` in it."""
     for name, file in (("adult", "adult.csv"), ("kdd", "kdd_workers.csv.gz")):
+        if only not in name:
+            continue
         if not (data / file).exists():
             print(f"\n{name}: {data / file} is not there")
             continue
-        original = load(data, name)
-        print(f"\n### {name}: counts\n\n{_HEAD}")
-        for theta in THETAS:
-            places = Places.of(original, theta)
-            found = [_one_release(original, places, theta, seed, n_questions) for seed in range(n_releases)]
-            for estimator in ESTIMATORS:
-                lines = np.concatenate([one[estimator] for one in found], axis=1)
-                print(_row(theta, estimator, lines, original.n_rows), flush=True)
+        print(f"\n### {name}: counts\n\n{_HEAD}", flush=True)
+        tasks = [(data, name, theta, n_releases, n_questions) for theta in THETAS]
+        with Pool(processes) as pool:
+            for lines in pool.imap(_lines, tasks, chunksize=1):
+                print("\n".join(lines), flush=True)
+
+
+def _lines(task: tuple[Path, str, int, int, int]) -> list[str]:
+    """The rows of a table for one θ."""
+    data, name, theta, n_releases, n_questions = task
+    original = load(data, name)
+    places = Places.of(original, theta)
+    found = [_one_release(original, places, theta, seed, n_questions) for seed in range(n_releases)]
+    return [
+        _row(theta, estimator, np.concatenate([one[estimator] for one in found], axis=1), original.n_rows)
+        for estimator in ESTIMATORS
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
