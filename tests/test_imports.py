@@ -17,8 +17,8 @@ SOURCE = Path(dalenius.__file__).parent
 # Imports go from right to left only.
 ORDER = [
     {"errors"},
-    {"sql", "exact", "column_names", "charts"},
-    {"csv_source", "recode", "domains"},
+    {"sql", "exact", "column_names", "charts", "postgres_uri", "postgres_connection"},
+    {"csv_source", "postgres_source", "recode", "domains"},
     {"table", "histogram", "randomness"},
     {"promises"},
     {"mechanism_configs"},
