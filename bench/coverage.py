@@ -1,6 +1,7 @@
 """How often intervals of 90, 95 and 99 % hold the truth, for every mechanism: tables for docs/coverage.md.
 
     python -m bench.coverage [--only perturb] [--releases 200] [--questions 200] [--keep folder]
+    python -m bench.coverage --keep folder --into docs/coverage.md
     python -m bench.coverage --part real [--only adult]
 
 *mechanisms*: one synthetic table, every mechanism, many seeded releases, random questions; the truth is
@@ -23,6 +24,7 @@ from bench.coverage_subjects import LEVELS, Held, subjects
 from bench.real_coverage import real_tables
 
 CLASSES = ("< 5", "5 to 20", "> 20")
+BEGIN, END = "<!-- measured -->", "<!-- end -->"
 
 
 def main() -> None:
@@ -34,6 +36,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", default="", help="mechanisms, or real tables, whose name has this in it")
     parser.add_argument("--keep", type=Path, help="a folder for what was measured")
+    parser.add_argument("--into", type=Path, help="a page whose tables these replace")
     options = parser.parse_args()
     if options.part == "real":
         real_tables(options.data, options.releases or 8, options.questions, options.processes, options.only)
@@ -45,10 +48,21 @@ def main() -> None:
             measured[name] = measure(name, options)
             for column in range(len(COLUMNS)):
                 print(f"{COLUMNS[column]}: {row(name, *measured[name], column)}", flush=True)
-    for k, column in enumerate(COLUMNS):
-        lines = [row(name, *found, k) for name, found in measured.items()]
-        worst = max_error(measured.values(), k)
-        print(f"\n### {column}\n\n{HEAD}\n" + "\n".join(lines) + f"\n\n{worst}", flush=True)
+    text = "\n\n".join(table(measured, k) for k in range(len(COLUMNS)))
+    print(f"\n{text}", flush=True)
+    if options.into:
+        page = options.into.read_text(encoding="utf-8")
+        before, _, rest = page.partition(BEGIN)
+        options.into.write_text(
+            f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8"
+        )
+
+
+def table(measured: dict[str, tuple[np.ndarray, np.ndarray]], column: int) -> str:
+    """One aggregate's table."""
+    lines = [row(name, *found, column) for name, found in measured.items()]
+    title = COLUMNS[column][0].upper() + COLUMNS[column][1:]
+    return "\n".join([f"### {title}", "", HEAD, *lines, "", max_error(measured.values(), column)])
 
 
 def measure(name: str, options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
