@@ -61,7 +61,8 @@ bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could insta
 	touch $@
 
 coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
-	$(BIN)/python -m bench.coverage
+	$(BIN)/python -m bench.coverage --keep bench/results/coverage --into docs/coverage.md
+	$(BIN)/python -m bench.coverage --part real
 
 figures: .venv/.tests  ## the pictures of the documentation
 	$(BIN)/python docs/figures.py

@@ -1,125 +1,149 @@
 """How often intervals of 90, 95 and 99 % hold the truth, for every mechanism: tables for docs/coverage.md.
 
-    python -m bench.coverage [--part mechanisms real] [--only perturb] [--releases 100] [--questions 100]
+    python -m bench.coverage [--only perturb] [--releases 200] [--questions 200] [--keep folder]
+    python -m bench.coverage --keep folder --into docs/coverage.md
+    python -m bench.coverage --part real [--only adult]
 
 *mechanisms*: one synthetic table, every mechanism, many seeded releases, random questions; the truth is
 counted on the table. *real*: the estimators of bucketized releases on Adult and KDD workers, where the data
-are present (bench/real_coverage.py). Batches and suppression: bench/batch_coverage.py.
+are present (bench/real_coverage.py). With --keep what was measured is kept, and not measured again.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+import resource
+from collections.abc import Iterable
+from multiprocessing import Pool
 from pathlib import Path
 
-import duckdb
 import numpy as np
-import pyarrow as pa
-from bench.coverage_subjects import (
-    Answered,
-    Views,
-    bucketized,
-    from_rows,
-    from_views,
-    people,
-    perturbed,
-    questions,
-)
+from bench.coverage_questions import COLUMNS
+from bench.coverage_subjects import LEVELS, Held, subjects
 from bench.real_coverage import real_tables
 
-LEVELS = (0.9, 0.95, 0.99)
-COLUMNS = ("COUNT(*)", "SUM(age)", "AVG(age)", "share")
 CLASSES = ("< 5", "5 to 20", "> 20")
+BEGIN, END = "<!-- measured -->", "<!-- end -->"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--part", nargs="+", default=["mechanisms", "real"])
+    parser.add_argument("--part", choices=("mechanisms", "real"), default="mechanisms")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
-    parser.add_argument("--releases", type=int, default=100)
-    parser.add_argument("--questions", type=int, default=100)
-    parser.add_argument("--only", default="", help="mechanisms whose name has this in it")
+    parser.add_argument("--releases", type=int, help="by default 200, of real tables 8")
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", default="", help="mechanisms, or real tables, whose name has this in it")
+    parser.add_argument("--keep", type=Path, help="a folder for what was measured")
+    parser.add_argument("--into", type=Path, help="a page whose tables these replace")
     options = parser.parse_args()
-    if "mechanisms" in options.part:
-        tables = dict.fromkeys(COLUMNS, "")
-        for name, answered, truth in subjects(options.questions):
-            if options.only not in name:
-                continue
-            held = coverage(answered, truth, options.releases)
-            for k, column in enumerate(COLUMNS):
-                line = row(name, held[..., k], truth[:, k], truth[:, 0])
-                tables[column] += line + "\n"
-                print(f"measured, {column}: {line}", flush=True)
-        for column, text in tables.items():
-            print(f"\n### {column}\n\n{HEAD}\n{text}", flush=True)
-    if "real" in options.part:
-        real_tables(
-            options.data, n_releases=max(3, options.releases // 10), n_questions=2 * options.questions
+    if options.part == "real":
+        real_tables(options.data, options.releases or 8, options.questions, options.processes, options.only)
+        return
+    options.releases = options.releases or 200
+    measured = {}
+    for name in subjects(options.questions):
+        if options.only in name:
+            measured[name] = measure(name, options)
+            for column in range(len(COLUMNS)):
+                print(f"{COLUMNS[column]}: {row(name, *measured[name], column)}", flush=True)
+    text = "\n\n".join(table(measured, k) for k in range(len(COLUMNS)))
+    print(f"\n{text}", flush=True)
+    if options.into:
+        page = options.into.read_text(encoding="utf-8")
+        before, _, rest = page.partition(BEGIN)
+        options.into.write_text(
+            f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8"
         )
 
 
-def subjects(n_questions: int) -> Iterator[tuple[str, Answered, np.ndarray]]:
-    """Name, how it is asked, and the truth (questions × columns)."""
-    table, texts = people(), questions(n_questions, seed=1)
-    truth = truths(table, texts)
-    for estimator in ("shrinkage", "regression", "anatomy"):
-        yield f"bucketize, {estimator}", from_rows(bucketized(table), texts, estimator), truth
-    yield "bucketize with fakes, shrinkage", from_rows(bucketized(table, fakes=1), texts, "shrinkage"), truth
-    for method in ("small-domain", "least-variance", "uniform"):
-        yield f"perturb, {method}", from_rows(perturbed(table, method), texts, "reconstruction"), truth
-    for kind, name in (
-        ("one", "alpha-beta view"),
-        ("series", "alpha-beta views, 3"),
-        ("frapp", "FRAPP view"),
-    ):
-        views = Views(table=table, kind=kind)
-        yield name, from_views(views, texts), truths(views.distinct(), texts)
+def table(measured: dict[str, tuple[np.ndarray, np.ndarray]], column: int) -> str:
+    """One aggregate's table."""
+    lines = [row(name, *found, column) for name, found in measured.items()]
+    title = COLUMNS[column][0].upper() + COLUMNS[column][1:]
+    return "\n".join([f"### {title}", "", HEAD, *lines, "", max_error(measured.values(), column)])
 
 
-def truths(table: pa.Table, texts: list[str]) -> np.ndarray:
-    """What DuckDB says about the table; NaN for NULL."""
-    connection = duckdb.connect()
-    connection.register("t", table)
-    rows = [connection.execute(text).fetchall()[0] for text in texts]
-    return np.array([[np.nan if cell is None else float(cell) for cell in row] for row in rows])
+def measure(name: str, options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """Ends (releases × levels × questions × columns × 2) and truth (releases × questions × columns)."""
+    file = options.keep and options.keep / f"{name.replace(', ', '-').replace(' ', '-')}.npz"
+    if file and file.exists():
+        with np.load(file) as kept:
+            return kept["ends"], kept["truth"]
+    before = _cpu_seconds()
+    seeds = np.array_split(np.arange(options.releases), options.processes)
+    tasks = [(name, options.questions, part.tolist()) for part in seeds]
+    with Pool(options.processes) as pool:
+        parts = pool.map(_measure_some, tasks, chunksize=1)
+    ends, truth = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    print(f"{name}: {_cpu_seconds() - before:.0f} s of CPU time", flush=True)
+    if file:
+        options.keep.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(file, ends=ends, truth=truth)
+    return ends, truth
 
 
-def coverage(answered: Answered, truth: np.ndarray, n_releases: int) -> np.ndarray:
-    """Levels × releases × questions × columns: whether the interval holds the truth."""
-    held = np.zeros((len(LEVELS), n_releases, *truth.shape), dtype=bool)
-    for seed in range(n_releases):
-        for k, level in enumerate(LEVELS):
-            ends = np.array(
-                [[_ends(entry.low, entry.high) for entry in answer.rows] for answer in answered(seed, level)]
-            )
-            held[k, seed] = (ends[..., 0] <= truth + 1e-6) & (truth - 1e-6 <= ends[..., 1])
-    return held
+def _measure_some(task: tuple[str, int, list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    name, n_questions, seeds = task
+    held: Held = subjects(n_questions)[name]()
+    found = [held(seed) for seed in seeds]
+    return np.stack([ends for ends, _ in found]), np.stack([truth for _, truth in found])
 
 
-def _ends(low: float | None, high: float | None) -> tuple[float, float]:
-    return -np.inf if low is None else low, np.inf if high is None else high
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 HEAD = (
     "| mechanism | "
     + " | ".join(f"{size}: 90 % | 95 % | 99 %" for size in CLASSES)
-    + " |\n"
-    + "|---" * 10
+    + " | worst question | releases |\n"
+    + "|---" * 12
     + "|"
 )
 
 
-def row(name: str, held: np.ndarray, truth: np.ndarray, counts: np.ndarray) -> str:
-    """A line of a table: coverage by the true number of people, where there is a truth."""
-    size = np.digitize(counts, [5, 20.5])
+def row(name: str, ends: np.ndarray, truth: np.ndarray, column: int) -> str:
+    """A line of a table: coverage by the true number of people, and that of the worst question at 95 %."""
     cells = [
-        f"{held[k][:, (size == group) & ~np.isnan(truth)].mean():.3f}"
-        for group in range(len(CLASSES))
-        for k in range(len(LEVELS))
+        "" if np.isnan(held).all() else f"{np.nanmean(held):.3f}" for held in _by_class(ends, truth, column)
     ]
-    return f"| {' | '.join([name, *cells])} |"
+    held = _held(ends, truth, column)[:, 1]
+    by_question = np.nanmean(held[:, ~np.isnan(held).any(axis=0)], axis=0)
+    return f"| {' | '.join([name, *cells, f'{by_question.min():.2f}', str(len(ends))])} |"
+
+
+def max_error(measured: Iterable[tuple[np.ndarray, np.ndarray]], column: int) -> str:
+    """The largest standard errors, from the scatter over releases: questions on one are not independent."""
+    errors = np.array(
+        [
+            [np.nanstd(np.nanmean(held, axis=1)) / np.sqrt(len(held)) for held in _by_class(*found, column)]
+            for found in measured
+        ]
+    )
+    largest = np.nanmax(errors, axis=0).reshape(len(CLASSES), len(LEVELS)).max(axis=1)
+    listed = ", ".join(f"{error:.3f} ({name})" for name, error in zip(CLASSES, largest, strict=True))
+    return f"Largest standard errors: {listed}."
+
+
+def _held(ends: np.ndarray, truth: np.ndarray, column: int) -> np.ndarray:
+    """Releases × levels × questions: 1 where the interval holds the truth, NaN where there is none."""
+    true = truth[:, None, :, column]
+    slack = 1e-6 * np.maximum(1.0, np.abs(true))
+    held = (ends[..., column, 0] <= true + slack) & (true - slack <= ends[..., column, 1])
+    return np.where(np.isnan(true), np.nan, held)
+
+
+def _by_class(ends: np.ndarray, truth: np.ndarray, column: int) -> list[np.ndarray]:
+    """For each size and level, releases × questions of that size."""
+    held, size = _held(ends, truth, column), np.digitize(truth[:, :, 0], [5, 20.5])
+    return [
+        np.where(size == group, held[:, level], np.nan)
+        for group in range(len(CLASSES))
+        for level in range(len(LEVELS))
+    ]
 
 
 if __name__ == "__main__":

@@ -1,35 +1,40 @@
-"""Releases of one synthetic table by every mechanism, drawn in memory by the mechanisms' own kernels.
+"""Releases of one synthetic table by every mechanism, each seed other coins, and the intervals they give.
 
-A subject draws a release from a seed: the same plan, other coins. Questions are parsed and looked up once,
-because the rows stay in the order of the table. Suppression and batches withhold other rows each time, and
-are published and opened like any release (bench/batch_coverage.py).
+Where the rows of all releases are the table's, releases are drawn in memory by the mechanisms' own kernels,
+and questions are evaluated on the rows once. Suppression withholds other rows each time: such releases are
+published and opened like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+from bench.coverage_questions import QUASI, people, questions, truths
 
 import dalenius
 from dalenius.ask.answer import Answer
-from dalenius.ask.asking import answer_from_rows
+from dalenius.ask.asking import answer_evaluated, evaluate
 from dalenius.ask.bucketized import BucketizedModel
 from dalenius.ask.columns import Table
 from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.domain_atoms import open_atoms
 from dalenius.ask.lookup import Lookup
-from dalenius.ask.model import Model
+from dalenius.ask.model import Estimation, Found, Model
 from dalenius.ask.names import ROW
+from dalenius.ask.opened import open_for_asking
 from dalenius.ask.perturbed import PerturbedModel
 from dalenius.ask.request import Request
 from dalenius.ask.sql import parse
-from dalenius.ask.view_answer import answer_evaluated
-from dalenius.ask.view_question import evaluate
+from dalenius.ask.view_answer import answer_evaluated as answer_view
+from dalenius.ask.view_question import evaluate as evaluate_view
 from dalenius.ask.viewed import ViewModel, _join
 from dalenius.histogram import Encoder
 from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, next_view, union
@@ -37,7 +42,8 @@ from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score
+from dalenius.mechanisms.bucketize.estimate_targets import Targets
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes import MixedLayout
 from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
@@ -46,63 +52,105 @@ from dalenius.mechanisms.perturb.laws import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
 from dalenius.randomness import Randomness
 
-QUASI = ("age", "sex", "region", "school")
+LEVELS = (0.9, 0.95, 0.99)
 ONE_VIEW = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 60))
 SERIES = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 60), views=3, decay=Fraction(716531, 10**6))
 GAMMA_F = Fraction(1, 3)
-Answered = Callable[[int, float], list[Answer]]
-"""The answers to the questions, from the release of a seed, at a confidence."""
+Held = Callable[[int], tuple[np.ndarray, np.ndarray]]
+"""From a seed: ends of intervals (levels × questions × columns × 2), and the truth (questions × columns)."""
 
 
-def people(n: int = 3_000, seed: int = 1) -> pa.Table:
-    """A table whose twelve diseases depend on age, sex and schooling, some strongly."""
-    rng = np.random.default_rng(seed)
-    age, sex = rng.integers(20, 60, n), rng.integers(2, size=n)
-    school = np.clip(rng.normal(2.5 + (age < 35) * 1.0, 1.3, n).round(), 0, 5).astype(int)
-    lean = rng.normal(size=(12, 3)) * 0.9
-    utility = (
-        np.outer((age - 40) / 12, lean[:, 0])
-        + np.outer(sex - 0.5, 2 * lean[:, 1])
-        + np.outer(school - 2.5, lean[:, 2])
-    )
-    disease = (utility - 0.12 * np.arange(12) + rng.gumbel(size=(n, 12))).argmax(axis=1)
-    return pa.table(
-        {
-            "age": age,
-            "sex": np.array(["F", "M"])[sex],
-            "region": rng.integers(1, 9, n),
-            "school": school,
-            "disease": np.array([f"d{k:02d}" for k in range(12)])[disease],
-        }
-    )
-
-
-def questions(n: int, seed: int) -> list[str]:
-    """Random conditions on one to three quasi columns and on the disease, of all sizes."""
-    rng = np.random.default_rng(seed)
-    domains = {
-        "age": list(range(20, 60)),
-        "sex": ["F", "M"],
-        "region": list(range(1, 9)),
-        "school": list(range(6)),
-    }
-    diseases = [f"d{k:02d}" for k in range(12)]
-    texts = []
-    for _ in range(n):
-        columns = rng.choice(QUASI, int(rng.integers(1, 4)), replace=False).tolist()
-        share = rng.choice([0.15, 0.35, 0.7])
-        parts = [_membership(column, domains[column], share, rng) for column in columns]
-        parts.append(_membership("disease", diseases, rng.choice([0.05, 0.2, 0.5]), rng))
-        texts.append(
-            "SELECT COUNT(*), SUM(age), AVG(age), COUNT(*) FILTER (WHERE sex = 'F') / COUNT(*) "
-            f"FROM t WHERE {' AND '.join(parts)}"
+def subjects(n_questions: int) -> dict[str, Callable[[], Held]]:
+    """What is measured, by name."""
+    texts = questions(n_questions, seed=1)
+    found: dict[str, Callable[[], Held]] = {}
+    for estimator in ("shrinkage", "regression", "anatomy"):
+        found[f"bucketize, {estimator}"] = lambda e=estimator: from_rows(bucketized(people()), texts, e)
+    found["bucketize with fakes, shrinkage"] = lambda: from_rows(bucketized(people(), 1), texts, "shrinkage")
+    for method in ("small-domain", "least-variance", "uniform"):
+        found[f"perturb, {method}"] = lambda m=method: from_rows(
+            perturbed(people(), m), texts, "reconstruction"
         )
-    return texts
+    for kind, name in (("one", "one view"), ("series", "3 views"), ("frapp", "FRAPP view")):
+        found[f"alpha-beta, {name}"] = lambda k=kind: from_views(Views(table=people(), kind=k), texts)
+    found["suppress, shrinkage"] = lambda: from_suppressed(texts, n_batches=1)
+    found["suppress, 5 batches, shrinkage"] = lambda: from_suppressed(texts, n_batches=5)
+    return found
 
 
-def _membership(column: str, domain: list[object], share: float, rng: np.random.Generator) -> str:
-    chosen = rng.choice(len(domain), max(1, round(share * len(domain))), replace=False)
-    return f"{column} IN ({', '.join(repr(domain[k]) for k in sorted(chosen))})"
+def ends_of(answers_at: Callable[[float], Sequence[Answer]]) -> np.ndarray:
+    """Levels × questions × columns × 2."""
+    return np.array(
+        [
+            [
+                [
+                    (-np.inf if row.low is None else row.low, np.inf if row.high is None else row.high)
+                    for row in answer.rows
+                ]
+                for answer in answers_at(level)
+            ]
+            for level in LEVELS
+        ]
+    )
+
+
+@dataclass(slots=True, eq=False)
+class Remembering:
+    """A model whose estimates are made once and asked at several levels, in the same order each time."""
+
+    model: Model
+    _estimation: Estimation | None = None
+    _found: list[tuple[Targets, Found, tuple[np.ndarray, np.ndarray]]] = field(default_factory=list)
+    _next: int = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def estimation(self, scores: Sequence[Score], estimator: str) -> Remembering:
+        """Begin again."""
+        self._estimation = self._estimation or self.model.estimation(scores, estimator)
+        self._next = 0
+        return self
+
+    def estimate(self, targets: Targets) -> Found:
+        """The estimates that came at this place before."""
+        if self._next == len(self._found):
+            assert self._estimation is not None
+            found = self._estimation.estimate(targets)
+            self._found.append((targets, found, self._estimation.possible_range(targets)))
+        known, found, _ = self._found[self._next]
+        assert known is targets or np.array_equal(known.weights, targets.weights)
+        self._next += 1
+        return found
+
+    def possible_range(self, targets: Targets) -> tuple[np.ndarray, np.ndarray]:  # noqa: ARG002
+        """Of the targets that were estimated last."""
+        return self._found[self._next - 1][2]
+
+
+def from_rows(drawn: tuple[pa.Table, Callable[[int], Model]], texts: list[str], estimator: str) -> Held:
+    """Ask models that all have the rows of the table."""
+    table, model_of = drawn
+    lookup, truth = _lookup(model_of(0)), truths(table, texts)
+    asked = evaluate(lookup, [parse(text, table.column_names) for text in texts])
+
+    def held(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        model: Any = Remembering(model_of(seed))
+        return ends_of(
+            lambda level: answer_evaluated(
+                model, lookup, asked, Request(confidence=level, estimator=estimator)
+            )
+        ), truth
+
+    return held
+
+
+def _lookup(model: Model) -> Lookup:
+    """Without a limit of time that matters."""
+    deadline = Deadline(Limits(seconds=1e6))
+    return Lookup(
+        rows=model.rows, sensitive=model.sensitive, database=Database({}, Limits()), deadline=deadline
+    )
 
 
 def policy(table: pa.Table, promise: dict[str, object], **rest: object) -> dalenius.Policy:
@@ -118,28 +166,7 @@ def policy(table: pa.Table, promise: dict[str, object], **rest: object) -> dalen
     )
 
 
-def from_rows(model_of: Callable[[int], Model], texts: list[str], estimator: str) -> Answered:
-    """Ask models that all have the rows of the table."""
-    made = lru_cache(maxsize=1)(model_of)  # one release is asked at several levels
-    first = made(0)
-    database, remembered = Database({}, Limits()), {}
-    queries = [parse(text, [*first.rows.columns, *first.sensitive.columns]) for text in texts]
-
-    def answers(seed: int, confidence: float) -> list[Answer]:
-        lookup = Lookup(
-            rows=first.rows,
-            sensitive=first.sensitive,
-            database=database,
-            deadline=Deadline(Limits()),
-            remembered=remembered,
-        )
-        request = Request(confidence=confidence, estimator=estimator)
-        return answer_from_rows(made(seed), lookup, queries, request)
-
-    return answers
-
-
-def bucketized(table: pa.Table, fakes: int = 0) -> Callable[[int], Model]:
+def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int], Model]]:
     """Releases with thresholds 3f + 0.05 and buckets of least loss; with fakes ℓ = 4."""
     rules = policy(
         table,
@@ -177,10 +204,10 @@ def bucketized(table: pa.Table, fakes: int = 0) -> Callable[[int], Model]:
             count = known.expected_counts(bucket, value, count, np.bincount(rows))
         return replace(empty, buckets=Buckets.of(rows, bucket, value, count))
 
-    return model
+    return table, model
 
 
-def perturbed(table: pa.Table, method: str) -> Callable[[int], Model]:
+def perturbed(table: pa.Table, method: str) -> tuple[pa.Table, Callable[[int], Model]]:
     """Releases with ρ2 = 1/2."""
     plan = dalenius.plan(
         policy(
@@ -204,7 +231,7 @@ def perturbed(table: pa.Table, method: str) -> Callable[[int], Model]:
         parts, values = Perturber(plan.perturbation, Randomness.seeded(seed)).perturb(codes)
         return replace(empty, cells=laws.cells(parts, values))
 
-    return model
+    return table, model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -227,9 +254,9 @@ class Views:
             {name: sorted(set(self.table[name].to_pylist())) for name in self.table.column_names}
         )
 
-    def model(self, seed: int) -> ViewModel:
+    def model(self, domain: Domain, seed: int) -> ViewModel:
         """The views of a seed."""
-        domain, stream = self.domain(), Randomness.seeded(seed).stream("views")
+        stream = Randomness.seeded(seed).stream("views")
         rows = domain.encode(self.table)
         views: list[tuple[np.ndarray, ...]]
         if self.kind == "frapp":
@@ -253,21 +280,65 @@ class Views:
         return ViewModel(view=view, names=domain.names, codes=codes, shown=shown)
 
 
-def from_views(views: Views, texts: list[str]) -> Answered:
+def from_views(views: Views, texts: list[str]) -> Held:
     """Ask views of one domain."""
-    domain = views.domain()
+    domain, truth = views.domain(), truths(views.distinct(), texts)
     queries = [parse(text, domain.names) for text in texts]
     with open_atoms(domain.arrays(), {}, ROW) as atoms:
-        evaluated = [evaluate(query, atoms, domain.sizes) for query in queries]
-    database = Database({}, Limits())
-    made = lru_cache(maxsize=1)(views.model)
+        asked = [evaluate_view(query, atoms, domain.sizes) for query in queries]
+    database, deadline = Database({}, Limits()), Deadline(Limits(seconds=1e6))
 
-    def answers(seed: int, confidence: float) -> list[Answer]:
-        model = made(seed)
-        request = Request(confidence=confidence)
-        return [
-            answer_evaluated(model, query, question, request, database, Deadline(Limits()))
-            for query, question in zip(queries, evaluated, strict=True)
-        ]
+    def held(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        model = views.model(domain, seed)
+        return ends_of(
+            lambda level: [
+                answer_view(model, query, question, Request(confidence=level), database, deadline)
+                for query, question in zip(queries, asked, strict=True)
+            ]
+        ), truth
 
-    return answers
+    return held
+
+
+def from_suppressed(texts: list[str], n_batches: int) -> Held:
+    """Publish with ℓ = 7 and safe suppression, in one release or as a series of batches by age group.
+
+    The truth is that of the published records, which a column of numbers tells.
+    """
+    table = people().append_column("uid", pa.array(np.arange(3_000)))
+    table = table.sort_by("age") if n_batches > 1 else table
+    size = table.num_rows // n_batches
+    batches = [table.slice(k * size, size) for k in range(n_batches)]
+    queries = [parse(text, table.column_names) for text in texts]
+
+    def held(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        with tempfile.TemporaryDirectory() as folder:
+            kept = set().union(*(_publish(batch, Path(folder), seed, n_batches > 1) for batch in batches))
+            published = table.filter(pa.array([uid in kept for uid in table["uid"].to_pylist()]))
+            release = dalenius.open_release(Path(folder) / "r")
+            model: Any = Remembering(open_for_asking(release.stored).model)
+        lookup = _lookup(model)
+        asked = evaluate(lookup, queries)
+        return ends_of(
+            lambda level: answer_evaluated(
+                model, lookup, asked, Request(confidence=level, estimator="shrinkage")
+            )
+        ), truths(published, texts)
+
+    return held
+
+
+def _publish(batch: pa.Table, folder: Path, seed: int, in_series: bool) -> Iterable[int]:
+    rules = dalenius.Policy.from_dict(
+        {
+            "source": batch,
+            "release": "r",
+            "columns": {"quasi": [*QUASI, "uid"], "sensitive": ["disease"]},
+            "promise": {"kind": "l-diversity", "l": 7},
+            "suppress": {"method": "safe"},
+            **({"series": {"kind": "batches"}, "ledger": {"path": "ledger"}} if in_series else {}),
+        },
+        folder=folder,
+    )
+    release = dalenius.publish(rules, seed=seed)
+    return pq.read_table(release.path / "qit.parquet")["uid"].to_pylist()

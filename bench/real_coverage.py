@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass
+from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from bench.anatomy_workload import CountQuestion, Original, load, publish, quest
 
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, possible_range
+from dalenius.mechanisms.bucketize.estimate_possible import possible_range
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 
 ESTIMATORS = ("anatomy", "regression", "shrinkage")
 LEVELS = (0.9, 0.95, 0.99)
@@ -27,20 +29,31 @@ _HEAD = """| θ | estimator | mean RE | median RE | 90 % | 95 % | 99 % | small: 
 |---|---|---|---|---|---|---|---|---|---|"""
 
 
-def real_tables(data: Path, n_releases: int, n_questions: int) -> None:
-    """Print a table for each data set that is present."""
+def real_tables(data: Path, n_releases: int, n_questions: int, processes: int, only: str) -> None:
+    """Print a table for each data set that is present and whose name has `only` in it."""
     for name, file in (("adult", "adult.csv"), ("kdd", "kdd_workers.csv.gz")):
+        if only not in name:
+            continue
         if not (data / file).exists():
             print(f"\n{name}: {data / file} is not there")
             continue
-        original = load(data, name)
-        print(f"\n### {name}: counts\n\n{_HEAD}")
-        for theta in THETAS:
-            places = Places.of(original, theta)
-            found = [_one_release(original, places, theta, seed, n_questions) for seed in range(n_releases)]
-            for estimator in ESTIMATORS:
-                lines = np.concatenate([one[estimator] for one in found], axis=1)
-                print(_row(theta, estimator, lines, original.n_rows), flush=True)
+        print(f"\n### {name}: counts\n\n{_HEAD}", flush=True)
+        tasks = [(data, name, theta, n_releases, n_questions) for theta in THETAS]
+        with Pool(processes) as pool:
+            for lines in pool.imap(_lines, tasks, chunksize=1):
+                print("\n".join(lines), flush=True)
+
+
+def _lines(task: tuple[Path, str, int, int, int]) -> list[str]:
+    """The rows of a table for one θ."""
+    data, name, theta, n_releases, n_questions = task
+    original = load(data, name)
+    places = Places.of(original, theta)
+    found = [_one_release(original, places, theta, seed, n_questions) for seed in range(n_releases)]
+    return [
+        _row(theta, estimator, np.concatenate([one[estimator] for one in found], axis=1), original.n_rows)
+        for estimator in ESTIMATORS
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,7 +114,7 @@ def _one_release(
 def _held(found: Estimates, truth: np.ndarray, possible: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     lines = [truth, found.estimate]
     for level in LEVELS:
-        low, high = found.intervals(level)
+        low, high = found.intervals(level, possible)
         low, high = np.clip(low, *possible), np.clip(high, *possible)
         lines.append((np.floor(low + 1e-6) <= truth) & (truth <= np.ceil(high - 1e-6)))
     return np.stack(lines)

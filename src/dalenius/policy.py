@@ -18,6 +18,7 @@ from dalenius.domains import DeclaredDomain, parse_domains
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.mechanism_configs import COPY, AlphaBetaConfig, MechanismConfig, SuppressConfig
 from dalenius.policy_sections import Columns, Promise
+from dalenius.postgres_uri import is_uri
 from dalenius.recode import Recode
 from dalenius.table import Source, open_source
 
@@ -99,7 +100,8 @@ def _open(data: Mapping[str, Any], base: Path) -> Source:
     if "source" not in data:
         raise PolicyError("the policy names no source", hint='source = "patients.csv"')
     spec = data["source"]
-    return open_source(base / spec if isinstance(spec, str | Path) else spec)
+    is_path = isinstance(spec, str | Path) and not is_uri(str(spec))
+    return open_source(base / spec if is_path else spec)
 
 
 def _parse_domains(

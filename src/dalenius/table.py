@@ -1,4 +1,4 @@
-"""Where a table comes from: CSV, TSV, Parquet, a folder of Parquet, or a data frame.
+"""Where a table comes from: CSV, TSV, Parquet, a folder of Parquet, PostgreSQL, or a data frame.
 
 A `Source` can be scanned as often as needed; it shows itself to DuckDB as something to select from.
 """
@@ -16,6 +16,8 @@ import pyarrow as pa
 from dalenius.column_names import refuse_unusable_names
 from dalenius.csv_source import CSV_SUFFIXES, CsvSource
 from dalenius.errors import SourceError
+from dalenius.postgres_source import read_table
+from dalenius.postgres_uri import is_uri
 from dalenius.sql import connect, identifier, literal
 
 
@@ -119,7 +121,7 @@ class SparkFrameSource:
 
 
 def open_source(spec: Any) -> Source:
-    """The source that a policy names: a path, or a data frame.
+    """The source that a policy names: a path, a table of PostgreSQL, or a data frame.
 
     >>> import pyarrow as pa
     >>> open_source(pa.table({"age": [30], "disease": ["Flu"]})).column_names
@@ -128,6 +130,9 @@ def open_source(spec: Any) -> Source:
     if not isinstance(spec, str | Path):
         kind = SparkFrameSource if SparkFrameSource.fits(spec) else FrameSource
         source: Source = kind.open(spec)
+    elif is_uri(str(spec)):
+        name, table = read_table(str(spec))
+        source = FrameSource(name=name, table=_plain(table))
     else:
         source = _open_path(Path(spec))
     refuse_unusable_names(source.name, source.column_names)

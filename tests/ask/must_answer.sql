@@ -89,3 +89,15 @@ SELECT COUNT(*) FROM t WHERE NOT EXISTS (SELECT 1 FROM regions WHERE regions.zip
 SELECT COUNT(*) FROM t WHERE zip NOT IN (SELECT zip FROM regions);
 -- CASE in a sub-select
 SELECT COUNT(*) FROM t WHERE zip IN (SELECT CASE WHEN rank > 1 THEN zip END FROM regions);
+-- not true is false or NULL
+SELECT COUNT(*) FROM t WHERE (disease = 'Flu') IS NOT TRUE;
+-- NULL in a list makes NOT IN never true
+SELECT COUNT(*) FROM t WHERE disease NOT IN ('Flu', NULL);
+-- a condition that is different for some
+SELECT COUNT(*) FROM t WHERE CASE WHEN disease = 'Flu' THEN age > 40 WHEN sex = 'F' THEN NULL ELSE weight < 80 END;
+-- a sum whose number depends on the row and on the secret
+SELECT SUM(CASE WHEN disease = 'Flu' THEN age ELSE -severity END) FROM t;
+-- pairs of values
+SELECT COUNT(*) FROM t WHERE (sex, disease) IN (('F', 'Flu'), ('M', 'Cold'));
+-- nobody
+SELECT COUNT(*) FROM t WHERE NULL;

@@ -182,3 +182,11 @@ SELECT COUNT(t) FROM t;
 SELECT SUM(age) OVER (ORDER BY age) FROM t;
 -- must be in GROUP BY
 SELECT COUNT(*), (SELECT region FROM regions LIMIT 1) FROM t;
+-- a file cannot be asked
+SELECT COUNT(*) FROM '/etc/passwd';
+-- a file cannot be asked
+SELECT COUNT(*) FROM "people.parquet" AS t WHERE t.age > 30;
+-- PRAGMA
+PRAGMA database_list;
+-- a sub-select without one plain table
+SELECT COUNT(*) FROM t WHERE age > (SELECT COUNT(*) FROM read_text('/etc/passwd'));

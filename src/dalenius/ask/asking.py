@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,12 @@ from dalenius.ask.opened import open_for_asking
 from dalenius.ask.query import AggregateRef, Formula, Query
 from dalenius.ask.ratios import possible_ratio
 from dalenius.ask.request import Request
-from dalenius.ask.summands import ScoreList, summands
+from dalenius.ask.summands import ScoreList, Summands, summands
 from dalenius.ask.templates import parse_shared
 from dalenius.ask.view_answer import answer_from_views
 from dalenius.ask.viewed import ViewModel
 from dalenius.errors import InputError, did_you_mean
+from dalenius.mechanisms.bucketize.estimate_buckets import Score
 from dalenius.release.reader import StoredRelease
 
 _TOGETHER = 128
@@ -128,14 +129,34 @@ def answer_from_rows(
     model: Model, lookup: Lookup, queries: Sequence[Query], request: Request
 ) -> list[Answer]:
     """Answer questions of a bucketized or perturbed release, all at once."""
+    return answer_evaluated(model, lookup, evaluate(lookup, queries), request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluated:
+    """Questions whose conditions were evaluated on the published rows."""
+
+    queries: tuple[Query, ...]
+    scores: tuple[Score, ...]
+    summands: tuple[Summands, ...]
+
+
+def evaluate(lookup: Lookup, queries: Sequence[Query]) -> Evaluated:
+    """What the questions add up: it depends on the rows alone, not on what was drawn about their secret."""
     scores = ScoreList()
     parts = []
     for query in queries:
         lookup.deadline.check()
         parts.append(summands(lookup, query, scores))
+    return Evaluated(queries=tuple(queries), scores=tuple(scores.scores), summands=tuple(parts))
+
+
+def answer_evaluated(model: Model, lookup: Lookup, asked: Evaluated, request: Request) -> list[Answer]:
+    """Estimate what the questions add up."""
+    queries = asked.queries
     assert request.estimator is not None  # noqa: S101  (ask_many put the default there)
-    estimation = model.estimation(scores.scores, request.estimator)
-    totals = estimate_totals(estimation, tuple(parts), request.confidence, model.rows.n_rows)
+    estimation = model.estimation(asked.scores, request.estimator)
+    totals = estimate_totals(estimation, asked.summands, request.confidence, model.rows.n_rows)
     if request.consistent:
         totals = make_consistent(totals)
     lookup.deadline.check()

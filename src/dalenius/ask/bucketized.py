@@ -15,7 +15,8 @@ from dalenius.ask.totals import Floats
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Ints, Score, ScoreSums
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, possible_range
+from dalenius.mechanisms.bucketize.estimate_possible import possible_range, trivial_range
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.published_regions import regions_of_buckets
 from dalenius.release.reader import StoredRelease
@@ -115,9 +116,8 @@ class BucketEstimation:
 
     def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
         """The least and the most that each target can be, whatever the matching inside the buckets."""
-        if self.has_fakes:  # an entry may be nobody's, so the contents set no limits
-            return np.full(targets.n_targets, -np.inf), np.full(targets.n_targets, np.inf)
-        return possible_range(self.sums, targets)
+        # with fakes an entry may be nobody's, so the contents set no limits
+        return (trivial_range if self.has_fakes else possible_range)(self.sums, targets)
 
 
 def _read(release: StoredRelease, table: str, columns: tuple[str, ...]) -> pa.Table:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -202,7 +203,12 @@ def _primes_below(limit: int) -> Iterator[int]:
     """Primes in descending order."""
     candidate = limit
     while candidate > 2:
-        if all(candidate % divisor for divisor in range(2, math.isqrt(candidate) + 1)):
+        if _is_prime(candidate):
             yield candidate
         candidate -= 1
     raise QueryError("the count is too large to be computed exactly")
+
+
+@lru_cache(maxsize=4096)
+def _is_prime(number: int) -> bool:
+    return all(number % divisor for divisor in range(2, math.isqrt(number) + 1))

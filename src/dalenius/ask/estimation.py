@@ -116,10 +116,9 @@ def _estimate_together(
     empty = np.zeros(targets.n_targets)
     if not len(targets.target):
         return Column(estimate=empty, std_error=empty, low=empty, high=empty), (empty, empty)
-    found = estimation.estimate(targets)
-    low, high = found.intervals(confidence)
-    column = Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high)
-    return column, estimation.possible_range(targets)
+    found, possible = estimation.estimate(targets), estimation.possible_range(targets)
+    low, high = found.intervals(confidence, possible)
+    return Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high), possible
 
 
 def _whole(low: Floats, high: Floats, is_count: NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from typing import Protocol
 from dalenius.ask.columns import Table
 from dalenius.ask.totals import Floats
 from dalenius.mechanisms.bucketize.estimate_buckets import Score
-from dalenius.mechanisms.bucketize.estimate_targets import Targets
+from dalenius.mechanisms.bucketize.estimate_targets import Range, Targets
 
 
 class Found(Protocol):
@@ -22,8 +22,8 @@ class Found(Protocol):
     def std_error(self) -> Floats:
         """Its standard error; infinite where the release tells nothing."""
 
-    def intervals(self, confidence: float) -> tuple[Floats, Floats]:
-        """The ends of each target's interval."""
+    def intervals(self, confidence: float, possible: Range) -> Range:
+        """The ends of each target's interval, which is still to be cut to what is possible."""
 
 
 class Estimation(Protocol):

@@ -15,7 +15,7 @@ from dalenius.ask.perturbed_terms import merge_terms, without_overlap
 from dalenius.ask.totals import Floats
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate_buckets import Ints, Score
-from dalenius.mechanisms.bucketize.estimate_targets import Targets
+from dalenius.mechanisms.bucketize.estimate_targets import Range, Targets
 from dalenius.mechanisms.perturb.estimate import Term, Totals, total_of_terms, totals_of_products
 from dalenius.mechanisms.perturb.interval import Ends, hoeffding_ends, score_ends
 from dalenius.mechanisms.perturb.laws import Laws
@@ -111,7 +111,7 @@ class _Found:
     def std_error(self) -> Floats:
         return np.sqrt(self.totals.variance)
 
-    def intervals(self, confidence: float) -> tuple[Floats, Floats]:
+    def intervals(self, confidence: float, possible: Range) -> Range:  # noqa: ARG002  (they heed it already)
         return self.ends(self.totals, confidence)
 
 

@@ -117,6 +117,8 @@ def _qualifiers(text: str, select: exp.Select) -> frozenset[str]:
             _NAMES.get(extra[0], "a qualified table name") if extra else "anything but one plain table name"
         )
         raise refuse(text, table, f"{what} cannot be asked; the release is one table, under any name")
+    if set(table.name) & set("./\\"):  # in DuckDB such a name is a file's
+        raise refuse(text, table, "a file cannot be asked; the release is one table, under any name")
     alias = table.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         raise refuse(text, table, "renaming columns in FROM is not possible")

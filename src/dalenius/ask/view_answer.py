@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from dalenius.ask.query import AggregateRef, Expression, Formula, Query
 from dalenius.ask.ratios import denominator, fieller, possible_ratio
 from dalenius.ask.request import Request
 from dalenius.ask.totals import Floats, Linear, linearize, null_sums
-from dalenius.ask.view_kernels import Kernel
+from dalenius.ask.view_kernels import Covariance, Kernel
 from dalenius.ask.view_question import Question, evaluate
 from dalenius.ask.view_sums import Sums
 from dalenius.ask.viewed import ViewModel
@@ -73,6 +73,8 @@ class _Estimates:
     sums: Sums
     model: ViewModel
     request: Request
+    _known: dict[tuple[int, int], Covariance] = field(default_factory=dict)
+    """The covariances of two totals that were needed already."""
 
     @property
     def kernel(self) -> Kernel:
@@ -155,14 +157,21 @@ class _Estimates:
         known, estimated, most = np.zeros(n_groups), np.zeros(n_groups), np.zeros(n_groups)
         for i, by_one in gradient.items():
             for j, by_two in gradient.items():
-                part = self.kernel.covariance(self.sums, i, j)
-                weight = by_one * by_two
+                if j < i:
+                    continue
+                part = self._covariance(i, j)
+                weight = by_one * by_two * (1.0 if i == j else 2.0)
                 known += weight * part.known
                 estimated += weight * part.estimated
                 with np.errstate(invalid="ignore"):
                     most += np.where(weight == 0, 0.0, weight * part.most)
         most = np.where(np.isnan(most), np.inf, most)
         return known + np.clip(estimated, 0.0, np.maximum(most, 0.0))
+
+    def _covariance(self, one: int, two: int) -> Covariance:
+        if (one, two) not in self._known:
+            self._known[one, two] = self.kernel.covariance(self.sums, one, two)
+        return self._known[one, two]
 
     def _count_interval(self, total: int) -> tuple[Floats, Floats]:
         found = self.kernel.count_intervals(self.sums, total, self.request.confidence)
@@ -181,7 +190,7 @@ class _Estimates:
         reach = float(ndtri(1 - miss / 2)) * np.sqrt(np.maximum(variance, 0.0))
         few = np.flatnonzero(variance <= _FEW_TUPLES * largest**2)
         if len(few):
-            part = self.kernel.covariance(self.sums, total, total)
+            part = self._covariance(total, total)
             counts = self.kernel.count_intervals(self.sums, total, 1 - miss / 2)
             log_term = math.log(4 / miss)
             for i in few:

@@ -173,6 +173,11 @@ class ShapedKernel:
         ]
 
 
+@lru_cache(maxsize=64)
+def _other_rate(gamma_f: Fraction, domain_size: int) -> float:
+    return float((1 - gamma_f) / (domain_size - 1))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrappKernel:
     """A FRAPP view of n records: (Σ_V f − n·q·F)/(γ_f − q), q the rate of one other tuple, F = Σ_D f."""
@@ -184,7 +189,7 @@ class FrappKernel:
 
     @property
     def _other(self) -> float:
-        return float((1 - self.gamma_f) / (self.domain_size - 1))
+        return _other_rate(self.gamma_f, self.domain_size)
 
     @property
     def _slope(self) -> float:

@@ -6,7 +6,7 @@ tables are looked up for the view's rows and contracted over the domain, so both
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,8 @@ class Question:
     where: Formula
     summands: tuple[Summand, ...]
     keys: tuple[GroupTable, ...]
+    domain_sums: dict[tuple[int | None, ...], Floats] = field(default_factory=dict)
+    """Sums over the domain that were found already: the same for every view of it."""
 
     @property
     def kept(self) -> tuple[int, ...]:

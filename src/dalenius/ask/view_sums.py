@@ -39,7 +39,6 @@ class Sums:
     codes: Codes
     n_rows: int
     check_time: Callable[[], None]
-    _remembered: dict[tuple[int | None, ...], Floats] = field(default_factory=dict)
     _rows: dict[int, Ints] = field(default_factory=dict)
 
     @cached_property
@@ -53,23 +52,25 @@ class Sums:
         if len(chosen) == 2 and summands[0] == summands[1] and chosen[0].number is None:
             return self.over_domain(summands[0], power=power)
         key = (power, *sorted(summands))
-        if key not in self._remembered:
+        known = self.question.domain_sums
+        if key not in known:
             self.check_time()
             numbers = [one.number for one in chosen if one.number is not None]
             formula = both([one.holds for one in chosen])
-            self._remembered[key] = self._by_group(self._contract(formula, numbers, power))
-        return self._remembered[key]
+            known[key] = self._by_group(self._contract(formula, numbers, power))
+        return known[key]
 
     def count_domain(self, summand: int, power: int = 0) -> Floats:
         """Per group, how many tuples of the domain the summand counts, weighed by (P(t)/max P)^power."""
         if self.question.summands[summand].number is None:
             return self.over_domain(summand, power=power)
         key = (None, power, summand)
-        if key not in self._remembered:
+        known = self.question.domain_sums
+        if key not in known:
             self.check_time()
             holds = self.question.summands[summand].holds
-            self._remembered[key] = self._by_group(self._contract(holds, [], power))
-        return self._remembered[key]
+            known[key] = self._by_group(self._contract(holds, [], power))
+        return known[key]
 
     def over_rows(self, *summands: int, weights: Floats | None = None) -> Floats:
         """Per group, the sum of the summands' product over the view's rows, weighed."""

@@ -23,7 +23,7 @@ from dalenius.report.plan_chart import draw_plan
 from dalenius.report.writing import default_path, write_report
 
 NAME = "demo"
-QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Diabetes'"
+QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Hypertension'"
 POLICY = """\
 source  = "patients.csv"
 release = "patients.release"

@@ -26,7 +26,7 @@ from dalenius.cli import (
 )
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError, InternalError
-from dalenius.export.uri import hide_passwords
+from dalenius.postgres_uri import hide_passwords
 
 app = typer.Typer(
     name="dalenius",

@@ -13,8 +13,8 @@ from dalenius.export.csv_folder import write_csv
 from dalenius.export.duckdb_file import write_duckdb
 from dalenius.export.postgres import write_postgres
 from dalenius.export.staging import Staged, staged
-from dalenius.export.uri import SCHEMES, checked, is_uri, without_password
 from dalenius.export.weights import VIEW
+from dalenius.postgres_uri import SCHEMES, checked, is_uri, without_password
 from dalenius.release.reader import StoredRelease
 from dalenius.sql import identifier
 

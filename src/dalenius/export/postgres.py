@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from dalenius.errors import DaleniusError, EngineError, InputError
 from dalenius.export.staging import Staged
-from dalenius.export.uri import without_password, without_secrets
 from dalenius.export.weights import VIEW
+from dalenius.postgres_connection import connected
+from dalenius.postgres_uri import without_password, without_secrets
 from dalenius.sql import identifier, literal
 
 _LONGEST_NAME = 63
@@ -34,7 +34,7 @@ def write_postgres(staged: Staged, uri: str, schema: str) -> None:
     """Write the tables and the view into a schema, all or nothing."""
     names = (*staged.tables, VIEW)
     _refuse_long_names(staged, schema)
-    with _connected(uri) as connection, connection.cursor() as cursor:
+    with connected(uri, partial(_explained, uri)) as connection, connection.cursor() as cursor:
         _make_schema(cursor, uri, schema, names)
         for table in staged.tables:
             rows = staged.connection.sql(_portable_select(staged, table)).to_arrow_reader(_BATCH)
@@ -45,27 +45,9 @@ def write_postgres(staged: Staged, uri: str, schema: str) -> None:
         connection.commit()
 
 
-@contextmanager
-def _connected(uri: str) -> Iterator[Any]:
-    """A connection whose errors are Dalenius' own, with no password in them."""
-    try:
-        from adbc_driver_manager import Error
-        from adbc_driver_postgresql import dbapi
-    except ImportError as error:
-        raise InputError(
-            "PostgreSQL needs the extra `postgres`", hint='pip install "dalenius[postgres]"'
-        ) from error
-    shown = without_password(uri)
-    try:
-        with dbapi.connect(uri) as connection:
-            yield connection
-    except Error as error:
-        raise _explained(error, uri, shown) from None  # the driver's own message may quote the password
-
-
-def _explained(error: Any, uri: str, shown: str) -> DaleniusError:
+def _explained(uri: str, error: Any) -> DaleniusError:
     state = error.sqlstate or ""
-    message = f"{shown}: {without_secrets(str(error), uri)}"
+    message = f"{without_password(uri)}: {without_secrets(str(error), uri)}"
     if not state or state.startswith(_REFUSED):
         hint = "is the server there, and may this user create a schema in this database?"
         return InputError(message, hint=hint)

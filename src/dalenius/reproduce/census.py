@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from dalenius.evaluate.original import Original
 from dalenius.reproduce.experiment import data_file
@@ -44,6 +43,8 @@ def stated_shape(n_rows: int, n_values: int, most: float, least: float) -> list[
 
     def shares(stretch: float) -> np.ndarray:
         return np.asarray(most * (least / most) ** (steps**stretch))
+
+    from scipy.optimize import brentq  # takes half a second to load
 
     stretch = float(brentq(lambda s: shares(s).sum() - 1, 0.1, 5))
     counts = np.floor(shares(stretch) * n_rows).astype(int)

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
 
 from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray
 
@@ -44,9 +43,11 @@ def solve_two_size_ilp(problem: BucketProblem, limit: float) -> SolverAnswer:
     cost = np.concatenate([(sizes - 1.0) ** 2, np.zeros(q + m * q)])
     upper = np.concatenate([np.full(q, np.inf), np.ones(q), np.full(m * q, np.inf)])
     is_integer = np.concatenate([np.ones(2 * q), np.zeros(m * q)])
+    from scipy.optimize import Bounds, LinearConstraint, milp  # takes half a second to load
+
     found = milp(
         cost,
-        constraints=_constraints(problem, sizes),
+        constraints=[LinearConstraint(*limits) for limits in _constraints(problem, sizes)],
         bounds=Bounds(0, upper),
         integrality=is_integer,
         options={"time_limit": limit, "mip_rel_gap": 0.0},
@@ -55,8 +56,8 @@ def solve_two_size_ilp(problem: BucketProblem, limit: float) -> SolverAnswer:
     return SolverAnswer(loss=loss, is_proven=found.status == 0)
 
 
-def _constraints(problem: BucketProblem, sizes: IntArray) -> list[LinearConstraint]:
-    """Columns: b_S, then y_S, then x_iS value by value."""
+def _constraints(problem: BucketProblem, sizes: IntArray) -> list[tuple[sparse.csr_array, Any, Any]]:
+    """Matrix, least and most of each set; columns: b_S, then y_S, then x_iS value by value."""
     q, m = len(sizes), problem.n_values
     width = 2 * q + m * q
     each, load = np.arange(q), np.arange(m * q)
@@ -69,11 +70,11 @@ def _constraints(problem: BucketProblem, sizes: IntArray) -> list[LinearConstrai
     used = _matrix((q, width), (each, each, sizes / problem.n_rows), (each, q + each, -np.ones(q)))
     two = _matrix((1, width), (np.zeros(q, dtype=int), q + each, np.ones(q)))
     return [
-        LinearConstraint(placed, counts, counts),
-        LinearConstraint(filled, 0, 0),
-        LinearConstraint(allowed, -np.inf, 0),
-        LinearConstraint(used, -np.inf, 0),
-        LinearConstraint(two, -np.inf, 2),
+        (placed, counts, counts),
+        (filled, 0, 0),
+        (allowed, -np.inf, 0),
+        (used, -np.inf, 0),
+        (two, -np.inf, 2),
     ]
 
 

@@ -16,10 +16,11 @@ from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, Score
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry, Spectrum
 from dalenius.mechanisms.bucketize.estimate_learning import learn_prior
 from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, value_variances
+from dalenius.mechanisms.bucketize.estimate_possible import possible_range
 from dalenius.mechanisms.bucketize.estimate_prior import ScatterPrior
 from dalenius.mechanisms.bucketize.estimate_regression import Regression
 from dalenius.mechanisms.bucketize.estimate_shrinkage import RHO, Shrinkage
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, intervals, possible_range
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, intervals
 from tests.ask.releases import deal
 
 FLAT = ScatterPrior(weights=(0.04,) * 25)

@@ -142,7 +142,7 @@ def _cdf(observed: int, count: int, population: int, inside: float, outside: flo
     """Pr[Binomial(count, inside) + Binomial(population − count, outside) ≤ observed]."""
     if observed < 0:
         return 0.0
-    middle, reach = count * inside, 10 * math.sqrt(count * inside * (1 - inside)) + 40  # beyond: below 1e-20
+    middle, reach = count * inside, 8 * math.sqrt(count * inside * (1 - inside)) + 25  # beyond: below 1e-14
     from_inside = np.arange(
         max(0, math.floor(middle - reach)), min(count, observed, math.ceil(middle + reach)) + 1
     )

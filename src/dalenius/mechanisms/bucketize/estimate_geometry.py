@@ -101,6 +101,13 @@ class Geometry:
             random=(o[:, None] * scatter * root) @ loaded,
         )
 
+    def times_scatter(self, weights: Floats) -> Floats:
+        """Weights (… × values) times the scatter, which is diagonal where values are many."""
+        own = self.scatter.diagonal()
+        if np.count_nonzero(self.scatter) == np.count_nonzero(own):
+            return np.asarray(weights * own)
+        return np.asarray(weights @ self.scatter)
+
     def centre(self, weights: Floats) -> Floats:
         """Weights (… × values) minus their mean over people: the total over all values is known."""
         mean = weights @ self.counts / self.counts.sum()

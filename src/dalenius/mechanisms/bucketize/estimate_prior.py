@@ -21,6 +21,7 @@ _ROUNDS = 6
 _LEARNED = 0.8
 INDEPENDENT_WAYS = 4.0
 SCALE_OF_NUMBERS = 0.1
+_EVEN_FROM = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,15 @@ class ScatterPrior:
         logs = np.interp(log_scatter, _GRID, np.log(self.weights))
         beyond = np.maximum(log_scatter - _GRID[-1], 0) + np.maximum(_GRID[0] - log_scatter, 0)
         return np.asarray(logs - beyond)
+
+
+def log_density_of_numbers(rho: Floats) -> Floats:
+    """The prior of ρ on a grid even in log ρ, for differences of numbers such as a mean's.
+
+    Conditions teach nothing about these. Ages, say, can differ between values far more than the share of any
+    one age does: even in log ρ for a large ρ, even in ρ below.
+    """
+    return np.log(np.minimum(rho, _EVEN_FROM))
 
 
 def relative_scale(sums: ScoreSums) -> Floats:

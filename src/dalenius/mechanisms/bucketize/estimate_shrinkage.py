@@ -4,22 +4,27 @@ The values' mean scores p_z scatter around the overall mean with variance τ² =
 the score; within a value its variance is v = (1−ρ)·s². ρ = 0 gives Anatomy's estimate, ρ → 1 the regression.
 ρ is not known, and is integrated out: every ρ of a grid gives a best linear prediction of the *realised*
 totals (not of o_z·p_z) with its own posterior variance, and is weighted by its marginal likelihood and prior.
-The likelihood is tempered: values differ in few independent ways (estimate_prior.evidence_weight).
+The likelihood is tempered: values differ in few independent ways (estimate_prior.evidence_weight). The values
+asked about may besides go a way of their own (estimate_own_way).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, Ints, ScoreSums
+from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Floats, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, ratio, value_variances
+from dalenius.mechanisms.bucketize.estimate_own_way import OWN_WAYS, own_way_variance
 from dalenius.mechanisms.bucketize.estimate_prior import (
     SCALE_OF_NUMBERS,
     ScatterPrior,
     evidence_weight,
+    log_density_of_numbers,
     relative_scale,
 )
 from dalenius.mechanisms.bucketize.estimate_regression import score_covariances
@@ -31,6 +36,20 @@ _ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Joint:
+    """The score that each target is about, where it is one (or a linear combination, a number)."""
+
+    is_one: NDArray[np.bool_]
+    is_number: NDArray[np.bool_]
+    weights: Floats
+    """Targets × values, centred."""
+    z: Floats
+    """Targets × contrasts."""
+    variance: Floats
+    scale: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shrinkage:
     """A best linear prediction with the degree of shrinkage integrated out."""
 
@@ -38,21 +57,30 @@ class Shrinkage:
     prior: ScatterPrior
     name = "shrinkage"
     assumption = (
-        "the sensitive values' shares scatter around the overall share like random effects, and together as "
-        "they do in the release's own columns; the interval is a posterior one, its coverage was measured "
+        "the sensitive values' shares scatter around the overall share like random effects with heavy tails, "
+        "and together as they do in the release's own columns; the interval is a posterior one, measured "
         "(docs/coverage.md)"
     )
     formula = "posterior mean of the realised total, p ~ (p̄, ρ·s²·Σ), ρ integrated out by marginal likelihood"
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
-        """Estimate every target."""
+        """Estimate every target: for each η (none first) a component for each ρ."""
         g = self.geometry
         share = sums.total / g.counts.sum()
         surprise = sums.by_value - np.outer(g.counts, share)
         z = g.contrast @ surprise  # contrasts × scores
         base = targets.add_up((targets.weights @ g.counts) * share[targets.score])
         mean, variance = self.moments(sums, targets, z)
-        return Estimates(mean=base[:, None] + mean, variance=variance, weight=self._weights(sums, targets, z))
+        joint = self._joint_scores(sums, targets, z)
+        weight = self._weights(sums, targets, joint, z)
+        by_rho = zip(RHO, self._coefficients(joint.weights), strict=True)
+        own = own_way_variance(g, joint.weights, joint.variance, joint.scale, by_rho)
+        own = np.where(joint.is_one[:, None, None], own, 0.0)
+        return Estimates(
+            mean=np.tile(base[:, None] + mean, (1, len(OWN_WAYS))),
+            variance=(variance[:, None, :] + own).reshape(len(mean), -1),
+            weight=(OWN_WAYS[:, None] * weight[:, None, :]).reshape(len(mean), -1),
+        )
 
     def log_likelihood(self, z: Floats, scale: Floats) -> Floats:
         """Scores × grid: of contrasts (contrasts × scores) of scores with these variances, by ρ."""
@@ -61,27 +89,43 @@ class Shrinkage:
         logs = -0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T)
         return np.asarray(evidence_weight(self.geometry) * logs)
 
-    def _weights(self, sums: ScoreSums, targets: Targets, z: Floats) -> Floats:
-        """Targets × grid: the posterior weight of each ρ."""
-        by_score = self.log_likelihood(z, sums.variance) + self.prior.log_density(relative_scale(sums), RHO)
+    def _joint_scores(self, sums: ScoreSums, targets: Targets, z: Floats) -> _Joint:
+        """Targets whose terms weigh the values alike are about one score, a linear combination."""
         n_terms = np.bincount(targets.target, minlength=targets.n_targets)
-        log_weight = targets.add_up(by_score[targets.score]) / np.maximum(n_terms, 1)[:, None]
+        first = np.minimum(np.cumsum(n_terms) - n_terms, len(targets.score) - 1)
+        score = targets.score[first]
+        found = _Joint(
+            is_one=n_terms == 1,
+            is_number=n_terms > 1,
+            weights=self.geometry.centre(targets.weights[first]),
+            z=z.T[score],
+            variance=sums.variance[score],
+            scale=np.where(n_terms > 1, SCALE_OF_NUMBERS, relative_scale(sums)[score]),
+        )
         for target in np.flatnonzero(n_terms > 1):
-            terms = np.flatnonzero(targets.target == target)
+            terms = np.arange(first[target], first[target] + n_terms[target])
             factors = _common_factors(targets.weights[terms])
             if factors is not None:
-                log_weight[target] = self._joint(sums, targets.score[terms], factors, z)
-        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
-        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+                scores = targets.score[terms]
+                covariance = np.array([[sums.covariance(int(i), int(j)) for j in scores] for i in scores])
+                found.is_one[target] = True
+                found.z[target] = z[:, scores] @ factors
+                found.variance[target] = max(float(factors @ covariance @ factors), 0.0)
+        return found
 
-    def _joint(self, sums: ScoreSums, scores: Ints, factors: Floats, z: Floats) -> Floats:
-        """The log weight of each ρ for a linear combination of scores, which is a score itself."""
-        covariance = np.array([[sums.covariance(int(i), int(j)) for j in scores] for i in scores])
-        variance = max(float(factors @ covariance @ factors), 0.0)
-        prior = self.prior.log_density(np.array([SCALE_OF_NUMBERS]), RHO)[0]
-        return np.asarray(
-            self.log_likelihood((z[:, scores] @ factors)[:, None], np.array([variance]))[0] + prior
-        )
+    def _weights(self, sums: ScoreSums, targets: Targets, joint: _Joint, z: Floats) -> Floats:
+        """Targets × grid: the posterior weight of each ρ."""
+        prior = self.prior.log_density(joint.scale, RHO)
+        prior = np.where(joint.is_number[:, None], log_density_of_numbers(RHO), prior)
+        logs = self.log_likelihood(joint.z.T, joint.variance) + prior
+        if not joint.is_one.all():  # the mean over the scores of a target
+            by_score = self.log_likelihood(z, sums.variance)
+            by_score += self.prior.log_density(relative_scale(sums), RHO)
+            n_terms = np.bincount(targets.target, minlength=targets.n_targets)
+            mean = targets.add_up(by_score[targets.score]) / np.maximum(n_terms, 1)[:, None]
+            logs = np.where(joint.is_one[:, None], logs, mean)
+        weight = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
     def moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
@@ -92,10 +136,12 @@ class Shrinkage:
         for start in range(0, len(targets.score), step):
             part = slice(start, start + step)
             centred = self.geometry.centre(targets.weights[part])
-            mean[part] = self._predict(centred, z.T[targets.score[part]])
-            scores = targets.score[part]
+            scores, factors = targets.score[part], np.stack([*self._coefficients(centred)])
+            mean[part] = np.einsum("gtc,tc->tg", factors, z.T[scores])
             alike[part] = self._form(centred, centred) * sums.variance[scores, None]
-            own[part] = self._own_variance(sums.buckets, centred, within[part], sums.variance[scores])
+            own[part] = self._own_variance(
+                sums.buckets, centred, factors, within[part], sums.variance[scores]
+            )
         variance = targets.add_up(alike)
         first, second = targets.pairs()
         if len(first):
@@ -105,7 +151,9 @@ class Shrinkage:
         fit = ratio(targets.add_up(own), targets.add_up(alike))
         return targets.add_up(mean), np.maximum(variance, 0.0) * fit
 
-    def _own_variance(self, buckets: Buckets, weights: Floats, within: Floats, scale: Floats) -> Floats:
+    def _own_variance(
+        self, buckets: Buckets, weights: Floats, factors: Floats, within: Floats, scale: Floats
+    ) -> Floats:
         """Terms × grid: the mean square error of the prediction if value z has the within-value variance v_z.
 
         A prediction with factors ℓ_z misses the total by Σ d_z·K_z plus the noise of the assignment, where
@@ -113,30 +161,28 @@ class Shrinkage:
         """
         g = self.geometry
         shape = (len(RHO), len(weights), len(g.counts))
-        loads = np.concatenate([self._coefficients(weights, r) for r in RHO]) @ g.contrast
-        noise = assignment_variance(buckets, loads).reshape(shape)
-        seen = (((loads @ g.directions) * g.eigenvalues) @ g.directions.T / g.counts).reshape(shape)
+        flat = factors.reshape(-1, factors.shape[2])
+        noise = assignment_variance(buckets, flat @ g.contrast).reshape(shape)
+        seen = (flat @ g.binomial.T / g.counts).reshape(shape)  # M · contrastᵀ is `binomial`
         left = g.centre(weights[None] - seen)  # grid × terms × values
         assigned = np.einsum("gtz,tz->tg", noise + left**2 * g.counts, within)
         missed = left * g.counts
-        scattered = np.einsum("gtz,gtz->tg", missed @ g.scatter, missed)
+        scattered = np.einsum("gtz,gtz->tg", g.times_scatter(missed), missed)
         return np.asarray(assigned + np.outer(scale, RHO) * scattered)
 
-    def _coefficients(self, weights: Floats, r: float) -> Floats:
-        """Terms × contrasts: the factors of the best prediction for one ρ."""
+    def _coefficients(self, weights: Floats) -> Iterator[Floats]:
+        """For each ρ, terms × contrasts: the factors of the best prediction."""
         g = self.geometry
-        told = (1 - r) * (weights @ g.binomial) + r * (weights @ g.random)
-        return np.asarray(told / ((1 - r) + r * g.spread))
-
-    def _predict(self, weights: Floats, z: Floats) -> Floats:
-        return np.stack([(self._coefficients(weights, r) * z).sum(axis=1) for r in RHO], axis=1)
+        binomial, random = weights @ g.binomial, weights @ g.random
+        for r in RHO:
+            yield ((1 - r) * binomial + r * random) / ((1 - r) + r * g.spread)
 
     def _form(self, a: Floats, b: Floats) -> Floats:
         """Pairs × grid: the posterior covariance of the totals with weights a and b, per unit of s²."""
         g = self.geometry
         a0, a1, b0, b1 = a @ g.binomial, a @ g.random, b @ g.binomial, b @ g.random
         prior0 = (a * b) @ g.counts
-        prior1 = (((a * g.counts) @ g.scatter) * (b * g.counts)).sum(axis=1)
+        prior1 = (g.times_scatter(a * g.counts) * (b * g.counts)).sum(axis=1)
         columns = []
         for r in RHO:
             told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSums
 
+Range = tuple[Floats, Floats]
+"""The least and the most of each target."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Targets:
@@ -82,9 +85,12 @@ class Estimates:
         spread = self.variance + (self.mean - self.estimate[:, None]) ** 2
         return np.asarray(np.sqrt(np.maximum((self.weight * spread).sum(axis=1), 0.0)))
 
-    def intervals(self, confidence: float) -> tuple[Floats, Floats]:
-        """Central intervals of the mixtures."""
-        return intervals(self, confidence)
+    def intervals(self, confidence: float, possible: Range | None = None) -> Range:
+        """Central intervals of the mixtures, to be cut to what is possible."""
+        ends = intervals(self, confidence)
+        if possible is None:
+            return ends
+        return widened(ends, self.estimate, self.std_error, possible, (1 - confidence) / 2)
 
 
 class Estimator(Protocol):
@@ -98,26 +104,28 @@ class Estimator(Protocol):
         """Estimate every target."""
 
 
-def possible_range(sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
-    """The least and the most that each target can be, whatever the matching inside the buckets.
+def widened(ends: Range, estimate: Floats, error: Floats, possible: Range, tail: float) -> Range:
+    """Ends of intervals that keep their meaning where an estimate is near, or beyond, what is possible.
 
-    For a condition that q rows and s sensitive values of a bucket of size |g| satisfy, the number of people
-    who satisfy both is between max(0, q + s − |g|) and min(q, s). Targets that are no such counts: −∞ to ∞.
+    A normal interval may lie outside what is possible, and cut to that nothing is left. Given that the truth
+    is possible its law has the tails of one cut at `possible`, larger by Φ((estimate − least)/error) and its
+    like: an end moves outwards to where those are.
+
+    >>> three = np.array([-3.0])
+    >>> low, high = widened((three - 2, three + 2), three, np.ones(1), (np.zeros(1), np.full(1, 9.0)), 0.025)
+    >>> low.tolist(), high.round(2).tolist()
+    ([-5.0], [0.98])
     """
-    buckets = sums.buckets
-    low, high = np.zeros(len(targets.score)), np.zeros(len(targets.score))
-    is_set = ((targets.weights == 0) | (targets.weights == 1)).all(axis=1) & sums.is_count[targets.score]
-    for term in np.flatnonzero(is_set):
-        begin, end = sums.sums.indptr[targets.score[term] : targets.score[term] + 2]
-        where, q = sums.sums.indices[begin:end], sums.sums.data[begin:end]
-        s = np.asarray(buckets.composition @ targets.weights[term])[buckets.type_of[where]]
-        low[term] = np.maximum(0.0, q + s - buckets.size[where]).sum()
-        high[term] = np.minimum(q, s).sum()
-    low[~is_set], high[~is_set] = -np.inf, np.inf
-    return targets.add_up(low), targets.add_up(high)
+    from scipy.special import ndtr, ndtri
+
+    usable = np.isfinite(error) & (error > 0)
+    scale, (low, high), (least, most) = np.where(usable, error, 1.0), ends, possible
+    above = estimate - scale * ndtri(tail * np.maximum(ndtr((estimate - least) / scale), 1e-300))
+    below = estimate + scale * ndtri(tail * np.maximum(ndtr((most - estimate) / scale), 1e-300))
+    return np.where(usable, np.minimum(low, below), low), np.where(usable, np.maximum(high, above), high)
 
 
-def intervals(estimates: Estimates, confidence: float) -> tuple[Floats, Floats]:
+def intervals(estimates: Estimates, confidence: float) -> Range:
     """Central intervals of the mixtures.
 
     >>> one = Estimates(mean=np.zeros((1, 1)), variance=np.ones((1, 1)), weight=np.ones((1, 1)))
@@ -137,7 +145,7 @@ def _quantile(estimates: Estimates, q: float) -> Floats:
     if estimates.mean.shape[1] == 1 or not np.isfinite(normal).all():
         return np.asarray(low if q < 0.5 else high)
     safe = np.maximum(sd, 1e-12)
-    for _ in range(50):  # the mixture's quantile lies between those of its components
+    for _ in range(40):  # the mixture's quantile lies between those of its components
         middle = (low + high) / 2
         below = (estimates.weight * ndtr((middle[:, None] - estimates.mean) / safe)).sum(axis=1) < q
         low, high = np.where(below, middle, low), np.where(below, high, middle)

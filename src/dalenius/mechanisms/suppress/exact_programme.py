@@ -18,7 +18,6 @@ from fractions import Fraction
 from itertools import islice
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from dalenius.errors import InternalError
@@ -82,6 +81,8 @@ def _solve(
     bounds = coo_array((value, (row.astype(int), column_of.astype(int))), shape=(len(rows), len(pairs)))
     numbers = [number for number, _ in pairs]
     whole = coo_array((np.ones(len(pairs)), (numbers, np.arange(len(pairs)))), (len(tables), len(pairs)))
+    from scipy.optimize import linprog  # takes half a second to load
+
     result = linprog(  # type: ignore[call-overload]  # its stubs do not know sparse matrices
         cost, A_ub=bounds.tocsr(), b_ub=np.zeros(len(rows)), A_eq=whole.tocsr(), b_eq=np.ones(len(tables))
     )
