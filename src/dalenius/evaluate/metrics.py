@@ -8,6 +8,7 @@ dominate the mean; no question is left out then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -144,6 +145,23 @@ class Spread:
         deviation = (0.0 if alike else float(numbers.std(ddof=1))) if len(numbers) > 1 else None
         mean = float(numbers[0]) if alike else float(numbers.mean())
         return cls(mean=mean, deviation=deviation, values=tuple(numbers.tolist()))
+
+    @property
+    def standard_error(self) -> float:
+        """How far the mean over as many seeds is from the mean over all of them; NaN with one seed.
+
+        >>> Spread.of([1.0, 3.0]).standard_error
+        1.0
+        """
+        return math.nan if self.deviation is None else self.deviation / math.sqrt(len(self.values))
+
+    def minus(self, other: Spread) -> Spread:
+        """The differences, seed by seed: what the seeds have in common drops out.
+
+        >>> Spread.of([1.0, 3.0]).minus(Spread.of([0.0, 2.0])).values
+        (1.0, 1.0)
+        """
+        return Spread.of([one - two for one, two in zip(self.values, other.values, strict=True)])
 
 
 def _mean(numbers: Floats) -> float:

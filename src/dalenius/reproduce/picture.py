@@ -12,6 +12,8 @@ from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproducti
 
 _WIDTH, _HEIGHT = 420, 280
 _PANEL_WIDTH, _PANEL_HEIGHT = 260, 200
+ERRORS_SHOWN = 2
+"""Standard errors up and down: about 95 % of means lie within."""
 _SOLID, _DASHED = [1, 0], [5, 3]
 
 
@@ -28,7 +30,10 @@ def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
         y=altair.Y("y:Q", title=line.y_title, scale=_scale(altair, line.y_scale, zero=True)),
         **_series(altair, list(dict.fromkeys(str(row[line.series]) for row in rows))),
     )
-    chart = _cloud(altair, chart) if line.mark == "points" else chart.mark_line(point=True)
+    if line.mark == "points":
+        chart = _cloud(altair, chart)
+    else:
+        chart = chart.mark_line(point=True) if line.error is None else _with_bars(altair, chart)
     if line.panel is None:
         chart = chart.properties(width=_WIDTH, height=_HEIGHT)
     else:
@@ -48,9 +53,19 @@ def _cloud(altair: Any, chart: Any) -> Any:
     )
 
 
+def _with_bars(altair: Any, chart: Any) -> Any:
+    """Lines, and a bar from `low` to `high` through each of their points."""
+    bars = chart.mark_rule(strokeWidth=1.5, opacity=0.6)
+    bars = bars.encode(y=altair.Y("low:Q"), y2="high:Q", shape=altair.Undefined, strokeDash=altair.Undefined)
+    return altair.layer(bars, chart.mark_line(point=True))
+
+
 def _drawn_cells(line: Line, row: dict[str, Any]) -> dict[str, Any]:
     """The cells of a row that are drawn, under names without the signs that the library gives a meaning."""
     cells = {"x": row[line.x], "y": row[line.y], "series": str(row[line.series])}
+    if line.error is not None:
+        reach = ERRORS_SHOWN * row[line.error]
+        cells |= {"low": row[line.y] - reach, "high": row[line.y] + reach}
     return cells if line.panel is None else {**cells, "panel": str(row[line.panel])}
 
 
