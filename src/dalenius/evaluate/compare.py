@@ -60,7 +60,7 @@ def compare_policies(
         n_seeds=n_seeds,
         randomness=randomness,
     )
-    standings = setting.stand_all(policies, shared, progress)
+    standings = setting.stand_all(shared, progress)
     return Comparison(
         workload=workload.name,
         n_questions=len(questions.sqls),
@@ -86,12 +86,12 @@ class _Setting:
     n_seeds: int
     randomness: Randomness
 
-    def stand_all(self, policies: Mapping[str, Policy], shared: Shared, progress: Progress) -> list[Standing]:
+    def stand_all(self, shared: Shared, progress: Progress) -> list[Standing]:
         """The policies first; then the baselines at the bounds that were kept, or at all if none was."""
-        own = [policy_contender(name, policy, shared) for name, policy in policies.items()]
+        own = [policy_contender(name, policy, shared) for name, policy in shared.policies.items()]
         standings = [self.stand(one) for one in _told(own, progress, "policies")]
         kept = [one for one in standings if one.reason is None] or standings
-        others = baselines(policies, shared, {one.contender.bound.largest for one in kept})
+        others = baselines(shared, {one.contender.bound.largest for one in kept})
         return standings + [self.stand(one) for one in _told(others, progress, "baselines")]
 
     def stand(self, contender: Contender) -> Standing:

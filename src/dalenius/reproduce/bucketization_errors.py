@@ -136,8 +136,8 @@ def _differences(by_table: dict[str, Measured]) -> str:
         "answers as one bucket for all would, so that the error is the table's distance from independence, "
         "and no choice of buckets could lower it. That distance is the data's: `bucketization-fig5-link` "
         "varies it with everything else fixed, and `bucketization-fig5-readings` shows what other readings "
-        "of the text give. KDD as it is has rarer occupations (0.035 %; the paper: 0.18 %), for which two sizes "
-        "do badly at large θ"
+        "of the text give. KDD as it is has rarer occupations (0.035 %; the paper: 0.18 %), for which "
+        "two sizes do badly at large θ"
     )
 
 
