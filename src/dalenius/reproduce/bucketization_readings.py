@@ -144,7 +144,7 @@ LINKS = Experiment(
         error="± s.e.",
         series="method",
         panel="table",
-        x_title="records with their own sensitive value, the others' shuffled, %",
+        x_title="linked records, % (others shuffled)",
         y_title="mean relative error, % (± 2 s.e.)",
     ),
 )
