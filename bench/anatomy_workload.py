@@ -14,7 +14,6 @@ from dalenius.policy import Policy
 from dalenius.publishing import write_release
 from dalenius.release.reader import StoredRelease
 
-
 TABLES = {
     "adult": ("adult.csv", "occupation"),
     "kdd": ("kdd_workers.csv.gz", "occupation_code"),

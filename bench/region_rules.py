@@ -130,7 +130,7 @@ def answer(
     pool: Pool, regions: list[Ints], thresholds: tuple[Fraction, ...], randomness: Randomness
 ) -> Cells:
     """Anatomy's estimates from buckets made region by region."""
-    assert pool.is_counted is not None  # noqa: S101  (Anatomy's pool counts values together)
+    assert pool.is_counted is not None
     codes = sensitive_codes(pool.original)
     type_of, weights, n_types = np.zeros(len(codes), dtype=np.int64), [], 0
     for number, people in enumerate(regions):
