@@ -52,10 +52,9 @@ class ViewRows:
 
     def _select_together(self, table: Table) -> Bits:
         """Those rows of which every column has some value that can hold are looked up."""
-        every = range(len(table.columns))
         possible = [
-            self._select(column, table.holds.any(axis=tuple(other for other in every if other != axis)))
-            for axis, column in enumerate(table.columns)
+            self._select(column, np.moveaxis(table.holds, axis, 0).reshape(size, -1).any(axis=1))
+            for axis, (column, size) in enumerate(zip(table.columns, table.holds.shape, strict=True))
         ]
         rows = self._rows(np.asarray(np.bitwise_and.reduce(possible)))
         found = np.zeros(self.n_rows, dtype=np.bool_)

@@ -69,12 +69,12 @@ def one_bucket(counts: Sequence[int]) -> BucketPlan:
     return BucketPlan(method=WHOLE, sizes=(sum(counts),), n_buckets=(1,), loads=loads, lower_bound=None)
 
 
-MEAN, MEDIAN = "mean of |act − est|/act over all queries", "its median"
+MEAN, MEDIAN = "as stated: the mean of RE = |act − est|/act", "median RE"
 MEASURES: dict[str, Callable[[Cells], float]] = {
     MEAN: partial(mean_relative_error, small_share=0),
     MEDIAN: partial(median_relative_error, small_share=0),
-    "its mean over counts of 0.1 % or more": lambda cells: mean_relative_error(at_least(cells, 0.001), 0),
-    "its mean over counts of 1 % or more": lambda cells: mean_relative_error(at_least(cells, 0.01), 0),
+    "mean RE, counts of 0.1 % or more": lambda cells: mean_relative_error(at_least(cells, 0.001), 0),
+    "mean RE, counts of 1 % or more": lambda cells: mean_relative_error(at_least(cells, 0.01), 0),
     "Σ |act − est| / Σ act": lambda cells: float(
         np.abs(cells.estimate - cells.truth).sum() / cells.truth.sum()
     ),

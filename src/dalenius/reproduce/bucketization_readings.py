@@ -31,9 +31,9 @@ from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
 from dalenius.reproduce.progress import track
 from dalenius.reproduce.query_pools import Pool, pool_of
 
-_SHOWN: tuple[Setting, ...] = tuple((t, m) for t in (2, 8, 32) for m in ("TwoSize", "Optimal"))
+_SHOWN: tuple[Setting, ...] = ((2, "TwoSize"), (8, "TwoSize"), (8, "Optimal"), (32, "Optimal"))
 _CONTROL: Setting = (2, WHOLE)
-REPEATS = f"{MEAN}, values of a predicate may repeat"
+REPEATS = "mean RE, values of a predicate may repeat"
 LINKED = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
