@@ -53,8 +53,7 @@ class ViewRows:
     def _select_together(self, table: Table) -> Bits:
         """Those rows of which every column has some value that can hold are looked up."""
         possible = [
-            self._select(column, np.moveaxis(table.holds, axis, 0).reshape(size, -1).any(axis=1))
-            for axis, (column, size) in enumerate(zip(table.columns, table.holds.shape, strict=True))
+            self._select(column, _some_hold(table.holds, axis)) for axis, column in enumerate(table.columns)
         ]
         rows = self._rows(np.asarray(np.bitwise_and.reduce(possible)))
         found = np.zeros(self.n_rows, dtype=np.bool_)
@@ -76,3 +75,9 @@ class ViewRows:
         if (column, value) not in self._bitmaps:
             self._bitmaps[column, value] = np.packbits(self.codes[column] == value)
         return self._bitmaps[column, value]
+
+
+def _some_hold(holds: BoolArray, axis: int) -> BoolArray:
+    """Which values along an axis hold together with some values along the others."""
+    flat = np.moveaxis(holds, axis, 0).reshape(holds.shape[axis], -1)
+    return np.asarray(flat.any(axis=1), dtype=np.bool_)
