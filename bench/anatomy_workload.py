@@ -14,6 +14,12 @@ from dalenius.policy import Policy
 from dalenius.publishing import write_release
 from dalenius.release.reader import StoredRelease
 
+TABLES = {
+    "adult": ("adult.csv", "occupation"),
+    "kdd": ("kdd_workers.csv.gz", "occupation_code"),
+    "education": ("kdd_education.csv.gz", "education"),
+}
+
 
 def questions(original: Original, n: int, rng: np.random.Generator) -> list[CountQuestion]:
     """A random workload of an expected selectivity of 1 %."""
@@ -21,10 +27,9 @@ def questions(original: Original, n: int, rng: np.random.Generator) -> list[Coun
 
 
 def load(data: Path, name: str) -> Original:
-    """Adult with occupation, or KDD workers with occupation_code."""
-    if name == "adult":
-        return Original.of(csv.read_csv(data / "adult.csv"), ["occupation"])
-    return Original.of(csv.read_csv(data / "kdd_workers.csv.gz"), ["occupation_code"])
+    """Adult with occupation, KDD workers with occupation_code, or KDD adults with education."""
+    file, sensitive = TABLES[name]
+    return Original.of(csv.read_csv(data / file), [sensitive])
 
 
 def publish(

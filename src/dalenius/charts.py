@@ -21,10 +21,15 @@ def drawing_library() -> Any:
         raise InputError("charts need the extra `plots`", hint='pip install "dalenius[plots]"') from error
 
 
-def save(chart: Any, path: Path) -> None:
-    """Save a chart as .svg, .png or a self-contained .html, as the name says."""
+def refuse_other_formats(path: Path) -> None:
+    """Say so before the work whose outcome could not be drawn."""
     if path.suffix not in (".svg", ".png", ".html"):
         raise InputError(f"a chart is drawn as .svg, .png or .html, not {path.suffix!r}")
+
+
+def save(chart: Any, path: Path) -> None:
+    """Save a chart as .svg, .png or a self-contained .html, as the name says."""
+    refuse_other_formats(path)
     options = {"inline": True} if path.suffix == ".html" else {"scale_factor": 2}
     try:
         chart.save(str(path), **options)

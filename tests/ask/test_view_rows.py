@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dalenius.ask import view_rows
 from dalenius.ask.domain_atoms import open_atoms
 from dalenius.ask.domain_count import parse_predicate
 from dalenius.ask.domain_formula import All, Formula, Neither, Table
 from dalenius.ask.domain_network import Tensor, contract
-from dalenius.ask.view_question import rows_where
+from dalenius.ask.view_rows import ViewRows
 
 COLUMNS = {
     "zip": pa.array(["a", "O'Hara", "", None]),
@@ -88,8 +89,12 @@ def holds(formula: Formula, cells: tuple[int, ...]) -> bool:
 @given(FORMULAS, st.lists(st.tuples(*(st.integers(0, size - 1) for size in SIZES)), min_size=1, max_size=20))
 def test_rows_are_those_for_which_the_formula_holds(formula: Formula, rows: list[tuple[int, ...]]) -> None:
     codes = tuple(np.array(column) for column in zip(*rows, strict=True))
-    found = rows_where(formula, codes, np.arange(len(rows)))
-    assert found.tolist() == [i for i, cells in enumerate(rows) if holds(formula, cells)]
+    view, expected = ViewRows(codes=codes), [i for i, cells in enumerate(rows) if holds(formula, cells)]
+    assert view.where(formula).tolist() == expected
+    assert view.where(formula).tolist() == expected  # from the bitmaps of the first time
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(view_rows, "_BITMAP_BYTES", 0)  # too large for bitmaps
+        assert ViewRows(codes=codes).where(formula).tolist() == expected
 
 
 @given(st.lists(st.lists(st.integers(0, 2**60), min_size=1, max_size=4), min_size=1, max_size=4))

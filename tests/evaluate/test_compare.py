@@ -137,6 +137,10 @@ def test_the_json_holds_a_value_per_policy_and_metric_and_says_that_it_is_privat
     assert len(pairs) == len(set(pairs)) == len(comparison.standings) * len(comparison.measures)
     cells = sum(row["cells"] for row in found["by_selectivity"] if row["policy"] == "diverse")
     assert cells == 2 * comparison.n_cells
+    assert all(len(row["values"]) == 2 for row in found["results"] if row["spread"] is not None)
+    perturbed = [row for row in found["by_selectivity"] if row["policy"] == "perturbed"]
+    assert all(set(row["spread"]) == {"relative-error", "median-relative-error", "rmse"} for row in perturbed)
+    assert any(row["spread"]["rmse"] > 0 for row in perturbed)
     assert {row["policy"] for row in found["best"]} <= {"diverse", "perturbed"}
     assert any("FRAPP" in note for note in found["not_comparable"])
 

@@ -11,8 +11,8 @@ from dalenius.cli.main import run
 from dalenius.errors import InputError
 from dalenius.reproduce.catalogue import EXPERIMENTS, PAPERS
 from dalenius.reproduce.census import kdd
-from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction
-from dalenius.reproduce.picture import draw
+from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Row
+from dalenius.reproduce.picture import _drawn_cells, draw
 from dalenius.reproduce.progress import track, watched
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -98,6 +98,27 @@ def test_panels_get_their_names_and_a_cloud_its_diagonal(tmp_path: Path) -> None
     text = (tmp_path / "cloud.svg").read_text()
     assert all(word in text for word in ("left", "right", "queries", DIAGONAL))
     assert text.count("mark-line") >= 2
+
+
+def test_bars_show_two_standard_errors(tmp_path: Path) -> None:
+    line = Line(x="x", y="y", error="e", series="s", x_title="x", y_title="y")
+    rows: tuple[Row, ...] = (("a", 1.0, 5.0, 1.0), ("a", 2.0, 9.0, 0.5))
+    found = Reproduction(columns=("s", "x", "y", "e"), rows=rows, stated="-", differs="-", data="-")
+    assert [_drawn_cells(line, row) for row in found.to_dict()["rows"]] == [
+        {"x": 1.0, "y": 5.0, "series": "a", "low": 3.0, "high": 7.0},
+        {"x": 2.0, "y": 9.0, "series": "a", "low": 8.0, "high": 10.0},
+    ]
+    draw(Experiment(name="bars", title="-", run=outcome, picture=line), found, tmp_path / "bars.svg")
+    assert "mark-rule" in (tmp_path / "bars.svg").read_text()
+
+
+def test_what_cannot_be_drawn_is_refused_before_the_work(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DALENIUS_DATA", str(tmp_path))  # the work would say that data are missing
+    for name, file, message in (("table5", "x.svg", "is a table"), ("fig5", "x.pdf", "is drawn as .svg")):
+        assert run(["reproduce", f"bucketization-{name}", "--chart", file]) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_a_table_has_no_picture(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from dalenius.evaluate.metrics import Spread
 from dalenius.reproduce.catalogue import EXPERIMENTS
-from dalenius.reproduce.experiment import DIAGONAL, Row
-from dalenius.reproduce.perturbation_errors import ANATOMY, EDU, OCC, compare_errors
+from dalenius.reproduce.experiment import DIAGONAL
+from dalenius.reproduce.perturbation_errors import ANATOMY, CLEARLY, EDU, OCC, PAPER, Place, measured
 from dalenius.reproduce.perturbation_runtime import time_by_rows
 
-PP, OURS = "PP (the paper's procedure)", "least-variance (ours)"
+OURS = "least-variance (ours)"
 
 
 @pytest.fixture(autouse=True)
@@ -19,53 +20,68 @@ def data(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DALENIUS_DATA", str(real_data))
 
 
-def errors(rows: list[Row]) -> dict[tuple[str, int], dict[str, float]]:
-    found: dict[tuple[str, int], dict[str, float]] = {}
-    for panel, x, method, error, _ in rows:
-        found.setdefault((str(panel), int(x)), {})[str(method)] = float(error)
-    return found
+Found = dict[Place, Spread]
+
+
+def is_clear(difference: Spread) -> bool:
+    """Below 0 by three standard errors over the seeds, which have the queries in common."""
+    return difference.mean < -CLEARLY * difference.standard_error
+
+
+def settings(found: Found) -> list[tuple[str, int]]:
+    return list(dict.fromkeys((panel, x) for panel, x, _ in found))
+
+
+def relative_gain(found: Found, panel: str, low: int, high: int, method: str) -> Spread:
+    """By how much the error at `low` is below that at `high`, as a share of it, seed by seed."""
+    pairs = zip(found[panel, low, method].values, found[panel, high, method].values, strict=True)
+    return Spread.of([(few - many) / many for few, many in pairs])
 
 
 def test_parts_err_less_than_uniform_perturbation_and_anatomy() -> None:
-    """KDD at full size gives a third of UP's error and half of Anatomy's; here is less data."""
-    found = errors(compare_errors(OCC, thousands=(), levels=[3, 5], base=150))
-    assert len(found) == 6
-    for (panel, level), of in found.items():
-        assert of[PP] < 0.67 * of["UP"], (panel, level)
-        assert of[PP] < 0.75 * of[ANATOMY], (panel, level)
-        assert of[OURS] < 0.67 * of["UP"], (panel, level)
-    for share in ("0.1%", "0.5%", "1.0%"):
-        weak, strong = (found[f"by L, s = {share}", level] for level in (3, 5))
-        assert weak[PP] < 0.75 * strong[PP]  # PP gains from a weaker promise, Anatomy hardly
-        assert weak[ANATOMY] > 0.7 * strong[ANATOMY]
-    assert found["by L, s = 1.0%", 5][PP] < found["by L, s = 0.1%", 5][PP]
+    found = measured(OCC, thousands=(), levels=[3, 5], base=100, n_seeds=3)
+    assert len(settings(found)) == 6
+    for panel, level in settings(found):
+        paper, uniform, anatomy = (found[panel, level, name] for name in (PAPER, "UP", ANATOMY))
+        assert is_clear(paper.minus(uniform)), (panel, level)
+        assert is_clear(paper.minus(anatomy)), (panel, level)
+        assert is_clear(found[panel, level, OURS].minus(uniform)), (panel, level)
+        assert not is_clear(uniform.minus(paper))  # the wrong order is not found
+    for share in ("0.1%", "0.5%", "1.0%"):  # PP gains from a weaker promise, and more than Anatomy
+        gains = [relative_gain(found, f"by L, s = {share}", 3, 5, name) for name in (PAPER, ANATOMY)]
+        assert is_clear(gains[0])
+        assert is_clear(gains[0].minus(gains[1]))
+    assert is_clear(found["by L, s = 1.0%", 5, PAPER].minus(found["by L, s = 0.1%", 5, PAPER]))
 
 
 def test_more_rows_help_perturbation_and_not_anatomy() -> None:
-    found = errors(compare_errors(OCC, thousands=[40, 160], levels=[6], base=40))
+    found = measured(OCC, thousands=[40, 160], levels=[6], base=40, n_seeds=3)
     for share in ("0.1%", "0.5%", "1.0%"):
-        few, many = (found[f"by thousands of rows, s = {share}", k] for k in (40, 160))
-        assert many["UP"] < 0.75 * few["UP"]  # half, but for chance
-        assert many[PP] < 0.75 * few[PP]
-        assert many[ANATOMY] > 0.75 * few[ANATOMY]
+        panel = f"by thousands of rows, s = {share}"
+        uniform, paper, anatomy = (
+            relative_gain(found, panel, 160, 40, name) for name in ("UP", PAPER, ANATOMY)
+        )
+        assert is_clear(uniform.minus(anatomy)), share
+        assert is_clear(paper.minus(anatomy)), share
 
 
 def test_anatomy_on_skewed_data_errs_far_more_than_perturbation() -> None:
-    found = errors(compare_errors(EDU, thousands=[60], levels=[4], base=120))
-    for (panel, _), of in found.items():
-        if panel.startswith("by L"):
-            assert of[ANATOMY] > 1.8 * max(of["UP"], of[PP], of[OURS]), panel
-        assert of[PP] < 1.1 * of["UP"], panel
+    found = measured(EDU, thousands=(), levels=[4], base=60, n_seeds=3)
+    for panel, level in settings(found):
+        anatomy, uniform, paper, ours = (found[panel, level, name] for name in (ANATOMY, "UP", PAPER, OURS))
+        assert all(is_clear(other.minus(anatomy)) for other in (uniform, paper, ours)), panel
+        assert not is_clear(uniform.minus(paper)), panel  # PP is UP, or better
 
 
 def test_figure_3_points_lie_closest_to_the_diagonal_with_parts() -> None:
+    """Three standard errors over the queries drawn, which all methods have in common."""
     distance: dict[str, list[float]] = {}
     for method, points, act, est in EXPERIMENTS["perturbation-fig3"].run().rows:
         if points != DIAGONAL:
             distance.setdefault(str(method), []).append(abs(float(est) - float(act)))
-    mean = {method: sum(own) / len(own) for method, own in distance.items()}
-    assert mean[PP] < 0.75 * mean[ANATOMY]
-    assert mean[PP] < 0.5 * mean["UP"]
+    spread = {method: Spread.of(own) for method, own in distance.items()}
+    assert is_clear(spread[PAPER].minus(spread[ANATOMY]))
+    assert is_clear(spread[PAPER].minus(spread["UP"]))
 
 
 def test_figure_5_times_every_method() -> None:

@@ -60,8 +60,7 @@ def answer_evaluated(
         question=question,
         domain=model.domain,
         noise=model.view.noise,
-        codes=model.codes,
-        n_rows=model.n_rows,
+        rows=model.rows,
         check_time=deadline.check,
     )
     return _finish(_Estimates(query=query, sums=sums, model=model, request=request), database, deadline)

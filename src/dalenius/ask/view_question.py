@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dalenius.ask.domain_atoms import Atoms
 from dalenius.ask.domain_count import LARGEST_RESULT, parse_predicate
-from dalenius.ask.domain_formula import All, Formula, Neither, Table, both, is_true
+from dalenius.ask.domain_formula import Formula, Table, both, is_true
 from dalenius.ask.domain_network import Tensor
 from dalenius.ask.names import ROW
 from dalenius.ask.query import Condition, Either, Every, Expression, Membership, Negation, Query
@@ -181,17 +181,3 @@ def _group_table(expression: Expression, atoms: Atoms) -> GroupTable:
     encoded = cells.dictionary_encode(null_encoding="encode")
     codes: Any = encoded.indices.to_numpy(zero_copy_only=False)
     return GroupTable(columns=columns, codes=codes.astype(np.int64).reshape(shape), values=encoded.dictionary)
-
-
-def rows_where(formula: Formula, codes: Codes, rows: Ints) -> Ints:
-    """Those of the rows for which the formula holds."""
-    match formula:
-        case Table(columns=columns, holds=holds):
-            found = holds[tuple(codes[column][rows] for column in columns)]
-            return rows[np.broadcast_to(found, (len(rows),))]
-        case All(parts=parts):
-            for part in parts:
-                rows = rows_where(part, codes, rows)
-            return rows
-        case Neither(of=of):
-            return np.setdiff1d(rows, rows_where(of, codes, rows), assume_unique=True)

@@ -11,7 +11,8 @@ import numpy as np
 
 from dalenius.ask.domain_count import integer_weights, sum_formula
 from dalenius.ask.domain_formula import Formula, both
-from dalenius.ask.view_question import Codes, Floats, Ints, Numbers, Question, rows_where
+from dalenius.ask.view_question import Floats, Ints, Numbers, Question
+from dalenius.ask.view_rows import ViewRows
 from dalenius.errors import QueryError
 from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
@@ -36,8 +37,7 @@ class Sums:
     question: Question
     domain: Domain
     noise: NoiseLaw | None
-    codes: Codes
-    n_rows: int
+    rows: ViewRows
     check_time: Callable[[], None]
     _rows: dict[int, Ints] = field(default_factory=dict)
 
@@ -80,7 +80,7 @@ class Sums:
                 rows = np.intersect1d(rows, self._counted(index), assume_unique=True)
         product = np.ones(len(rows)) if weights is None else weights[rows]
         for index in summands:
-            product = product * self.question.summands[index].at(self.codes, rows)
+            product = product * self.question.summands[index].at(self.rows.codes, rows)
         return self._rows_by_group(rows, product)
 
     def count_rows(self, summand: int, weights: Floats | None = None) -> Floats:
@@ -91,8 +91,7 @@ class Sums:
     def _counted(self, summand: int) -> Ints:
         """The rows of the view that the summand counts."""
         if summand not in self._rows:
-            formula = self.question.summands[summand].holds
-            self._rows[summand] = rows_where(formula, self.codes, np.arange(self.n_rows))
+            self._rows[summand] = self.rows.where(self.question.summands[summand].holds)
         return self._rows[summand]
 
     def _rows_by_group(self, rows: Ints, numbers: Floats) -> Floats:
@@ -105,7 +104,7 @@ class Sums:
         if not kept:
             return np.zeros(len(rows), dtype=np.int64)
         shape = [self.domain.sizes[column] for column in kept]
-        return np.asarray(np.ravel_multi_index([self.codes[column][rows] for column in kept], shape))
+        return np.asarray(np.ravel_multi_index([self.rows.codes[column][rows] for column in kept], shape))
 
     def _contract(self, formula: Formula, numbers: Sequence[Numbers], power: int) -> Floats:
         tensors, divisor = [], 1.0

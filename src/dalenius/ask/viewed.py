@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from dalenius.ask.view_kernels import FrappKernel, Kernel, ShapedKernel, UniformKernel
 from dalenius.ask.view_question import Codes, Ints
+from dalenius.ask.view_rows import ViewRows
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.alphabeta.combine import NEVER, PatternWeights, combine_views, working_share
 from dalenius.mechanisms.alphabeta.domain import Domain, distinct_words, word_ids
@@ -62,6 +63,11 @@ class ViewModel:
     def n_rows(self) -> int:
         """How many different rows there are."""
         return int(self.shown.shape[1])
+
+    @cached_property
+    def rows(self) -> ViewRows:
+        """The rows, as questions look them up."""
+        return ViewRows(codes=self.codes)
 
     @property
     def estimators(self) -> tuple[str, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dalenius.charts import refuse_other_formats
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
 from dalenius.evaluate.compare import SEEDS, compare_policies
@@ -16,13 +19,18 @@ from dalenius.evaluate.measures import Measure
 from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
 
 NAME = "compare"
+MEASURES_SIDE_BY_SIDE = 2
+"""More go into further tables, so that none is wider than a terminal."""
 
 
 def command(
     policies: Annotated[list[Path], typer.Argument(help="Policy files, all for one table.")],
     as_json: JsonOption = False,
     workload: Annotated[
-        str, typer.Option(help="anatomy, equality, marginals, or an .sql file of your own questions.")
+        str,
+        typer.Option(
+            help="anatomy, equality, marginals (marginals:3: of up to three columns), or an .sql file."
+        ),
     ] = "anatomy",
     queries: Annotated[int, typer.Option(help="How many questions are drawn.")] = QUERIES,
     seeds: Annotated[int, typer.Option(help="How many releases are drawn of each.")] = SEEDS,
@@ -36,6 +44,8 @@ def command(
 ) -> int:
     """Compare policies and baselines on one workload; nothing is published. Exit 3 if none is feasible."""
     asked = find_workload(workload, queries)
+    if chart is not None:
+        refuse_other_formats(chart)
     named = read_policies(policies)
     with progress_bar("done") as progress:
         comparison = compare_policies(
@@ -58,9 +68,11 @@ def say_comparison(comparison: Comparison) -> None:
         f"{comparison.n_questions:,} questions ({comparison.workload}), {comparison.n_cells:,} answers each; "
         f"mean ± standard deviation of {comparison.n_seeds} draws\n"
     )
-    headings = ["", "", "bound", *(measure.heading for measure in comparison.measures)]
-    say_table(headings, [_line(one, comparison) for one in comparison.standings])
-    say("\n* the best policy at its bound; + nothing else has a lower bound and is better too\n")
+    for measures in _side_by_side(comparison.measures):
+        headings = ["", "", "bound", *(measure.heading for measure in measures)]
+        say_table(headings, [_line(one, comparison, measures) for one in comparison.standings])
+        say("")
+    say("* the best policy at its bound; + nothing else has a lower bound and is better too\n")
     for one in comparison.standings:
         if one.reason is not None:
             say(f"{one.contender.name} is not possible: {one.reason}")
@@ -74,19 +86,41 @@ def say_comparison(comparison: Comparison) -> None:
     say("this comparison was made with the original: do not publish it")
 
 
-def _line(one: Standing, comparison: Comparison) -> list[str]:
+def _side_by_side(measures: Sequence[Measure]) -> list[Sequence[Measure]]:
+    """The measures, as many at a time as a terminal is wide."""
+    size = MEASURES_SIDE_BY_SIDE
+    return [measures[start : start + size] for start in range(0, len(measures), size)]
+
+
+def _line(one: Standing, comparison: Comparison, measures: Sequence[Measure]) -> list[str]:
     best = {best.policy for best in comparison.best}
     is_best = not one.contender.is_baseline and one.contender.name in best
     marks = ("*" if is_best else "") + ("+" if one in comparison.frontier else "")
     role = "baseline " if one.contender.is_baseline else ""
-    cells = [_cell(one, measure, comparison) for measure in comparison.measures]
+    cells = [_cell(one, measure) for measure in measures]
     return [role + one.contender.name, marks, f"{one.bound:.3g}", *cells]
 
 
-def _cell(one: Standing, measure: Measure, comparison: Comparison) -> str:
-    """The mean; with its deviation for the measure that ranks."""
+def _cell(one: Standing, measure: Measure) -> str:
+    """The mean with its deviation."""
     spread = one.spreads.get(measure.name)
     if spread is None:
         return "–"
-    ranks = measure is comparison.measure
-    return f"{spread.mean:,.3g}" + (f" ± {spread.deviation:.1g}" if ranks and spread.deviation else "")
+    deviation = f" ± {significant(spread.deviation, 1)}" if spread.deviation else ""
+    return significant(spread.mean, 3) + deviation
+
+
+def significant(number: float, digits: int) -> str:
+    """A number with that many digits, without an exponent unless it is tiny.
+
+    >>> significant(3894.2, 3), significant(0.01234, 2), significant(-0.5, 1), significant(0, 3)
+    ('3,890', '0.012', '-0.5', '0')
+    >>> significant(0.00000123, 2), significant(float("nan"), 2)
+    ('1.2e-06', 'nan')
+    """
+    if not math.isfinite(number) or number == 0:
+        return f"{number:.0f}"
+    decimals = digits - 1 - math.floor(math.log10(abs(number)))
+    if decimals > digits + 4:
+        return f"{number:.{digits - 1}e}"
+    return f"{round(number, decimals):,.{max(0, decimals)}f}"

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from dalenius.charts import refuse_other_formats
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import InputError, did_you_mean
 from dalenius.reproduce.catalogue import EXPERIMENTS
-from dalenius.reproduce.picture import draw
+from dalenius.reproduce.picture import draw, refuse_table
 from dalenius.reproduce.progress import watched
 
 NAME = "reproduce"
@@ -28,6 +29,9 @@ def command(
     if name not in EXPERIMENTS:
         raise InputError(f"experiment {name!r} is unknown; {did_you_mean(name, EXPERIMENTS)}")
     experiment = EXPERIMENTS[name]
+    if chart is not None:
+        refuse_other_formats(chart)
+        refuse_table(experiment)
     with progress_bar("steps") as progress, watched(progress):
         outcome = experiment.run()
     if chart is not None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import DaleniusError, InputError, InternalError, PromiseNotMet
 from dalenius.evaluate.comparison import Comparison, Standing
 from dalenius.evaluate.contender import Contender, baselines, policy_contender
 from dalenius.evaluate.measures import Measure, measures_named
-from dalenius.evaluate.metrics import Spread, errors_by_selectivity
+from dalenius.evaluate.metrics import Spread, bands_over_draws
 from dalenius.evaluate.original import Original
 from dalenius.evaluate.questions import Cells, Questions
 from dalenius.evaluate.sample import draw_sample
@@ -60,7 +58,7 @@ def compare_policies(
         n_seeds=n_seeds,
         randomness=randomness,
     )
-    standings = setting.stand_all(policies, shared, progress)
+    standings = setting.stand_all(shared, progress)
     return Comparison(
         workload=workload.name,
         n_questions=len(questions.sqls),
@@ -86,12 +84,12 @@ class _Setting:
     n_seeds: int
     randomness: Randomness
 
-    def stand_all(self, policies: Mapping[str, Policy], shared: Shared, progress: Progress) -> list[Standing]:
+    def stand_all(self, shared: Shared, progress: Progress) -> list[Standing]:
         """The policies first; then the baselines at the bounds that were kept, or at all if none was."""
-        own = [policy_contender(name, policy, shared) for name, policy in policies.items()]
+        own = [policy_contender(name, policy, shared) for name, policy in shared.policies.items()]
         standings = [self.stand(one) for one in _told(own, progress, "policies")]
         kept = [one for one in standings if one.reason is None] or standings
-        others = baselines(policies, shared, {one.contender.bound.largest for one in kept})
+        others = baselines(shared, {one.contender.bound.largest for one in kept})
         return standings + [self.stand(one) for one in _told(others, progress, "baselines")]
 
     def stand(self, contender: Contender) -> Standing:
@@ -111,7 +109,7 @@ class _Setting:
         return Standing(
             contender=contender,
             spreads={name: Spread.of(found) for name, found in values.items() if found},
-            bands=errors_by_selectivity(_together(drawn)),
+            bands=bands_over_draws(drawn),
             n_unanswered=sum(cells.n_unanswered for cells in drawn),
             n_failed=n_failed,
         )
@@ -142,11 +140,3 @@ def _reason(contender: Contender, error: DaleniusError) -> str:
     if not contender.is_baseline and not isinstance(error, PromiseNotMet):
         raise type(error)(f"{contender.name}: {error.message}", hint=error.hint) from error
     return error.message if error.hint is None else f"{error.message} ({error.hint})"
-
-
-def _together(drawn: Sequence[Cells]) -> Cells:
-    return Cells(
-        truth=np.concatenate([cells.truth for cells in drawn]),
-        estimate=np.concatenate([cells.estimate for cells in drawn]),
-        scale=np.concatenate([cells.scale for cells in drawn]),
-    )

@@ -9,7 +9,7 @@ from typing import Any
 from dalenius.evaluate.contender import Contender
 from dalenius.evaluate.inference import NOT_COMPARABLE
 from dalenius.evaluate.measures import Measure
-from dalenius.evaluate.metrics import Band, Spread
+from dalenius.evaluate.metrics import BandSpread, Spread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -19,8 +19,8 @@ class Standing:
     contender: Contender
     spreads: dict[str, Spread]
     """By measure; one that does not apply is left out."""
-    bands: tuple[Band, ...] = ()
-    """The error by selectivity, over all draws together."""
+    bands: tuple[BandSpread, ...] = ()
+    """The error by selectivity."""
     n_unanswered: int = 0
     """How many cells of the workload had no answer, over all draws."""
     n_failed: int = 0
@@ -178,15 +178,14 @@ def _results(one: Standing, measures: tuple[Measure, ...]) -> list[dict[str, Any
     return rows
 
 
-def _band(one: Standing, band: Band) -> dict[str, Any]:
+def _band(one: Standing, band: BandSpread) -> dict[str, Any]:
     return {
         "policy": one.contender.name,
         "from": band.low,
         "to": band.high,
         "cells": band.n_cells,
-        "relative-error": band.mean_relative_error,
-        "median-relative-error": band.median_relative_error,
-        "rmse": band.rmse,
+        **{name: spread.mean for name, spread in band.spreads.items()},
+        "spread": {name: spread.deviation for name, spread in band.spreads.items()},
     }
 
 
@@ -197,5 +196,5 @@ def _number(one: Standing, measure: Measure) -> str:
 
 def _error(one: Standing, measure: Measure) -> float:
     """The standard error of the mean over the draws; 0 with one draw."""
-    spread = one.spreads[measure.name]
-    return 0.0 if spread.deviation is None else spread.deviation / math.sqrt(len(spread.values))
+    error = one.spreads[measure.name].standard_error
+    return 0.0 if math.isnan(error) else error

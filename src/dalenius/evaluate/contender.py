@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -43,12 +43,11 @@ def policy_contender(name: str, policy: Policy, shared: Shared) -> Contender:
     return _published(name, policy, promised_bound(policy, shared.histogram), is_baseline=False)
 
 
-def baselines(
-    policies: Mapping[str, Policy], shared: Shared, bounds: Collection[Fraction]
-) -> list[Contender]:
+def baselines(shared: Shared, bounds: Collection[Fraction]) -> list[Contender]:
     """Anatomy, uniform perturbation, FRAPP and the Laplace mechanism at each of the bounds, and nothing."""
-    reference = next((p for p in policies.values() if p.columns.sensitive), next(iter(policies.values())))
-    ks = [policy.promise.k for policy in policies.values() if isinstance(policy.promise, DGammaPrivacy)]
+    policies = list(shared.policies.values())
+    reference = next((policy for policy in policies if policy.columns.sensitive), policies[0])
+    ks = [policy.promise.k for policy in policies if isinstance(policy.promise, DGammaPrivacy)]
     found = []
     chosen = _distinct_bounds(bounds)
     for bound in chosen:

@@ -8,6 +8,7 @@ dominate the mean; no question is left out then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -93,6 +94,38 @@ def errors_by_selectivity(
     return tuple(bands)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandSpread:
+    """The errors of a band over several draws, by the name of the measure."""
+
+    low: float
+    high: float
+    n_cells: int
+    """Over all draws."""
+    spreads: dict[str, Spread]
+
+
+def bands_over_draws(draws: Sequence[Cells]) -> tuple[BandSpread, ...]:
+    """The errors by selectivity of each draw, and their spread."""
+    found: dict[tuple[float, float], list[Band]] = {}
+    for cells in draws:
+        for band in errors_by_selectivity(cells):
+            found.setdefault((band.low, band.high), []).append(band)
+    return tuple(
+        BandSpread(
+            low=low,
+            high=high,
+            n_cells=sum(band.n_cells for band in bands),
+            spreads={
+                "relative-error": Spread.of([band.mean_relative_error for band in bands]),
+                "median-relative-error": Spread.of([band.median_relative_error for band in bands]),
+                "rmse": Spread.of([band.rmse for band in bands]),
+            },
+        )
+        for (low, high), bands in sorted(found.items())
+    )
+
+
 def distribution(counts: Floats) -> Floats:
     """Estimated counts as probabilities: negative ones become 0; with nothing left, all are alike.
 
@@ -140,10 +173,28 @@ class Spread:
         (2.0, 1.4142)
         """
         numbers = np.array(values, dtype=float)
-        alike = bool((numbers == numbers[0]).all())  # rounding must not look like a spread
+        # the rounding of sums in another order must not look like a spread
+        alike = bool(np.allclose(numbers, numbers[0], rtol=1e-12, atol=0.0))
         deviation = (0.0 if alike else float(numbers.std(ddof=1))) if len(numbers) > 1 else None
         mean = float(numbers[0]) if alike else float(numbers.mean())
         return cls(mean=mean, deviation=deviation, values=tuple(numbers.tolist()))
+
+    @property
+    def standard_error(self) -> float:
+        """How far the mean over as many seeds is from the mean over all of them; NaN with one seed.
+
+        >>> Spread.of([1.0, 3.0]).standard_error
+        1.0
+        """
+        return math.nan if self.deviation is None else self.deviation / math.sqrt(len(self.values))
+
+    def minus(self, other: Spread) -> Spread:
+        """The differences, seed by seed: what the seeds have in common drops out.
+
+        >>> Spread.of([1.0, 3.0]).minus(Spread.of([0.0, 2.0])).values
+        (1.0, 1.0)
+        """
+        return Spread.of([one - two for one, two in zip(self.values, other.values, strict=True)])
 
 
 def _mean(numbers: Floats) -> float:

@@ -25,9 +25,14 @@ def find_workload(name: str | Path, queries: int = QUERIES) -> Workload:
 
     >>> find_workload("anatomy", 50)
     AnatomyWorkload(n_questions=50, selectivity=0.01, most_quasi=7)
+    >>> find_workload("marginals:3")
+    Marginals(most_columns=3)
     """
     if str(name) in WORKLOADS:
         return WORKLOADS[str(name)](queries)
+    kind, _, number = str(name).partition(":")
+    if kind == "marginals" and number.isdecimal():
+        return Marginals(most_columns=int(number))
     if Path(name).suffix == ".sql":
         return SqlWorkload.from_file(name)
     raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.ask.columns import Bits, Table
+from dalenius.ask.columns import Bits, Coded, Table
 from dalenius.sql import identifier, literal
 
 
@@ -46,6 +46,35 @@ class Original:
         coded = Table.of(table)
         cells = {name: column.values[name].to_pylist() for name, column in coded.columns.items()}
         return cls(table=table, coded=coded, sensitive=tuple(sensitive), cells=cells)
+
+    def take(self, rows: NDArray[np.integer]) -> Original:
+        """The records with these numbers, a record as often as it is listed, under the same codes.
+
+        >>> original = Original.of(pa.table({"sex": ["F", "M"], "disease": ["Flu", "HIV"]}), ["disease"])
+        >>> original.take(np.array([1, 1])).codes("sex").tolist()
+        [1, 1]
+        """
+        columns = {
+            name: Coded(codes=column.codes[rows], values=column.values)
+            for name, column in self.coded.columns.items()
+        }
+        return Original(
+            table=self.table.take(pa.array(rows)),
+            coded=Table(n_rows=len(rows), columns=columns),
+            sensitive=self.sensitive,
+            cells=self.cells,
+        )
+
+    def with_column(self, name: str, column: pa.Array) -> Original:
+        """The same records with other cells in one of the columns."""
+        alone = Original.of(pa.table({name: column}), ())
+        columns = {**self.coded.columns, **alone.coded.columns}
+        return Original(
+            table=self.table.set_column(self.table.schema.get_field_index(name), name, column),
+            coded=Table(n_rows=self.n_rows, columns=columns),
+            sensitive=self.sensitive,
+            cells={**self.cells, **alone.cells},
+        )
 
     @property
     def n_rows(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dalenius.engines.base import Progress
@@ -12,6 +12,7 @@ from dalenius.errors import InputError
 from dalenius.evaluate.original import Original
 from dalenius.histogram import Histogram
 from dalenius.policy import Policy
+from dalenius.sql import connect
 from dalenius.table import FrameSource, Source
 
 
@@ -19,6 +20,8 @@ from dalenius.table import FrameSource, Source
 class Shared:
     """The table that all policies publish, in the columns that all of them show."""
 
+    policies: Mapping[str, Policy]
+    """With the table in memory as their source: every draw reads it several times."""
     original: Original
     histogram: Histogram | None
     """Of the sensitive columns; None where no policy names any."""
@@ -39,10 +42,21 @@ def read_shared(policies: Mapping[str, Policy], progress: Progress) -> Shared:
     if not columns:
         raise InputError("no column is published by all policies: there is nothing to compare them by")
     sensitive = _sensitive(policies, columns)
-    with LocalEngine().open(first, None, progress) as scan:
+    source = in_memory(first.source)
+    read = {name: replace(policy, source=source) for name, policy in policies.items()}
+    with LocalEngine().open(read[first_name], None, progress) as scan:
         table = scan.table().select(columns)
         histogram = scan.histogram(sensitive) if sensitive else None
-    return Shared(original=Original.of(table, sensitive), histogram=histogram)
+    return Shared(policies=read, original=Original.of(table, sensitive), histogram=histogram)
+
+
+def in_memory(source: Source) -> FrameSource:
+    """The whole source as a data frame, under its own name."""
+    if isinstance(source, FrameSource):
+        return source
+    with connect() as connection:
+        table = connection.sql(f"SELECT * FROM {source.scan(connection)}").to_arrow_table()
+    return FrameSource(name=source.name, table=table)
 
 
 def same_source(one: Source, other: Source) -> bool:

@@ -149,7 +149,8 @@ class Marginals:
     @property
     def name(self) -> str:
         """What tables and pictures call it."""
-        return f"marginals of up to {self.most_columns} columns"
+        most = self.most_columns
+        return "marginals of single columns" if most == 1 else f"marginals of up to {most} columns"
 
     def questions(self, original: Original, stream: np.random.Generator) -> Questions:  # noqa: ARG002
         """One GROUP BY for each choice of columns; nothing is random."""

@@ -49,7 +49,8 @@ class TrueCounts:
 
     def by_value(self, conditions: Sequence[Ints]) -> Floats:
         """The true counts."""
-        counted = [np.bincount(self.sensitive[rows], minlength=self.n_values) for rows in conditions]
+        codes = self.sensitive.astype(np.int64)  # once, instead of in every bincount
+        counted = [np.bincount(codes[rows], minlength=self.n_values) for rows in conditions]
         return np.stack(counted, axis=1).astype(np.float64)
 
 
@@ -81,11 +82,11 @@ class Bucketized:
     @cached_property
     def _type_of_record(self) -> Ints:
         """The type of each record's bucket; one beyond the last for those that are withheld."""
-        types = self.buckets.type_of[self.buckets.row_bucket]
+        types = self.buckets.type_of[self.buckets.row_bucket].astype(np.int64)
         return np.append(types, len(self.buckets.copies))[self.place]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Perturbed:
     """Records with values perturbed part by part."""
 
@@ -101,9 +102,15 @@ class Perturbed:
 
     def by_value(self, conditions: Sequence[Ints]) -> Floats:
         """The sum of the parts' reconstructions."""
-        each = np.eye(self.laws.n_values)
-        found = [totals_of_products(self.laws, self.cells[rows], None, each).estimate for rows in conditions]
-        return np.stack(found, axis=1)
+        counted = [np.bincount(self.cells[rows], minlength=len(self.laws.code)) for rows in conditions]
+        return np.asarray(self._of_one_record @ np.stack(counted, axis=1))
+
+    @cached_property
+    def _of_one_record(self) -> Floats:
+        """Values × cells: what a record adds to the estimates, which are sums over records."""
+        each, laws = np.eye(self.laws.n_values), self.laws
+        found = [totals_of_products(laws, np.array([cell]), None, each) for cell in range(len(laws.code))]
+        return np.stack([totals.estimate for totals in found], axis=1)
 
 
 def anatomy(original: Original, ell: int, randomness: Randomness) -> Bucketized:

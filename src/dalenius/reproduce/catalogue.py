@@ -5,6 +5,7 @@ from __future__ import annotations
 from dalenius.reproduce import (
     bucketization_errors,
     bucketization_mse,
+    bucketization_readings,
     bucketization_runtime,
     corruption,
     differential_inference,
@@ -29,6 +30,7 @@ PAPERS: dict[str, tuple[Experiment, ...]] = {
         bucketization_mse.FIGURE_3,
         bucketization_mse.FIGURE_4,
         bucketization_errors.FIGURE_5,
+        *bucketization_readings.EXPERIMENTS,
         bucketization_runtime.FIGURE_6,
         bucketization_runtime.FIGURE_7,
         *differential_inference.EXPERIMENTS,

@@ -7,6 +7,7 @@ on records there is KDD Census-Income, with those seven columns that come closes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Literal
 
@@ -20,6 +21,7 @@ from dalenius.reproduce.experiment import data_file
 
 Source = Literal["OCC", "EDU"]
 Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
 
 SHAPES = (
     "histograms of the stated shape (OCC: 50 values from 7.5 % to 0.18 %, EDU: 14 values from 27.3 % to "
@@ -37,37 +39,46 @@ _KDD_FILES: dict[Source, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-def stated_shape(n_rows: int, n_values: int, most: float, least: float) -> list[int]:
-    """Counts that fall from the share `most` to the share `least` along a stretched geometric sequence."""
+Fall = Callable[[float, float, Floats], Floats]
+FALLS: dict[str, Fall] = {
+    "geometric": lambda most, least, step: most * (least / most) ** step,
+    "hyperbolic": lambda most, least, step: most / (1 + (most / least - 1) * step),
+    "straight": lambda most, least, step: most - (most - least) * step,
+}
+"""Ways from the largest to the smallest share, `step` going from 0 to 1: the papers state the ends only."""
+
+
+def stated_shape(n_rows: int, n_values: int, most: float, least: float, fall: str = "geometric") -> list[int]:
+    """Counts that fall from the share `most` to the share `least`, stretched until they add up."""
     steps = np.arange(n_values) / (n_values - 1)
 
-    def shares(stretch: float) -> np.ndarray:
-        return np.asarray(most * (least / most) ** (steps**stretch))
+    def shares(stretch: float) -> Floats:
+        return np.asarray(FALLS[fall](most, least, steps**stretch))
 
     from scipy.optimize import brentq  # takes half a second to load
 
-    stretch = float(brentq(lambda s: shares(s).sum() - 1, 0.1, 5))
+    stretch = float(brentq(lambda s: shares(s).sum() - 1, 0.05, 20))
     counts = np.floor(shares(stretch) * n_rows).astype(int)
     counts[5 : 5 + n_rows - counts.sum()] += 1
     return [int(count) for count in counts]
 
 
-def occ_like(n_rows: int) -> list[int]:
+def occ_like(n_rows: int, fall: str = "geometric") -> list[int]:
     """Counts with CENSUS OCC's stated shape: 50 values from 7.5 % down to 0.18 %.
 
     >>> sum(occ_like(300_000)), len(occ_like(300_000)), max(occ_like(300_000))
     (300000, 50, 22500)
     """
-    return stated_shape(n_rows, 50, 0.075, 0.0018)
+    return stated_shape(n_rows, 50, 0.075, 0.0018, fall)
 
 
-def edu_like(n_rows: int) -> list[int]:
+def edu_like(n_rows: int, fall: str = "geometric") -> list[int]:
     """Counts with CENSUS EDU's stated shape: 14 values from 27.3 % down to 0.44 %.
 
     >>> sum(edu_like(300_000)), len(edu_like(300_000)), max(edu_like(300_000)), min(edu_like(300_000))
     (300000, 14, 81900, 1320)
     """
-    return stated_shape(n_rows, 14, 0.273, 0.0044)
+    return stated_shape(n_rows, 14, 0.273, 0.0044, fall)
 
 
 STATED = {"OCC": occ_like, "EDU": edu_like}
@@ -83,8 +94,30 @@ def kdd(source: Source) -> Original:
 
 def drawn(original: Original, n_rows: int, stream: np.random.Generator) -> Original:
     """As many records as are asked for, drawn with replacement."""
-    rows = pa.array(stream.integers(original.n_rows, size=n_rows))
-    return Original.of(original.table.take(rows).combine_chunks(), original.sensitive)
+    return original.take(stream.integers(original.n_rows, size=n_rows))
+
+
+def in_stated_shape(
+    source: Source, n_rows: int, stream: np.random.Generator, *, linked: float = 1.0
+) -> Original:
+    """KDD's records with the stated number of rows and the stated histogram of the sensitive attribute.
+
+    Records are drawn with replacement and ordered by how common their KDD value is; the stated values, from
+    the commonest to the rarest, are dealt along that order. So a record has a value of about the rank that it
+    had, and quasi-identifiers tell nearly as much about it. `linked` is the share of the records that keep
+    this value; the values of the others are shuffled among them, which changes neither the histogram nor any
+    quasi-identifier: with 0, they tell nothing.
+    """
+    original = drawn(kdd(source), n_rows, stream)
+    (column,) = original.sensitive
+    commonest_first = np.argsort(np.argsort(-np.array(value_counts(original))))
+    order = np.lexsort((stream.random(n_rows), commonest_first[sensitive_codes(original)]))
+    counts = STATED[source](n_rows)
+    values = np.empty(n_rows, dtype=np.int64)
+    values[order] = np.repeat(np.arange(len(counts)), counts)
+    loose = np.flatnonzero(stream.random(n_rows) >= linked)
+    values[loose] = values[stream.permutation(loose)]
+    return original.with_column(column, pa.array(values))
 
 
 def sensitive_codes(original: Original) -> Codes:

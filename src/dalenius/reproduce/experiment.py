@@ -48,6 +48,8 @@ class Line:
     series: str
     x_title: str
     y_title: str
+    error: str | None = None
+    """A column of standard errors: bars of two of them are drawn up and down."""
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
     mark: Literal["line", "points"] = "line"

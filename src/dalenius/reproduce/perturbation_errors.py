@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
+from itertools import product
 
 import numpy as np
 
-from dalenius.evaluate.metrics import mean_relative_error
+from dalenius.evaluate.metrics import Spread, mean_relative_error
 from dalenius.evaluate.original import Original
 from dalenius.mechanisms.perturb.plan import PerturbPlan, plan_as_in_paper, plan_perturbation
 from dalenius.promises.rho_privacy import RhoPrivacy
@@ -18,19 +19,26 @@ from dalenius.reproduce.answers import Answering, Perturbed, anatomy
 from dalenius.reproduce.census import KDD, Source, drawn, kdd, sensitive_codes, value_counts
 from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Row
 from dalenius.reproduce.progress import track
-from dalenius.reproduce.query_pools import at_least, equality_pool
+from dalenius.reproduce.query_pools import Pool, at_least, equality_pool
 
 SELECTIVITIES = (0.001, 0.005, 0.01)
 THOUSANDS = (100, 200, 300, 400, 500)
 N_CONDITIONS = 200
+N_SEEDS = 5
+CLEARLY = 3
+"""An order is clear where the mean difference over seeds is this many standard errors from 0."""
+PAPER = "PP (the paper's procedure)"
 PLANNERS: dict[str, Callable[[tuple[int, ...], RhoPrivacy], PerturbPlan]] = {
     "UP": partial(plan_perturbation, method="uniform"),
-    "PP (the paper's procedure)": plan_as_in_paper,
+    PAPER: plan_as_in_paper,
     "least-variance (ours)": partial(plan_perturbation, method="least-variance"),
 }
 ANATOMY = "Anatomy"
-_COLUMNS = ("varied", "x", "method", "mean RE, %", "queries")
-_NOTE = "rows drawn with replacement, one seeded release each, 200 conditions × every sensitive value"
+_COLUMNS = ("varied", "x", "method", "mean RE, %", "± s.e.")
+_NOTE = (
+    f"rows drawn with replacement, {N_SEEDS} seeds, each with its own releases and {N_CONDITIONS} conditions "
+    "× every sensitive value"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,74 +61,110 @@ OCC = Setting(source="OCC", rho1=None, levels=(6, 5, 4, 3), level=6)
 EDU = Setting(source="EDU", rho1=Fraction(1, 30), levels=(10, 8, 6, 4), level=10)
 
 
-def releases(original: Original, promise: RhoPrivacy, randomness: Randomness) -> dict[str, Answering]:
-    """The table published by every method at 1/L = ρ2."""
+Publish = Callable[[Randomness], Answering]
+
+
+def publishers(original: Original, promise: RhoPrivacy) -> dict[str, Publish]:
+    """Every method at 1/L = ρ2, planned: what is left is to throw the coins."""
     codes, counts = sensitive_codes(original), value_counts(original)
-    found: dict[str, Answering] = {ANATOMY: anatomy(original, int(1 / promise.rho2), randomness)}
-    for name, planner in PLANNERS.items():
-        found[name] = Perturbed.of(planner(counts, promise), codes, randomness)
-    return found
+    plans = {name: planner(counts, promise) for name, planner in PLANNERS.items()}
+    perturbed: dict[str, Publish] = {name: partial(Perturbed.of, plan, codes) for name, plan in plans.items()}
+    return {ANATOMY: partial(anatomy, original, int(1 / promise.rho2)), **perturbed}
 
 
-def compare_errors(
-    setting: Setting, thousands: Sequence[int] = THOUSANDS, levels: Sequence[int] = (), base: int = 300
-) -> list[Row]:
-    """Mean relative errors by L for a table of `base` thousand rows, and by its size at one L."""
-    by_level = [("L", base, level) for level in levels or setting.levels]
-    by_rows = [("thousands of rows", k, setting.level) for k in thousands]
-    rows: list[Row] = []
-    for varied, k, level in track([*by_level, *by_rows], f"{setting.source}, releases"):
-        randomness = Randomness.seeded(1)
-        original = drawn(kdd(setting.source), 1_000 * k, randomness.stream("rows", k))
-        pool = equality_pool(original, N_CONDITIONS, randomness.stream("queries"))
-        for name, release in releases(original, setting.promise(level), randomness).items():
-            cells = pool.cells(release)
-            for share in SELECTIVITIES:
-                asked = at_least(cells, share)
-                error = 100 * mean_relative_error(asked, 0)
-                x = level if varied == "L" else k
-                rows.append((f"by {varied}, s = {share:.1%}", x, name, error, len(asked.truth)))
-    return rows
+Place = tuple[str, int, str]
+"""A panel of the figure, the x of a point, and the method."""
 
 
-def _ranges(rows: Sequence[Row]) -> str:
-    names = dict.fromkeys(row[2] for row in rows)
-    errors = {name: [float(row[3]) for row in rows if row[2] == name] for name in names}
-    return ", ".join(f"{name} {min(own):.1f} to {max(own):.1f} %" for name, own in errors.items())
+def measured(
+    setting: Setting,
+    thousands: Sequence[int] = THOUSANDS,
+    levels: Sequence[int] = (),
+    base: int = 300,
+    n_seeds: int = N_SEEDS,
+) -> dict[Place, Spread]:
+    """Mean relative errors over seeds, by L for a table of `base` thousand rows, and by its size at one L.
+
+    Every seed has its own queries and releases; the methods of a seed have the queries in common.
+    """
+    places = {(base, level): [("L", level)] for level in levels or setting.levels}
+    for k in thousands:
+        places.setdefault((k, setting.level), []).append(("thousands of rows", k))
+    found: dict[Place, list[float]] = {}
+    for k, level in track(list(places), f"{setting.source}, settings"):
+        original = _table(setting.source, k)
+        for name, publish in publishers(original, setting.promise(level)).items():
+            for pool, randomness in zip(_pools(setting.source, k, n_seeds), _seeds(n_seeds), strict=True):
+                cells = pool.cells(publish(randomness))
+                for share, (varied, x) in product(SELECTIVITIES, places[k, level]):
+                    error = 100 * mean_relative_error(at_least(cells, share), 0)
+                    found.setdefault((f"by {varied}, s = {share:.1%}", x, name), []).append(error)
+    return {place: Spread.of(errors) for place, errors in found.items()}
+
+
+def _seeds(number: int) -> list[Randomness]:
+    return [Randomness.seeded(seed) for seed in range(1, number + 1)]
+
+
+@lru_cache(maxsize=1)
+def _table(source: Source, thousands: int) -> Original:
+    return drawn(kdd(source), 1_000 * thousands, Randomness.seeded(1).stream("rows", thousands))
+
+
+@lru_cache(maxsize=1)
+def _pools(source: Source, thousands: int, number: int) -> list[Pool]:
+    """A pool for each seed."""
+    original = _table(source, thousands)
+    return [equality_pool(original, N_CONDITIONS, one.stream("queries")) for one in _seeds(number)]
+
+
+def _rows(found: dict[Place, Spread]) -> tuple[Row, ...]:
+    by_varied = sorted(found.items(), key=lambda item: item[0][0].startswith("by thousands"))
+    return tuple((*place, spread.mean, spread.standard_error) for place, spread in by_varied)
+
+
+def _ranges(found: dict[Place, Spread]) -> str:
+    means: dict[str, list[float]] = {}
+    for (_, _, name), spread in found.items():
+        means.setdefault(name, []).append(spread.mean)
+    return ", ".join(f"{name} {min(own):.1f} to {max(own):.1f} %" for name, own in means.items())
 
 
 def _figure2() -> Reproduction:
-    rows = compare_errors(OCC)
+    found = measured(OCC)
     return Reproduction(
         columns=_COLUMNS,
-        rows=tuple(rows),
+        rows=_rows(found),
         stated="PP errs less than Anatomy and UP, and gains from a smaller L, a larger table and a larger "
         "selectivity s; Anatomy hardly changes with L",
-        differs=f"over all settings: {_ranges(rows)}. {_wins(rows)}",
+        differs=f"over all settings: {_ranges(found)}. {_wins(found)}",
         data=f"{KDD}; {_NOTE}",
     )
 
 
-def _wins(rows: Sequence[Row]) -> str:
-    error = {(panel, x, name): float(value) for panel, x, name, value, _ in rows}
-    settings = list(dict.fromkeys(row[:2] for row in rows))
-    paper = "PP (the paper's procedure)"
+def _wins(found: dict[Place, Spread]) -> str:
+    settings = list(dict.fromkeys((panel, x) for panel, x, _ in found))
     told = []
     for other in (ANATOMY, "UP"):
-        lost = [f"{panel}, {x}" for panel, x in settings if error[panel, x, paper] >= error[panel, x, other]]
-        told.append(f"PP is below {other} in {len(settings) - len(lost)} of {len(settings)} settings")
+        gains = [found[(*place, PAPER)].minus(found[(*place, other)]) for place in settings]
+        n_below = sum(gain.mean < 0 for gain in gains)
+        n_clearly = sum(gain.mean < -CLEARLY * gain.standard_error for gain in gains)
+        told.append(
+            f"PP is below {other} in {n_below} of {len(gains)} settings on average over the seeds, in "
+            f"{n_clearly} of them by more than {CLEARLY} standard errors of the difference"
+        )
     return "; ".join(told)
 
 
 def _figure4() -> Reproduction:
-    rows = compare_errors(EDU)
+    found = measured(EDU)
     return Reproduction(
         columns=_COLUMNS,
-        rows=tuple(rows),
+        rows=_rows(found),
         stated="Anatomy, which has to withhold records until the table is L-eligible, errs far more than PP "
         "and UP; PP is UP, because 14 values need no parts",
-        differs=f"over all settings: {_ranges(rows)}. {_wins(rows)}. {_parts_of_pp()}, and with one part PP "
-        "takes γ from the part's own top frequency instead of from ρ1, which keeps a little more",
+        differs=f"over all settings: {_ranges(found)}. {_wins(found)}. {_parts_of_pp()}, and with one part "
+        "PP takes γ from the part's own top frequency instead of from ρ1, which keeps a little more",
         data=f"{KDD}; {_NOTE}; ρ1 = 1/30, which protects the 8 rarest educations of KDD (CENSUS: 9)",
     )
 
@@ -133,13 +177,12 @@ def _parts_of_pp() -> str:
 
 
 def _figure3(n_drawn: int = 120) -> Reproduction:
-    randomness = Randomness.seeded(1)
-    original = drawn(kdd("OCC"), 300_000, randomness.stream("rows", 300))
-    pool = equality_pool(original, N_CONDITIONS, randomness.stream("queries"))
+    original, (randomness,) = _table("OCC", 300), _seeds(1)
+    (pool,) = _pools("OCC", 300, 1)
     rows: list[Row] = []
     off = []
-    for name, release in releases(original, OCC.promise(6), randomness).items():
-        cells = at_least(pool.cells(release), 0.001)
+    for name, publish in publishers(original, OCC.promise(6)).items():
+        cells = at_least(pool.cells(publish(randomness)), 0.001)
         chosen = np.linspace(0, len(cells.truth) - 1, n_drawn).astype(int)
         shown = chosen[np.argsort(cells.truth[chosen])]
         pairs = zip(cells.truth[shown].tolist(), cells.estimate[shown].tolist(), strict=True)
@@ -161,12 +204,13 @@ def _picture() -> Line:
     return Line(
         x="x",
         y="mean RE, %",
+        error="± s.e.",
         series="method",
         panel="varied",
         columns=3,
         own_axes=("x", "y"),
         x_title="L, or thousands of rows",
-        y_title="mean relative error, %",
+        y_title="mean relative error, % (± 2 s.e.)",
     )
 
 

@@ -12,23 +12,38 @@ from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproducti
 
 _WIDTH, _HEIGHT = 420, 280
 _PANEL_WIDTH, _PANEL_HEIGHT = 260, 200
+ERRORS_SHOWN = 2
+"""Standard errors up and down: about 95 % of means lie within."""
 _SOLID, _DASHED = [1, 0], [5, 3]
+
+
+def refuse_table(experiment: Experiment) -> Line:
+    """How the experiment is drawn, if it is."""
+    if experiment.picture is None:
+        raise InputError(f"{experiment.name} is a table; it has no picture")
+    return experiment.picture
 
 
 def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
     """Draw the outcome into an .svg or .png file."""
-    line = experiment.picture
-    if line is None:
-        raise InputError(f"{experiment.name} is a table; it has no picture")
+    line = refuse_table(experiment)
     altair = drawing_library()
     rows = outcome.to_dict()["rows"]
-    chart = altair.Chart(altair.Data(values=[_drawn_cells(line, row) for row in rows]))
-    chart = chart.encode(
+    series = _series(altair, list(dict.fromkeys(str(row[line.series]) for row in rows)))
+    scale = _scale(altair, line.y_scale, zero=True)
+    base = altair.Chart(altair.Data(values=[_drawn_cells(line, row) for row in rows])).encode(
         x=altair.X("x:Q", title=line.x_title, scale=_scale(altair, line.x_scale), axis=_x_axis(line, rows)),
-        y=altair.Y("y:Q", title=line.y_title, scale=_scale(altair, line.y_scale, zero=True)),
-        **_series(altair, list(dict.fromkeys(str(row[line.series]) for row in rows))),
+        color=series.pop("color"),
     )
-    chart = _cloud(altair, chart) if line.mark == "points" else chart.mark_line(point=True)
+    chart = base.encode(y=altair.Y("y:Q", title=line.y_title, scale=scale), **series)
+    if line.mark == "points":
+        chart = _cloud(altair, chart)
+    elif line.error is None:
+        chart = chart.mark_line(point=True)
+    else:
+        ends = {"y": altair.Y("low:Q", title=line.y_title, scale=scale), "y2": altair.Y2("high:Q")}
+        bars = base.mark_rule(strokeWidth=1.5, strokeOpacity=0.6).encode(**ends)
+        chart = altair.layer(bars, chart.mark_line(point=True))
     if line.panel is None:
         chart = chart.properties(width=_WIDTH, height=_HEIGHT)
     else:
@@ -51,6 +66,9 @@ def _cloud(altair: Any, chart: Any) -> Any:
 def _drawn_cells(line: Line, row: dict[str, Any]) -> dict[str, Any]:
     """The cells of a row that are drawn, under names without the signs that the library gives a meaning."""
     cells = {"x": row[line.x], "y": row[line.y], "series": str(row[line.series])}
+    if line.error is not None:
+        reach = ERRORS_SHOWN * row[line.error]
+        cells |= {"low": row[line.y] - reach, "high": row[line.y] + reach}
     return cells if line.panel is None else {**cells, "panel": str(row[line.panel])}
 
 

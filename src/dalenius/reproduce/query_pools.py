@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +14,9 @@ from dalenius.evaluate.questions import Cells
 from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool
 from dalenius.reproduce.answers import Answering, Floats, Ints, TrueCounts
 from dalenius.reproduce.census import sensitive_codes
-from dalenius.reproduce.progress import track
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
     """Conditions on quasi-identifiers, as the records that satisfy them, and what is counted there."""
 
@@ -26,10 +27,13 @@ class Pool:
 
     def cells(self, release: Answering) -> Cells:
         """True and estimated answers, side by side."""
+        scale = np.full(len(self._truth), float(self.original.n_rows))
+        return Cells(truth=self._truth, estimate=self._answers(release), scale=scale)
+
+    @cached_property
+    def _truth(self) -> Floats:
         codes = sensitive_codes(self.original)
-        truth = self._answers(TrueCounts(sensitive=codes, n_values=int(codes.max()) + 1))
-        scale = np.full(len(truth), float(self.original.n_rows))
-        return Cells(truth=truth, estimate=self._answers(release), scale=scale)
+        return self._answers(TrueCounts(sensitive=codes, n_values=int(codes.max()) + 1))
 
     def _answers(self, release: Answering) -> Floats:
         by_value = release.by_value(self.conditions)
@@ -40,11 +44,15 @@ class Pool:
 
 def anatomy_pool(original: Original, n_queries: int, stream: np.random.Generator) -> Pool:
     """Anatomy's random OR-predicates on 1 to 7 columns, at an expected selectivity of 1 %."""
+    return pool_of(original, AnatomyWorkload(n_questions=n_queries).draw(original, stream))
+
+
+def pool_of(original: Original, queries: Sequence[CountQuestion]) -> Pool:
+    """Queries, each of which counts some of the sensitive values together."""
     (sensitive,) = original.sensitive
-    queries = AnatomyWorkload(n_questions=n_queries).draw(original, stream)
-    is_counted = np.zeros((len(original.cells[sensitive]), n_queries), dtype=bool)
+    is_counted = np.zeros((len(original.cells[sensitive]), len(queries)), dtype=bool)
     conditions = []
-    for number, query in enumerate(track(queries, "queries")):
+    for number, query in enumerate(queries):
         asked = dict(query.conditions)
         is_counted[list(asked.pop(sensitive)), number] = True
         conditions.append(original.rows(CountQuestion(conditions=tuple(asked.items()))))

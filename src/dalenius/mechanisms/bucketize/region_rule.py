@@ -51,7 +51,7 @@ class CutRule:
     def choose(self, cells: Ints, values: Ints) -> Cut | None:
         """The best sure cut of a region that holds so many people of each cell and of each value."""
         rows = int(values.sum())
-        gains, column, last, left = self._candidates(cells, rows)
+        gains, column, last, left = self.candidates(cells, rows)
         for i in np.argsort(-gains, kind="stable"):
             if all(self.is_sure(values, side) for side in (int(left[i]), rows - int(left[i]))):
                 return Cut(column=int(column[i]), last=int(last[i]))
@@ -69,7 +69,7 @@ class CutRule:
         room = capacity_table(self.thresholds, rows // n_buckets) * n_buckets
         return bool((most[:, None] <= room).all(axis=0).any())
 
-    def _candidates(self, cells: Ints, rows: int) -> tuple[Floats, Ints, Ints, Ints]:
+    def candidates(self, cells: Ints, rows: int) -> tuple[Floats, Ints, Ints, Ints]:
         """Gain, column, last cell and rows of the first side of every cut into large enough halves."""
         found = [self._cuts(column, cells, rows) for column in range(len(self.spread))]
         if not found:
