@@ -25,6 +25,16 @@ from dalenius.engines.spark_blocks import COLLECTED_ROWS, to_blocks
 from dalenius.engines.spark_files import MOST_BYTES, USUAL_PARTS
 
 CORES = 2
+_PUBLISH = ("count", "fingerprint", "scatter", "gather")
+STEPS = {
+    "copy": ("look", "count", "count", "look", "read and shuffle", "write"),
+    "bucketize": (*_PUBLISH, "write st"),
+    "suppress": (*_PUBLISH, "write st"),
+    "perturb": _PUBLISH,
+    "perturb-frame": ("look", *_PUBLISH),
+    "alpha-beta": ("count", "scatter all", "count different", *_PUBLISH[1:2], "count values", *_PUBLISH[2:]),
+}
+"""What the stages of a job do, in their order."""
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 N_VALUES = 50
 PREDICTED = (10**9, 10**12)
@@ -60,7 +70,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="a page with marks, whose text between them is replaced")
     options = parser.parse_args()
     runs = read_runs(options.file)
-    text = "\n\n".join([measured_table(runs), fit_table(runs), limits_table(runs)])
+    text = "\n\n".join([measured_table(runs), profile_table(runs), fit_table(runs), limits_table(runs)])
     if options.into is None:
         print(text)
         return
@@ -112,6 +122,26 @@ def _measured(run: dict[str, Any]) -> list[str]:
     ]
 
 
+def profile_table(runs: dict[str, dict[int, dict[str, Any]]]) -> str:
+    """Of the largest run of each job: the stages' shares of its seconds."""
+    lines = []
+    for job, by_rows in runs.items():
+        run = max(by_rows.values(), key=lambda one: one["source_rows"])
+        steps: dict[str, float] = {}
+        for name, stage in zip(_steps(job, len(run["stages"])), run["stages"], strict=True):
+            steps[name] = steps.get(name, 0.0) + stage["last"] - stage["first"]
+        steps["driver"] = run["seconds"] - sum(steps.values())
+        shares = {name: seconds / run["seconds"] for name, seconds in steps.items()}
+        told = ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if share >= 0.01)
+        lines.append((job, f"{run['source_rows']:,}", told))
+    return _markdown(("job", "rows", "where the time goes"), lines)
+
+
+def _steps(job: str, n_stages: int) -> tuple[str, ...]:
+    known = STEPS.get(job, ())
+    return known if len(known) == n_stages else tuple(f"stage {i + 1}" for i in range(n_stages))
+
+
 def fit_table(runs: dict[str, dict[int, dict[str, Any]]]) -> str:
     head = (
         "job",
@@ -153,7 +183,7 @@ def _limits(n_rows: int, group_rows: int, bytes_a_row: float) -> dict[str, str]:
         "quotas in a scatter task (bucketize)": _size(8 * N_VALUES * groups),
         "rows in a block": f"{rows_a_block:,.1f}" if rows_a_block >= 1 else "1",
         "shuffled a row, bytes": f"{block_bytes(rows_a_block):.0f}",
-        "memory of a gather task": _size(group_rows * 200),
+        "rows that a gather task holds": f"{group_rows:,}",
     }
 
 
