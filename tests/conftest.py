@@ -17,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 from dalenius.demo_data import hospital
+from tests.repeatable import install
 
 _LEDGERS = tempfile.TemporaryDirectory()
 os.environ["DALENIUS_LEDGER"] = str(Path(_LEDGERS.name) / "ledger")  # also for what modules copy on import
@@ -25,6 +26,10 @@ settings.register_profile("dalenius", deadline=None, derandomize=True)
 settings.load_profile("dalenius")
 
 PROJECT = Path(__file__).parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    install(config)
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from dalenius.randomness import Randomness
+from tests.conftest import PROJECT
 
 
 def test_streams_repeat_by_seed_and_name_only() -> None:
@@ -20,7 +25,17 @@ def test_streams_repeat_by_seed_and_name_only() -> None:
     assert again == draws[1, ("a",)]
 
 
-def test_fresh_keys_differ_and_are_never_shown() -> None:
+def test_fresh_keys_come_from_the_operating_system() -> None:
+    """Asked of a process of its own: in this one the keys of tests repeat."""
+    ask = "from dalenius.randomness import Randomness as R; print(*(R.fresh().key.hex() for _ in range(3)))"
+    command, environment = [sys.executable, "-c", ask], {**os.environ, "PYTHONPATH": str(PROJECT / "src")}
+    runs = [
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)
+    ]
+    assert len({key for run in runs for key in run.stdout.split()}) == 6
+
+
+def test_keys_are_never_shown() -> None:
     one, other = Randomness.fresh(), Randomness.fresh()
     assert one.key != other.key
     assert not one.is_seeded
