@@ -36,7 +36,7 @@ DOMAINS = {**{name: f"0..{size - 1}" for name, size in QUASI.items()}, "disease"
 COPY = "copy"
 MECHANISMS: dict[str, dict[str, Any]] = {
     "bucketize": {"promise": {"kind": "l-diversity", "l": 5}},
-    "suppress": {"promise": {"kind": "l-diversity", "l": 12}, "suppress": {"method": "safe"}},
+    "suppress": {"promise": {"kind": "l-diversity", "l": 15}, "suppress": {"method": "safe"}},
     "perturb": {
         "promise": {"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"},
         "mechanism": {"kind": "perturb", "method": "small-domain"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +33,12 @@ ROWS = st.lists(
 
 
 @given(sources=st.lists(ROWS, min_size=1, max_size=3), most_rows=st.integers(1, 9), seed=st.integers(0, 99))
-def test_a_group_gets_its_rows_in_one_order(sources: list[list[tuple]], most_rows: int, seed: int) -> None:
+def test_a_group_gets_its_rows_in_one_order(
+    sources: list[list[tuple[Any, ...]]], most_rows: int, seed: int
+) -> None:
     """The brute-force twin: the rows of each group, source after source, however the blocks arrive."""
-    blocks, expected = [], {group: [] for group in range(5)}
+    blocks: list[pa.RecordBatch] = []
+    expected: dict[int, list[tuple[Any, ...]]] = {group: [] for group in range(5)}
     for number, rows in enumerate(sources):
         for group, *cells in rows:
             expected[group].append(tuple(cells))

@@ -33,13 +33,13 @@ class FileParts:
     @classmethod
     def cut(cls, files: Iterable[str], schema: pa.Schema) -> FileParts | None:
         """None if a file does not hold every column as one machine would see it: then Spark must read it."""
-        footers = {str(Path(file).absolute()): pq.ParquetFile(file) for file in files}
-        if not all(_holds(footer.schema_arrow, schema) for footer in footers.values()):
+        footers = {str(Path(file).absolute()): pq.read_metadata(file) for file in files}
+        if not all(_holds(footer.schema.to_arrow_schema(), schema) for footer in footers.values()):
             return None
         groups = [
-            (file, number, footer.metadata.row_group(number))
+            (file, number, footer.row_group(number))
             for file, footer in footers.items()
-            for number in range(footer.metadata.num_row_groups)
+            for number in range(footer.num_row_groups)
         ]
         n_rows = sum(group.num_rows for _, _, group in groups)
         most_rows = max(_FEWEST_ROWS, -(-n_rows // USUAL_PARTS))
