@@ -32,7 +32,10 @@ STEPS = {
     "suppress": (*_PUBLISH, "write st"),
     "perturb": _PUBLISH,
     "perturb-frame": ("look", *_PUBLISH),
-    "alpha-beta": ("count", "scatter all", "count different", *_PUBLISH[1:2], "count values", *_PUBLISH[2:]),
+    "alpha-beta": (
+        *("count", "domains", "scatter all", "count different"),
+        *("fingerprint", "count values", "scatter", "gather"),
+    ),
 }
 """What the stages of a job do, in their order."""
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -70,7 +73,9 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="a page with marks, whose text between them is replaced")
     options = parser.parse_args()
     runs = read_runs(options.file)
-    text = "\n\n".join([measured_table(runs), profile_table(runs), fit_table(runs), limits_table(runs)])
+    text = "\n\n".join(
+        [table(runs) for table in (measured_table, memory_table, profile_table, fit_table, limits_table)]
+    )
     if options.into is None:
         print(text)
         return
@@ -120,6 +125,18 @@ def _measured(run: dict[str, Any]) -> list[str]:
         *per_row,
         *memory,
     ]
+
+
+def memory_table(runs: dict[str, dict[int, dict[str, Any]]]) -> str:
+    """The driver's peak at each size, and how much it grew over the last step."""
+    sizes = sorted({n for by_rows in runs.values() for n in by_rows})
+    lines = []
+    for job, by_rows in runs.items():
+        peaks = [by_rows[n]["peak_mb"]["driver"] if n in by_rows else None for n in sizes]
+        known = [peak for peak in peaks if peak is not None]
+        growth = f"{known[-1] / known[-2]:.2f} ×" if len(known) > 1 else ""
+        lines.append((job, *("" if peak is None else f"{peak:,} MB" for peak in peaks), growth))
+    return _markdown(("driver memory", *(f"{n:,} rows" for n in sizes), "last step"), lines)
 
 
 def profile_table(runs: dict[str, dict[int, dict[str, Any]]]) -> str:
