@@ -9,7 +9,7 @@ CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 JAVA := $(shell command -v java 2>/dev/null)
 MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium) $(if $(JAVA),,openjdk-17-jre-headless)
 
-.PHONY: install services demo test check lint types bench bench-peers coverage figures lock clean
+.PHONY: install services demo test check lint types bench bench-peers bench-spark coverage figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -51,6 +51,9 @@ bench: .venv/.tests  ## speed, as ratios in one run
 	$(BIN)/python bench/plan_speed.py
 	$(BIN)/python bench/ask_speed.py
 	$(BIN)/python bench/publish_speed.py
+
+bench-spark: .venv/.tests  ## publishing on Spark, as ratios to Spark's own copy in one run
+	$(BIN)/python bench/spark_speed.py 1e6 1e7
 
 bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could install instead
 	.venv-peers/bin/python bench/peers.py

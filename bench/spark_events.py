@@ -40,7 +40,7 @@ class Watch:
         return {"seconds": seconds, "cpu": cpu, "peak_mb": peaks}
 
     def logged(self) -> dict[str, Any]:
-        """Bytes that tasks have read and shuffled, and what each stage took, once the session is stopped."""
+        """Bytes that tasks have shuffled, and what each stage took, once the session is stopped."""
         stages: dict[int, dict[str, Any]] = defaultdict(lambda: defaultdict(float))
         in_jobs = 0.0
         starts: dict[int, float] = {}
@@ -57,7 +57,6 @@ class Watch:
         listed = [{"stage": number, **stage} for number, stage in sorted(stages.items()) if stage["tasks"]]
         return {
             "in_jobs": in_jobs,
-            "read": sum(stage["read"] for stage in listed),
             "shuffled": sum(stage["shuffled"] for stage in listed),
             "stages": listed,
         }
@@ -102,7 +101,6 @@ def _add_task(stage: dict[str, Any], event: dict[str, Any]) -> None:
     stage["run"] += metrics.get("Executor Run Time", 0) / 1e3
     stage["cpu"] += metrics.get("Executor CPU Time", 0) / 1e9
     stage["gc"] += metrics.get("JVM GC Time", 0) / 1e3
-    stage["read"] += metrics.get("Input Metrics", {}).get("Bytes Read", 0)
     stage["shuffled"] += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
 
 

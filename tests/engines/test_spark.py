@@ -126,6 +126,15 @@ def test_parquet_and_data_frames_are_the_same_table(spark: Any, tmp_path: Path) 
     assert all(one == expected for one in found)
 
 
+def test_files_that_lack_a_column_are_read_by_spark(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(people(40), tmp_path / "a.parquet")
+    pq.write_table(people(20).drop_columns(["age"]), tmp_path / "b.parquet")
+    policy = policy_of(tmp_path, people(1).column_names)
+    with SMALL.open(policy, None, silent) as scan:
+        assert scan.source.files is None
+        assert scan.fingerprint(b"k" * 32) == described(LocalEngine(), policy)["fingerprint"]
+
+
 @pytest.mark.parametrize(
     ("sections", "error", "message"),
     [

@@ -22,13 +22,13 @@ Batches = Iterator[pa.RecordBatch]
 GROUP = "g"
 BLOCKS = f"{GROUP} int, source bigint, place int, block binary"
 """The group, which source's block it is, the how many-th of that source, and the rows."""
-_MOST_ROWS = 2**20
+COLLECTED_ROWS = 2**20
 _MOST_BYTES = 2**26
 _NARROW = (pa.int8(), pa.int16(), pa.int32())
 _LIMITS = tuple((np.iinfo(kind.to_pandas_dtype()), kind) for kind in _NARROW)
 
 
-def to_blocks(scattered: Scattered, source: int, most_rows: int = _MOST_ROWS) -> Batches:
+def to_blocks(scattered: Scattered, source: int, most_rows: int = COLLECTED_ROWS) -> Batches:
     """The rows of one source, a block for each group that they go to."""
     for place, (groups, rows) in enumerate(_collected(scattered, most_rows)):
         order = np.argsort(fewest_bits(groups), kind="stable")

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from dalenius.engines.preparing import BATCH_ROWS
 
-_MOST_BYTES = 2**27
+MOST_BYTES = 2**27
 """Of a part, as Spark's own; a part has at least one row group."""
-_USUAL_PARTS = 64
+USUAL_PARTS = 64
 _FEWEST_ROWS = 2**18
 
 Part = tuple[tuple[str, tuple[int, ...]], ...]
@@ -33,21 +33,21 @@ class FileParts:
     @classmethod
     def cut(cls, files: Iterable[str], schema: pa.Schema) -> FileParts | None:
         """None if a file does not hold every column as one machine would see it: then Spark must read it."""
-        footers = {str(Path(file).absolute()): pq.ParquetFile(file) for file in files}
-        if not all(_holds(footer.schema_arrow, schema) for footer in footers.values()):
+        footers = {str(Path(file).absolute()): pq.read_metadata(file) for file in files}
+        if not all(_holds(footer.schema.to_arrow_schema(), schema) for footer in footers.values()):
             return None
         groups = [
-            (file, number, footer.metadata.row_group(number))
+            (file, number, footer.row_group(number))
             for file, footer in footers.items()
-            for number in range(footer.metadata.num_row_groups)
+            for number in range(footer.num_row_groups)
         ]
         n_rows = sum(group.num_rows for _, _, group in groups)
-        most_rows = max(_FEWEST_ROWS, -(-n_rows // _USUAL_PARTS))
+        most_rows = max(_FEWEST_ROWS, -(-n_rows // USUAL_PARTS))
         parts: list[list[tuple[str, int]]] = []
         rows = size = 0
         for file, number, group in groups:
             group_size = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
-            if not parts or rows + group.num_rows > most_rows or size + group_size > _MOST_BYTES:
+            if not parts or rows + group.num_rows > most_rows or size + group_size > MOST_BYTES:
                 parts.append([])
                 rows = size = 0
             parts[-1].append((file, number))

@@ -18,11 +18,15 @@ from scipy import stats
 import dalenius
 from dalenius.engines.preparing import sha256
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
+from dalenius.mechanisms.alphabeta import check
+from dalenius.mechanisms.alphabeta.domain import Domain, group_of
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
+from dalenius.mechanisms.alphabeta.public_domain import read_domain
 from dalenius.mechanisms.base import Draft
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
+from dalenius.sql import connect, count
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
 
 FALSE_ALARM = 1e-6
@@ -30,6 +34,41 @@ FALSE_ALARM = 1e-6
 
 def read(release: dalenius.Release) -> pa.Table:
     return pq.read_table(release.path / "view.parquet")
+
+
+@pytest.mark.parametrize("how", [{}, {"duplicates": "copies", "domains": {**DOMAINS, "copy": "1..4"}}])
+def test_a_view_in_many_files_is_checked_in_one_pass(
+    how: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each tuple is in its own file. One that is in another too is found, by the sort that is else spared."""
+    release = dalenius.publish(policy(tmp_path / "r", **how))
+    domain = read_domain(release.manifest["parameters"]["domains"])
+    base = Domain(columns=domain.columns[: len(DOMAINS)])
+    rows = read(release)
+    files = group_of(base.pack(base.encode(rows)), 3)
+    pieces = [rows.filter(pa.array(files == number)) for number in range(3)]
+    sorts: list[str] = []
+
+    def noted(connection: Any, sql: str) -> int:
+        sorts.append(sql)
+        return count(connection, sql)
+
+    monkeypatch.setattr(check, "count", noted)
+    assert _is_distinct(release, pieces, tmp_path)
+    assert not any("DISTINCT" in sql for sql in sorts)
+    pieces[2] = pa.concat_tables([pieces[2], pieces[0].slice(4, 1)])
+    assert not _is_distinct(release, pieces, tmp_path)
+
+
+def _is_distinct(release: dalenius.Release, pieces: list[pa.Table], folder: Path) -> bool:
+    paths = [str(folder / f"{number}.parquet") for number in range(len(pieces))]
+    for path, piece in zip(paths, pieces, strict=True):
+        pq.write_table(piece, path)
+    (entry,) = release.manifest["tables"]
+    manifest = {**release.manifest, "tables": [{**entry, "files": paths}]}
+    with connect() as connection:
+        connection.execute(f'CREATE VIEW "view" AS FROM read_parquet({paths})')
+        return {found.name: found.ok for found in check.check_view(connection, manifest)}["distinct rows"]
 
 
 @pytest.mark.parametrize(

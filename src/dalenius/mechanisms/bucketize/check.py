@@ -19,11 +19,10 @@ from dalenius.sql import count, identifier
 
 _BATCH_ROWS = 131_072
 _WINDOW = 2**22
+"""Bucket numbers that are looked at together."""
 
 
-def check_buckets(
-    connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any], window: int = _WINDOW
-) -> Iterator[Check]:
+def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
     """Sizes, well-formed counts, the fakes' domain, and the thresholds."""
     fakes = manifest["parameters"].get("fakes", {})
     n_fakes = int(fakes.get("per_bucket", 0))
@@ -33,10 +32,10 @@ def check_buckets(
     n_malformed = n_broken = 0
     n_uneven = _n_strange(connection, n_people)
     # by ranges of bucket numbers: memory does not grow with the release, whose files are sorted by them
-    for first in range(1, n_people + 1, window):
-        people = _people(connection, first, window)
+    for first in range(1, n_people + 1, _WINDOW):
+        people = _people(connection, first)
         last = first - 1
-        for entries in ahead(read_entries(connection, sensitive, _between(first, window))):
+        for entries in ahead(read_entries(connection, sensitive, _between(first))):
             n_malformed += _malformed(entries, last)
             n_broken += limits.broken(entries)
             last = int(entries.bucket[-1])
@@ -70,14 +69,14 @@ def _n_strange(connection: duckdb.DuckDBPyConnection, n_people: int) -> int:
     return sum(count(connection, f"SELECT count(*) FROM {table} {strange}") for table in ("qit", "st"))
 
 
-def _between(first: int, window: int) -> str:
-    return f"bucket >= {first} AND bucket < {first + window}"
+def _between(first: int) -> str:
+    return f"bucket >= {first} AND bucket < {first + _WINDOW}"
 
 
-def _people(connection: duckdb.DuckDBPyConnection, first: int, window: int) -> Ints:
+def _people(connection: duckdb.DuckDBPyConnection, first: int) -> Ints:
     """How many people each of a range of buckets has."""
-    people = np.zeros(window, dtype=np.int64)
-    query = f"SELECT bucket::BIGINT FROM qit WHERE {_between(first, window)}"
+    people = np.zeros(_WINDOW, dtype=np.int64)
+    query = f"SELECT bucket::BIGINT FROM qit WHERE {_between(first)}"
     for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
         np.add.at(people, batch.column(0).to_numpy(zero_copy_only=False) - first, 1)
     return people
