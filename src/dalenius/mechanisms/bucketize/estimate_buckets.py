@@ -8,7 +8,7 @@ A question is a set of *scores*: a number per published row (1 where a condition
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -110,6 +110,8 @@ class ScoreSums:
     """Σ score² of each score."""
     by_value: Floats
     """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
+    _products: dict[tuple[int, int], float] = field(default_factory=dict)
+    """Sums of products of two scores that were needed already: groups by the sensitive value share them."""
 
     @classmethod
     def of(cls, buckets: Buckets, scores: Sequence[Score]) -> ScoreSums:
@@ -142,7 +144,9 @@ class ScoreSums:
     def covariance(self, first: int, second: int) -> float:
         """The covariance of two scores over the published rows."""
         n = self.buckets.n_rows
-        dot = _dot(self.scores[first], self.scores[second])
+        if (first, second) not in self._products:
+            self._products[first, second] = _dot(self.scores[first], self.scores[second])
+        dot = self._products[first, second]
         return float(dot / n - self.total[first] * self.total[second] / n**2)
 
     def bucket_products(self, first: int, second: int) -> tuple[Ints, Floats]:

@@ -161,7 +161,7 @@ class Shrinkage:
         """
         g = self.geometry
         shape = (len(RHO), len(weights), len(g.counts))
-        flat = factors.reshape(-1, factors.shape[2])
+        flat = factors.reshape(len(RHO) * len(weights), -1 if factors.size else 0)
         noise = assignment_variance(buckets, flat @ g.contrast).reshape(shape)
         seen = (flat @ g.binomial.T / g.counts).reshape(shape)  # M · contrastᵀ is `binomial`
         left = g.centre(weights[None] - seen)  # grid × terms × values
