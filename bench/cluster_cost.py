@@ -5,8 +5,8 @@
 Seconds are a + b · rows / cores, by least squares of relative errors over the sizes that were measured; of
 several runs of one size the last counts. Prints the measurements, the fit and what it predicts as Markdown,
 or puts them between the marks of a page. A job that was run with one size only is not fitted. What limits a
-table of 10⁹ or 10¹² rows is computed from the engine's own rules, and the bytes of small blocks are measured by
-making them.
+table of 10⁹ or 10¹² rows is computed from the engine's own rules, and the bytes of small blocks are measured
+by making them.
 """
 
 from __future__ import annotations

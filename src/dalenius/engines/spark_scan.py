@@ -131,11 +131,15 @@ class SparkScan:
         names = self.schema.names
         preparation = self.source.preparation(self.policy, names)
         relation = RELATION if preparation.select is None else f"({preparation.select})"
-        task = AggregateTask(preparation=preparation, sql=fingerprint_sums(key, names, relation))
+        asked = fingerprint_sums(key, names, relation, self.partitions.census.n_rows)
+        task = AggregateTask(preparation=preparation, sql=asked)
         return fingerprint_of(key, self.schema, self._sums(task, names))
 
-    def write(self, table: PublishedTable, folder: Path) -> WrittenTable:
-        """Write one table as a folder of Parquet files."""
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+        """Write each table as a folder of Parquet files."""
+        return [self._write(table, folder) for table in tables]
+
+    def _write(self, table: PublishedTable, folder: Path) -> WrittenTable:
         if self.spill is None:
             raise InternalError("a table opened for planning cannot be written")
         published = self.policy.columns.published

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from dalenius.engines.preparing import ROW_GROUP_ROWS, sha256
+from dalenius.engines.parquet import write_parquet
+from dalenius.engines.preparing import sha256
 from dalenius.engines.spark_blocks import Batches, from_blocks, to_blocks
 from dalenius.engines.spark_digest import Digest
 from dalenius.engines.spark_errors import CHANGED
@@ -78,18 +78,13 @@ class PieceWriter:
     folder: str
     shards: Shards = field(repr=False)
 
-    def write(self, group: int, rows: pa.Table) -> pa.RecordBatch:
+    def write(self, group: int, received: pa.Table) -> pa.RecordBatch:
         """(group, file, rows, SHA-256, records of the source that reached it)."""
-        piece = self.shards.gather(group, rows)
+        piece = self.shards.gather(group, received)
         name = f"{secrets.token_hex(16)}.parquet"
         path = Path(self.folder) / name
-        pq.write_table(
-            piece.rows.replace_schema_metadata(None),
-            path,
-            compression="zstd",
-            row_group_size=ROW_GROUP_ROWS,
-            store_schema=False,
-        )
+        rows = piece.rows.to_batches() or [pa.RecordBatch.from_pylist([], piece.rows.schema)]
+        write_parquet(path, iter(rows), piece.rows.column_names)
         cells: list[Any] = [group, name, piece.rows.num_rows, sha256(path), piece.n_records]
         return pa.RecordBatch.from_arrays(
             [pa.array([cell]) for cell in cells], names=["group", "file", "rows", "sha256", "records"]

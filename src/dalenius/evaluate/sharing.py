@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from dalenius.engines.base import Progress
 from dalenius.engines.local import LocalEngine
 from dalenius.errors import InputError
@@ -42,7 +40,7 @@ def read_shared(policies: Mapping[str, Policy], progress: Progress) -> Shared:
         raise InputError("no column is published by all policies: there is nothing to compare them by")
     sensitive = _sensitive(policies, columns)
     with LocalEngine().open(first, None, progress) as scan:
-        table = pa.Table.from_batches(list(scan.batches()), scan.schema).select(columns)
+        table = scan.table().select(columns)
         histogram = scan.histogram(sensitive) if sensitive else None
     return Shared(original=Original.of(table, sensitive), histogram=histogram)
 

@@ -11,7 +11,10 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
+from dalenius.ahead import ahead
+from dalenius.coded_columns import CodedColumns
 from dalenius.mechanism_configs import COPY
 from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray, group_of
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan
@@ -60,8 +63,9 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
     """One pass in the order of the files; a row is above another if its file is, or else its tuple."""
     outside: Counter[str] = Counter()
     ascend, last = True, None
-    for batch in connection.sql('FROM "view"').to_arrow_reader(_BATCH_ROWS):
-        found = [column.positions(batch.column(column.name)) for column in view.domain.columns]
+    columns = CodedColumns.of(connection, 'SELECT * FROM "view"')
+    batches = connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS)
+    for found in ahead(_positions(columns.decoded(batch), view) for batch in batches):
         outside.update(
             {name: c.null_count for name, c in zip(view.domain.names, found, strict=True) if c.null_count}
         )
@@ -71,6 +75,10 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
         words = words if last is None else np.concatenate([last, words])
         ascend, last = _all_ascend(words), words[-1:]
     return _Rows(outside=dict(outside), ascend=ascend)
+
+
+def _positions(batch: pa.RecordBatch, view: PublishedView) -> list[pa.Array]:
+    return [column.positions(batch.column(column.name)) for column in view.domain.columns]
 
 
 def _in_files(view: PublishedView, codes: Codes, n_files: int) -> IntArray:

@@ -123,8 +123,9 @@ class AlphaBeta:
         view = PublishedTable(
             name="view",
             columns=domain.names,
-            order_by=word_names(domain),
             rows=rows,
+            order_by=word_names(domain),
+            order_bits=domain.first_word_bits,
             # copies of a tuple share its coin, so a set need not be made one before
             reads="records" if is_set and plan.reads == "distinct" else plan.reads,
             finish=partial(decoded_once if is_set else decoded, domain=domain),

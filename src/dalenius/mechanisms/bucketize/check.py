@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.ahead import ahead
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.published import Entries, Ints, read_entries
 from dalenius.mechanisms.bucketize.region_check import check_regions
@@ -34,7 +35,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     for first in range(1, n_people + 1, _WINDOW):
         people = _people(connection, first)
         last = first - 1
-        for entries in read_entries(connection, sensitive, _between(first)):
+        for entries in ahead(read_entries(connection, sensitive, _between(first))):
             n_malformed += _malformed(entries, last)
             n_broken += limits.broken(entries)
             last = int(entries.bucket[-1])

@@ -89,8 +89,8 @@ class Perturb:
                 PublishedTable(
                     name="data",
                     columns=(*quasi, *sensitive, "part"),
-                    order_by=(tag,),
                     rows=data,
+                    order_by=(tag,),
                     shards=shards,
                 ),
             ),

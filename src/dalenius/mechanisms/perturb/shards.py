@@ -60,7 +60,9 @@ class DataGroups:
             groups = perturber.stream("group").integers(self.n_groups, size=batch.num_rows)
             parts, published = perturber.perturb(self.encoder.encode(batch))
             quasi = [batch.column(name) for name in self.quasi]
-            arrays = [*quasi, *self.encoder.decode(published).values(), pa.array(parts + np.int32(1))]
+            cells = self.encoder.decode(published)
+            sensitive = [cells[name].cast(self.schema.field(name).type) for name in self.encoder.columns]
+            arrays = [*quasi, *sensitive, pa.array(parts + np.int32(1))]
             yield groups, pa.RecordBatch.from_arrays(arrays, schema=self.wire)
         perturber.finish()
 
