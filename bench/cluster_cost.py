@@ -4,8 +4,9 @@
 
 Seconds are a + b · rows / cores, by least squares of relative errors over the sizes that were measured; of
 several runs of one size the last counts. Prints the measurements, the fit and what it predicts as Markdown,
-or puts them between the marks of a page. What limits a table of 10⁹ or 10¹² rows is computed from the
-engine's own rules, and the bytes of small blocks are measured by making them.
+or puts them between the marks of a page. A job that was run with one size only is not fitted. What limits a
+table of 10⁹ or 10¹² rows is computed from the engine's own rules, and the bytes of small blocks are measured
+by making them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ STEPS = {
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 N_VALUES = 50
 PREDICTED = (10**9, 10**12)
-CLUSTER = 1_000
+CLUSTER = USUAL_PARTS
+"""Cores: no more than a table of 10⁹ rows has parts."""
 LARGE_GROUPS = 2**24
 
 
@@ -58,7 +60,7 @@ class Fit:
         taken = np.array(seconds)
         design = np.column_stack([np.ones(len(rows)), np.array(rows) / CORES]) / taken[:, None]
         start, per_row = np.linalg.lstsq(design, np.ones(len(rows)), rcond=None)[0]
-        if start < 0 or len(rows) == 1:
+        if start < 0:
             start, per_row = 0.0, float(1 / np.mean(design[:, 1]))
         return cls(start=float(start), per_row=float(per_row))
 
@@ -172,6 +174,8 @@ def fit_table(runs: dict[str, dict[int, dict[str, Any]]]) -> str:
     lines = []
     for job, by_rows in runs.items():
         rows, seconds = list(by_rows), [run["seconds"] for run in by_rows.values()]
+        if len(rows) == 1:
+            continue
         fit = Fit.of(rows, seconds)
         worst = max(abs(fit.seconds(n, CORES) / s - 1) for n, s in zip(rows, seconds, strict=True))
         times = [(PREDICTED[0], CORES), (PREDICTED[0], CLUSTER), (PREDICTED[1], CLUSTER)]

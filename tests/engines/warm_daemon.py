@@ -1,4 +1,4 @@
-"""Spark's Python daemon with the libraries loaded: workers, of which failing tasks need many, start fast."""
+"""Spark's Python daemon with the libraries loaded: its workers, of which tests need many, start at once."""
 
 from __future__ import annotations
 

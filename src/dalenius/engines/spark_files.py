@@ -17,7 +17,8 @@ from dalenius.engines.preparing import BATCH_ROWS
 
 MOST_BYTES = 2**27
 """Of a part, as Spark's own; a part has at least one row group."""
-USUAL_PARTS = 64
+USUAL_PARTS = 256
+"""For as many cores; every part works its share of the quotas out, so that more would cost more."""
 _FEWEST_ROWS = 2**18
 
 Part = tuple[tuple[str, tuple[int, ...]], ...]
