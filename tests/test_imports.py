@@ -17,7 +17,8 @@ SOURCE = Path(dalenius.__file__).parent
 # Imports go from right to left only.
 ORDER = [
     {"errors"},
-    {"sql", "exact", "column_names", "charts"},
+    {"sql", "exact", "column_names", "charts", "ahead"},
+    {"coded_columns"},
     {"csv_source", "recode", "domains"},
     {"table", "histogram", "randomness"},
     {"promises"},

@@ -24,13 +24,15 @@ from dalenius.sql import connect, identifier, literal, one_row
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
 _DELIMITERS = (",", ";", "\t", "|")
 _HEADER_BYTES = 1 << 20
+_SAMPLE_ROWS = 2_048
+_IS_WHOLE = "try_cast({0} AS BIGINT)::VARCHAR = {0}"
 # The types a text column may turn into, with the test that every text of the column must pass.
 _CANONICAL = (
-    ("BIGINT", "try_cast({0} AS BIGINT)::VARCHAR = {0}"),
+    ("BIGINT", _IS_WHOLE),
     (
         "DOUBLE",
-        r"regexp_full_match({0}, '-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?')"
-        " AND isfinite(try_cast({0} AS DOUBLE))",
+        rf"coalesce({_IS_WHOLE}, false) OR (regexp_full_match({{0}}, '-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?')"
+        " AND isfinite(try_cast({0} AS DOUBLE)))",
     ),
     ("DATE", "try_cast({0} AS DATE)::VARCHAR = {0}"),
 )
@@ -123,13 +125,16 @@ def _types(
     connection: duckdb.DuckDBPyConnection, path: Path, header: tuple[str, ...], as_text: str
 ) -> list[str]:
     """The narrowest type that loses nothing, per column; also where ragged or undecodable lines show."""
-    tests = [
-        f"coalesce(bool_and({test.format(identifier(name))}) FILTER ({identifier(name)} IS NOT NULL), false)"
-        for name in header
-        for _, test in _CANONICAL
+    tests = [(name, kind, test.format(identifier(name))) for name in header for kind, test in _CANONICAL]
+    asked = [
+        f"bool_and(coalesce({t}, false)) FILTER ({identifier(name)} IS NOT NULL)" for name, _, t in tests
     ]
     try:
-        passed = one_row(connection, f"SELECT {', '.join(tests)} FROM {as_text}")
+        # what the first lines rule out is not tried on all of them
+        sample = one_row(connection, f"SELECT {', '.join(asked)} FROM (FROM {as_text} LIMIT {_SAMPLE_ROWS})")
+        asked = ["false" if ok is False else test for test, ok in zip(asked, sample, strict=True)]
+        every_field = ", ".join(f"count({identifier(name)})" for name in header)
+        passed = one_row(connection, f"SELECT {', '.join(asked)}, {every_field} FROM {as_text}")
         rejects = connection.execute(
             "SELECT line, column_idx, column_name, error_type, error_message FROM reject_errors"
             " ORDER BY line LIMIT 1"
@@ -138,12 +143,8 @@ def _types(
         raise SourceError(f"{path} cannot be read: {_without_content(str(error))}") from error
     if rejects:
         raise _ragged(path, rejects[0])
-    width = len(_CANONICAL)
-    verdicts = [passed[i : i + width] for i in range(0, len(passed), width)]
-    return [
-        next((kind for (kind, _), ok in zip(_CANONICAL, verdict, strict=True) if ok), "VARCHAR")
-        for verdict in verdicts
-    ]
+    fitting = [(name, kind) for (name, kind, _), ok in zip(tests, passed[: len(tests)], strict=True) if ok]
+    return [next((kind for of, kind in fitting if of == name), "VARCHAR") for name in header]
 
 
 def _ragged(path: Path, reject: tuple[int, int, str | None, str, str]) -> SourceError:

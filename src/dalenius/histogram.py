@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,8 @@ from dalenius.errors import InternalError
 
 Value = tuple[Any, ...]
 """One value of the sensitive attribute: a cell of each sensitive column. None is NULL."""
+
+_MOST_LISTED = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,8 @@ class Encoder:
     known: NDArray[np.int64]
     """Mixed-radix number of each value, ascending."""
     code_of_known: NDArray[np.int32]
+    code_of_number: NDArray[np.int32] | None
+    """By mixed-radix number, -1 where it is no value's and at the end; None if there are too many numbers."""
 
     @classmethod
     def of(cls, histogram: Histogram, schema: pa.Schema) -> Encoder:
@@ -83,12 +88,18 @@ class Encoder:
         value_sets = tuple(column.unique() for column in cells)
         numbers = mixed_radix(cells, value_sets)
         order = np.argsort(numbers)
+        n_numbers = math.prod(map(len, value_sets))
+        code_of_number = None
+        if n_numbers < _MOST_LISTED:
+            code_of_number = np.full(n_numbers + 1, -1, dtype=np.int32)
+            code_of_number[numbers] = np.arange(len(numbers))
         return cls(
             columns=histogram.columns,
             value_sets=value_sets,
             cells=cells,
             known=numbers[order],
             code_of_known=order.astype(np.int32),
+            code_of_number=code_of_number,
         )
 
     @property
@@ -100,15 +111,38 @@ class Encoder:
         """The code of each row's sensitive value."""
         columns = [batch.column(name) for name in self.columns]
         numbers = mixed_radix(columns, self.value_sets)
-        found = np.minimum(np.searchsorted(self.known, numbers), len(self.known) - 1)
-        if not np.array_equal(self.known[found], numbers):
+        codes = self._codes(numbers)
+        if (codes < 0).any():
             raise InternalError("the table changed between two passes over it: a value has no count")
-        return self.code_of_known[found]
+        return codes
+
+    def _codes(self, numbers: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The code of each mixed-radix number, -1 where it is no value's."""
+        if self.code_of_number is not None:
+            return self.code_of_number[numbers]
+        found = np.minimum(np.searchsorted(self.known, numbers), len(self.known) - 1)
+        return np.where(self.known[found] == numbers, self.code_of_known[found], np.int32(-1))
 
     def decode(self, codes: NDArray[np.integer]) -> dict[str, pa.Array]:
         """The cells of the values with these codes, by column."""
         indices = pa.array(codes)
-        return {name: cells.take(indices) for name, cells in zip(self.columns, self.cells, strict=True)}
+        return {name: cells_at(indices, cells) for name, cells in zip(self.columns, self.cells, strict=True)}
+
+
+def positions(column: pa.Array, value_set: pa.Array) -> pa.Array:
+    """Where each cell is in the set, NULL where it is not; of a coded column, its dictionary is sought."""
+    if not pa.types.is_dictionary(column.type):
+        return pc.index_in(column, value_set=value_set)
+    found = pc.index_in(column.dictionary, value_set=value_set).take(column.indices)
+    of_null = pc.index_in(pa.nulls(1, value_set.type), value_set=value_set)[0]
+    return pc.if_else(column.is_null(), of_null, found)
+
+
+def cells_at(codes: pa.Array, values: pa.Array) -> pa.Array:
+    """The values with these codes; texts stay coded."""
+    if pa.types.is_string(values.type):
+        return pa.DictionaryArray.from_arrays(codes, values)
+    return values.take(codes)
 
 
 def label(value: Value) -> str:
@@ -136,8 +170,7 @@ def mixed_radix(columns: Iterable[pa.Array], value_sets: Sequence[pa.Array]) -> 
     total: NDArray[np.int64] | None = None
     unknown: NDArray[np.bool_] | None = None
     for column, value_set in zip(columns, value_sets, strict=True):
-        positions = pc.index_in(column, value_set=value_set)
-        digits = positions.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        digits = positions(column, value_set).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         total = digits if total is None else total * len(value_set) + digits
         unknown = digits < 0 if unknown is None else unknown | (digits < 0)
     assert total is not None  # noqa: S101  (there is at least one sensitive column)

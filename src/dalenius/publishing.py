@@ -177,7 +177,7 @@ def _write_tables(
     is_seeded: bool,
     series: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    tables = [scan.write(table, folder).to_dict() for table in draft.tables]
+    tables = [table.to_dict() for table in scan.write(draft.tables, folder)]
     manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
     write_manifest(folder, manifest)
     return manifest

@@ -38,6 +38,8 @@ class Subject:
     """With fewer rows nothing can be published."""
     declares_domains: bool = False
     engine: str = "local"
+    group_rows: int = 400
+    """On Spark: so few that a small table has several groups, and so many that it has few."""
 
     def policy(self, table: Any, release: Path, **columns: Any) -> Policy:
         roles = columns or {"quasi": ["uid", "age"], "sensitive": ["disease"]}
@@ -59,9 +61,10 @@ class Subject:
         return dalenius.publish(policy, seed=seed, again=again, engine=self.chosen_engine())
 
     def chosen_engine(self) -> Engine:
-        """On Spark with groups so small that a small table has several."""
         engine = engine_named(self.engine)
-        return engine if self.engine == "local" else replace(engine, group_rows=400)  # type: ignore[type-var]
+        if self.engine == "local":
+            return engine
+        return replace(engine, group_rows=self.group_rows)  # type: ignore[type-var]
 
 
 def _bucketize(method: str, promise: dict[str, Any], **more: Any) -> Subject:
@@ -97,6 +100,7 @@ def _view(name: str, promise: dict[str, Any], mechanism: dict[str, Any], **more:
         record_table="view",
         keeps_every_row=False,
         is_sorted=True,
+        group_rows=1_500,  # the noise decides how many groups there are
         allows_certainty=True,  # a value that everybody has is not a tuple that somebody has
         **more,
     )

@@ -42,10 +42,10 @@ def connect(folder: Path) -> dict[str, Any]:
     session = spark_settings(SparkSession.builder.remote("local[2]"), folder).getOrCreate()
     source = folder / "people.parquet"
     session.createDataFrame(people()).write.parquet(str(source))
-    frame, engine, ok = session.read.parquet(str(source)), SparkEngine(group_rows=200), {}
+    frame, ok = session.read.parquet(str(source)), {}
     for subject in [*SPARK_SUBJECTS, *ALSO_ON_SPARK]:
         policy = subject.policy(frame if subject is SPARK_SUBJECTS[0] else people(), folder / subject.name)
-        ok[subject.name] = dalenius.publish(policy, again=True, engine=engine).verify(strict=True).ok
+        ok[subject.name] = subject.publish(policy, again=True).verify(strict=True).ok
     return {"session": type(session).__module__, "ok": ok}
 
 

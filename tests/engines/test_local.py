@@ -12,7 +12,7 @@ import pytest
 
 import dalenius
 from dalenius import Policy
-from dalenius.engines import local
+from dalenius.engines import local, preparing
 from dalenius.engines.base import silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
@@ -149,12 +149,47 @@ def test_row_groups_do_not_follow_the_batches_they_come_in(finishes: bool, tmp_p
     def uneven(_: Any = None) -> Iterator[pa.RecordBatch]:
         return (pa.RecordBatch.from_pydict({"a": [0] * size}) for size in sizes)
 
-    table = PublishedTable(
-        name="t", columns=("a",), order_by=(), rows=uneven, finish=uneven if finishes else None
-    )
-    with LocalEngine().open(policy(), None, silent) as scan:
-        scan.write(table, tmp_path)
+    table = PublishedTable(name="t", columns=("a",), rows=uneven, finish=uneven if finishes else None)
+    with LocalEngine().open(policy(), tmp_path, silent) as scan:
+        scan.write([table], tmp_path)
     (path,) = tmp_path.rglob("*.parquet")
     found = pq.read_metadata(path)
     groups = [found.row_group(i).num_rows for i in range(found.num_row_groups)]
     assert groups == [122_880, 122_880, sum(sizes) - 2 * 122_880]
+
+
+def fingerprint(table: pa.Table, key: bytes = b"k") -> str:
+    with LocalEngine().open(policy(table), None, silent) as scan:
+        return scan.fingerprint(key)
+
+
+@pytest.mark.parametrize("few_rows", [100, 0], ids=["by records", "by the counts of every column"])
+def test_a_fingerprint_is_of_the_cells_and_not_of_their_order(
+    few_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preparing, "_FEW_ROWS", few_rows)
+    one = fingerprint(TABLE)
+    assert fingerprint(TABLE.take([2, 0, 1])) == one
+    assert fingerprint(TABLE, b"another key") != one
+    towns = pa.array(["A", None, "A"]), pa.array(["A", "B", "B"]), pa.array(["A", "", "B"])
+    others = [TABLE.set_column(2, "town", town) for town in towns]
+    others += [TABLE.slice(0, 2), pa.concat_tables([TABLE, TABLE.set_column(0, "id", pa.array([4, 5, 6]))])]
+    # the same cells in other columns
+    others.append(TABLE.set_column(2, "town", TABLE["disease"]).set_column(3, "disease", TABLE["town"]))
+    assert len({one, *map(fingerprint, others)}) == len(others) + 1
+
+
+def test_who_goes_with_whom_is_seen_in_small_tables_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    linked = TABLE.set_column(3, "disease", pa.array(["x", "x", "y"]))
+    assert fingerprint(linked) != fingerprint(TABLE)
+    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+    assert fingerprint(linked) == fingerprint(TABLE)
+
+
+def test_intervals_are_refused() -> None:
+    lasting = TABLE.set_column(2, "town", pa.nulls(3, pa.month_day_nano_interval()))
+    with (
+        pytest.raises(SourceError, match="'town' holds intervals"),
+        LocalEngine().open(policy(lasting), None, silent),
+    ):
+        pass

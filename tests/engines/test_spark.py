@@ -153,9 +153,9 @@ def test_tasks_that_fail_and_run_again_write_the_same_release(
     spark: Any, subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every task that scatters, inserts, gathers or writes fails at its first attempt, with its work done."""
-    plain = dalenius.publish(subject.policy(people(), tmp_path / "plain"), seed=3, engine=SMALL)
+    plain = subject.publish(subject.policy(people(), tmp_path / "plain"), seed=3)
     monkeypatch.setattr(spark_writing, "guarded", flaky.failing_first)
-    again = dalenius.publish(subject.policy(people(), tmp_path / "again"), seed=3, engine=SMALL)
+    again = subject.publish(subject.policy(people(), tmp_path / "again"), seed=3)
     assert hashes(again) == hashes(plain)
     assert again.verify().ok
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "plain"]

@@ -1,4 +1,4 @@
-"""Carries shards out in this process, partition by partition, with the rows of a group in a bad order."""
+"""Carries shards out in this process, partition by partition; blocks reach their group in a bad order."""
 
 from __future__ import annotations
 
@@ -12,33 +12,40 @@ import pyarrow as pa
 
 from dalenius.engines.base import silent
 from dalenius.engines.local import LocalEngine
+from dalenius.engines.spark_blocks import from_blocks, to_blocks
 from dalenius.mechanisms.registry import mechanism_of
-from dalenius.mechanisms.sharding import Census, Piece, Shards
+from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 
 
 def run_shards(shards: Shards, partitions: Sequence[pa.Table], shuffle: int = 0) -> list[Piece]:
     """What the groups write."""
-    received: list[list[pa.Table]] = [[] for _ in range(shards.n_groups)]
     scattered = []
     if shards.scatter is not None:
         for number, rows in enumerate(partitions):
             scattered.append(shards.scatter(number, iter(rows.to_batches(max_chunksize=7))))
     if shards.insert is not None:
         scattered.extend(shards.insert(number) for number in range(shards.n_inserters))
-    for sent in scattered:
-        for groups, batch in sent:
-            assert batch.schema == shards.wire
-            for group in np.unique(groups):
-                received[group].append(pa.Table.from_batches([batch.filter(pa.array(groups == group))]))
-    order = np.random.default_rng(shuffle)
+    blocks = [
+        batch.slice(at, 1)
+        for source, sent in enumerate(scattered)
+        for batch in to_blocks(_checked(sent, shards.wire), source, most_rows=20)
+        for at in range(batch.num_rows)
+    ]
+    arrived = [blocks[at] for at in np.random.default_rng(shuffle).permutation(len(blocks))]
     pieces = []
-    for group, tables in enumerate(received):
-        rows = pa.concat_tables(tables) if tables else shards.wire.empty_table()
-        pieces.append(shards.gather(group, rows.take(order.permutation(len(rows)))))
+    for group in range(shards.n_groups):
+        own = (block for block in arrived if block.column(0)[0].as_py() == group)
+        pieces.append(shards.gather(group, from_blocks(own, group, shards.wire)))
     assert sum(piece.n_records for piece in pieces) == shards.n_records
     return pieces
+
+
+def _checked(sent: Scattered, wire: pa.Schema) -> Scattered:
+    for groups, batch in sent:
+        assert batch.schema == wire
+        yield groups, batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,7 +61,7 @@ class CutTable:
     def of(cls, policy: Policy, cuts: Sequence[int], group_rows: int) -> CutTable:
         with LocalEngine().open(policy, None, silent) as scan:
             plan = mechanism_of(policy).plan(policy, scan)
-            table = pa.Table.from_batches(list(scan.batches()), scan.schema)
+            table = scan.table()
             values = scan.histogram(policy.columns.sensitive).values if policy.columns.sensitive else ((),)
         edges = [0, *cuts, len(table)]
         partitions = tuple(table.slice(a, b - a) for a, b in pairwise(edges))

@@ -31,7 +31,7 @@ def read_original(original: Any, release: StoredRelease, progress: Progress = si
     if isinstance(original, Policy):
         _refuse_missing(original.source, original.columns.published, names)
         with LocalEngine().open(original, None, progress) as scan:
-            return pa.Table.from_batches(list(scan.batches()), scan.schema).select(list(names))
+            return scan.table().select(list(names))
     source = open_source(original)
     _refuse_missing(source, source.column_names, names)
     with connect() as connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +45,8 @@ class WrittenTable:
 class OpenedTable(Scan, Protocol):
     """A policy's table, opened, recoded and checked. It can be read several times, always in one order."""
 
-    def write(self, table: PublishedTable, folder: Path) -> WrittenTable:
-        """Write one table as Parquet into the release's folder, in its order."""
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+        """Write the tables of a release as Parquet into its folder, each in its order."""
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order."""

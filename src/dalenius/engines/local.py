@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.coded_columns import CodedColumns
+from dalenius.csv_source import CsvSource
 from dalenius.engines.base import Progress, WrittenFile, WrittenTable
+from dalenius.engines.ordering import in_order
+from dalenius.engines.parquet import write_parquet
 from dalenius.engines.preparing import (
     BATCH_ROWS,
-    ROW_GROUP_ROWS,
     count_outside,
     fingerprint_of,
     fingerprint_sums,
     rebatch,
     refuse_empty,
+    refuse_intervals,
     refuse_outside,
     refuse_texts,
     refuse_units,
@@ -46,6 +51,8 @@ class LocalEngine:
         """Open the source, recode it, and refuse what no promise could cover."""
         with engine_errors(), connect(spill) as connection:
             source = policy.source.scan(connection)
+            if spill is not None and isinstance(policy.source, CsvSource):
+                source = _copied(connection, policy, source, spill)
             _check_recodes(connection, policy, source)
             _check_units(connection, policy, source)
             scan = LocalScan(
@@ -54,6 +61,7 @@ class LocalEngine:
                 spill=spill,
                 progress=progress,
             )
+            refuse_intervals(scan.schema)
             refuse_empty(policy, scan.n_rows())
             yield scan
 
@@ -66,6 +74,8 @@ class LocalScan:
     select: str
     spill: Path | None
     progress: Progress
+    _coded: list[CodedColumns] = field(default_factory=list, init=False)
+    """Found when they are needed first."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -88,14 +98,17 @@ class LocalScan:
     def n_records(self, reads: Reads) -> int:
         """How many records there are, or how many different ones."""
         if reads == "distinct":
-            return count(self.connection, f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({self.select}))")
+            return count(
+                self.connection,
+                f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({self._coded_select()}))",
+            )
         return self.n_rows()
 
     def most_copies(self) -> int:
         """How often the most frequent record occurs."""
         return count(
             self.connection,
-            f"SELECT max(n) FROM (SELECT count(*) AS n FROM ({self.select}) "
+            f"SELECT max(n) FROM (SELECT count(*) AS n FROM ({self._coded_select()}) "
             f"GROUP BY {identifiers(self.schema.names)})",
         )
 
@@ -130,77 +143,84 @@ class LocalScan:
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order."""
-        sums = one_row(self.connection, fingerprint_sums(key, self.schema.names, f"({self.select})"))
-        return fingerprint_of(key, self.schema, sums)
+        asked = fingerprint_sums(key, self.schema.names, f"({self.select})", self.n_rows())
+        return fingerprint_of(key, self.schema, one_row(self.connection, asked))
+
+    def table(self) -> pa.Table:
+        """All records, in memory."""
+        return self.connection.sql(self.select).to_arrow_table()
+
+    def _coded_select(self) -> str:
+        return self._columns().coded(self.select)
+
+    def _columns(self) -> CodedColumns:
+        if not self._coded:
+            self._coded.append(CodedColumns.of(self.connection, self.select))
+        return self._coded[0]
 
     def _reading(self, reads: Reads) -> str:
         listed = identifiers(self.schema.names)
         if reads == "distinct":
-            return f"SELECT DISTINCT {listed} FROM ({self.select}) ORDER BY {listed}"
+            return f"SELECT DISTINCT {listed} FROM ({self._coded_select()}) ORDER BY {listed}"
         if reads == "copies":
             numbered = f"row_number() OVER (PARTITION BY {listed}) AS {identifier(COPY)}"
-            return f"SELECT {listed}, {numbered} FROM ({self.select})"
-        return self.select
+            return f"SELECT {listed}, {numbered} FROM ({self._coded_select()})"
+        return self._coded_select()
 
     def batches(self, reads: Reads = "records") -> Iterator[pa.RecordBatch]:
-        """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats."""
+        """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats.
+
+        Text columns of few values are dictionary arrays.
+        """
         total, done = None if reads == "distinct" else self.n_rows(), 0
         reader = self.connection.sql(self._reading(reads)).to_arrow_reader(BATCH_ROWS)
         for batch in rebatch(reader, BATCH_ROWS):
-            yield batch
+            yield self._columns().decoded(batch)
             done += batch.num_rows
             self.progress("reading", done, total)
 
-    def write(self, table: PublishedTable, folder: Path) -> WrittenTable:
-        """Write one table as a Parquet file into the folder, in its order."""
-        path = folder / f"{table.name}.parquet"
-        n_rows = self._write_file(table, path)
-        file = WrittenFile(file=path.name, sha256=sha256(path))
-        return WrittenTable(name=table.name, n_rows=n_rows, files=(file,))
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+        """Write each table as a Parquet file into the folder, in its order.
 
-    def _write_file(self, table: PublishedTable, path: Path) -> int:
-        raised: list[Exception] = []
-        rows = _remember_errors(table.rows(lambda: self.batches(table.reads)), raised)
-        first = next(rows, None)
-        if first is None:
-            raise InternalError(f"table {table.name!r} has no rows")
-        reader = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], rows))
-        # A database of its own for each step: the one that feeds it holds the other one's threads.
-        with engine_errors(), connect(self.spill) as sorter, connect(self.spill) as writer:
+        The first table reads the source; others, which the plan alone decides, are made beside it.
+        """
+        if self.spill is None:
+            raise InternalError("a table opened for planning cannot be written")
+        first, *others = tables
+        failed = Event()
+        with engine_errors(), ThreadPoolExecutor(1) as aside:
+            waiting = [
+                aside.submit(_write_file, table, _until(failed, self._ordered(table, self.spill)), folder)
+                for table in others
+            ]
             try:
-                _copy_rows(table, reader, path, sorter, writer)
-            except duckdb.Error:
-                if raised:  # DuckDB reports an error of the rows it is fed in its own words
-                    raise raised[0] from None
+                written = _write_file(first, self._ordered(first, self.spill), folder)
+            except BaseException:
+                failed.set()
                 raise
-            return count(writer, f"SELECT count(*) FROM read_parquet({literal(str(path))})")
+            return [written, *(future.result() for future in waiting)]
+
+    def _ordered(self, table: PublishedTable, spill: Path) -> Batches:
+        rows = table.rows(lambda: self.batches(table.reads))
+        if table.order_by:
+            rows = in_order(rows, table.order_by, table.order_bits, self.n_rows(), spill)
+        return rows if table.finish is None else table.finish(rows)
 
 
-def _copy_rows(
-    table: PublishedTable,
-    rows: pa.RecordBatchReader,
-    path: Path,
-    sorter: duckdb.DuckDBPyConnection,
-    writer: duckdb.DuckDBPyConnection,
-) -> None:
-    order = f" ORDER BY {identifiers(table.order_by)}" if table.order_by else ""
-    if table.finish is not None:
-        sorter.register("rows", rows)
-        in_order = sorter.sql(f"SELECT * FROM rows{order}").to_arrow_reader(BATCH_ROWS)
-        rows, order = _reader(table.finish(iter(in_order))), ""
-    if not order:
-        # uneven batches would show in the sizes of row groups: how many repeats were dropped where
-        rows = pa.RecordBatchReader.from_batches(rows.schema, rebatch(rows, ROW_GROUP_ROWS))
-    writer.register("rows", rows)
-    writer.execute(
-        f"COPY (SELECT {identifiers(table.columns)} FROM rows{order}) TO {literal(str(path))}"
-        f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+def _write_file(table: PublishedTable, rows: Batches, folder: Path) -> WrittenTable:
+    path = folder / f"{table.name}.parquet"
+    n_rows = write_parquet(path, rows, table.columns)
+    return WrittenTable(
+        name=table.name, n_rows=n_rows, files=(WrittenFile(file=path.name, sha256=sha256(path)),)
     )
 
 
-def _reader(batches: Batches) -> pa.RecordBatchReader:
-    first = next(batches)
-    return pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], batches))
+def _until(stopped: Event, rows: Batches) -> Batches:
+    """The rows, unless something stops the work: who presses Ctrl-C does not wait for them."""
+    for batch in rows:
+        if stopped.is_set():
+            raise EngineError("another table could not be written")
+        yield batch
 
 
 @contextmanager
@@ -226,12 +246,13 @@ def engine_errors() -> Iterator[None]:
         ) from error
 
 
-def _remember_errors(rows: Iterator[pa.RecordBatch], raised: list[Exception]) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from rows
-    except Exception as error:
-        raised.append(error)
-        raise
+def _copied(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str, spill: Path) -> str:
+    """The columns that are read, as Parquet: publishing reads them several times, and a CSV file is slow."""
+    unit = () if policy.columns.unit is None else (policy.columns.unit,)
+    listed = identifiers(dict.fromkeys((*unit, *policy.columns.published)))
+    target = literal(str(spill / "source.parquet"))
+    connection.execute(f"COPY (SELECT {listed} FROM {source}) TO {target} (FORMAT parquet)")
+    return f"read_parquet({target})"
 
 
 def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:

@@ -15,10 +15,11 @@ import pyarrow as pa
 from dalenius.errors import PolicyError, SourceError
 from dalenius.policy import Policy
 from dalenius.recode import NUMERIC_TYPES
-from dalenius.sql import identifier
+from dalenius.sql import identifier, identifiers
 
 BATCH_ROWS = 131_072
 ROW_GROUP_ROWS = 122_880
+_FEW_ROWS = 131_072
 
 
 def selection(policy: Policy, relation: str, columns: Iterable[str]) -> str:
@@ -68,23 +69,43 @@ def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
         )
 
 
+def refuse_intervals(schema: pa.Schema) -> None:
+    """Parquet, as most programs read it, has no type for them."""
+    for field in schema:
+        if pa.types.is_interval(field.type):
+            raise SourceError(
+                f"column {field.name!r} holds intervals, which cannot be published",
+                hint="make it a number of days or seconds before",
+            )
+
+
 def refuse_empty(policy: Policy, n_rows: int) -> None:
     """A table without rows has nothing to publish."""
     if not n_rows:
         raise SourceError(f"{policy.source.name} has no rows", hint="there is nothing to publish")
 
 
-def fingerprint_sums(key: bytes, names: Iterable[str], relation: str) -> str:
-    """SQL for the number of records, and sums of their keyed hashes, which do not depend on their order.
+def fingerprint_sums(key: bytes, names: Sequence[str], relation: str, n_rows: int) -> str:
+    """SQL for the number of records, and sums of keyed hashes, which do not depend on the records' order.
 
-    The publisher's own memory compares tables with it, so that MD5, the fastest stable hash of DuckDB, will
-    do: a collision would have to be made on purpose, under a secret key. On 10 million rows of 8 columns it
-    took 3 s on two cores, where SHA-256 of cells with their lengths took 12 s.
+    Of a small table every record is hashed. A large one is known by how often each column has each value:
+    that takes a tenth of the time (0.6 s of processor time instead of 5.6 s for 10 million rows of 8
+    columns), and other people with exactly the same counts in every column do not come by chance. It is the
+    publisher's own memory that compares tables, so that MD5, the fastest stable hash of DuckDB, will do: a
+    collision would have to be made on purpose, under a secret key.
     """
-    cells = ", ".join(f"coalesce({identifier(name)}::VARCHAR, chr(30))" for name in names)
-    halves = (f"coalesce(sum(({half})::HUGEINT), 0)" for half in ("h >> 64", "h & 18446744073709551615"))
+    sets = [identifiers(names)] if n_rows <= _FEW_ROWS else [identifier(name) for name in names]
+    cells = ", ".join(
+        f"if(grouping({name}) = 0, coalesce({name}::VARCHAR, chr(30)), chr(29))"
+        for name in map(identifier, names)
+    )
     hashed = f"md5_number('{key.hex()}' || concat_ws(chr(31), {cells}))"
-    return f"SELECT count(*), {', '.join(halves)} FROM (SELECT {hashed} AS h FROM {relation})"
+    counted = (
+        f"SELECT count(*) AS n, {hashed} AS h FROM {relation} "
+        f"GROUP BY GROUPING SETS ({', '.join(f'({columns})' for columns in sets)})"
+    )
+    halves = (f"coalesce(sum(n * ({half})::HUGEINT), 0)" for half in ("h >> 64", "h & 18446744073709551615"))
+    return f"SELECT coalesce(sum(n), 0) // {len(sets)}, {', '.join(halves)} FROM ({counted})"
 
 
 def fingerprint_of(key: bytes, schema: pa.Schema, sums: Iterable[int]) -> str:

@@ -28,7 +28,7 @@ from dalenius.engines.preparing import (
 from dalenius.engines.spark_errors import guarded, spark_errors
 from dalenius.engines.spark_scan import SparkScan, added_up, open_partitions
 from dalenius.engines.spark_source import SparkSource, find_source
-from dalenius.engines.spark_tasks import RELATION, SUMS, AggregateTask, Preparation, PrepareTask
+from dalenius.engines.spark_tasks import RELATION, SUMS, AggregateTask, PrepareTask
 from dalenius.engines.spark_wire import spark_schema, wire_schema
 from dalenius.errors import EngineError
 from dalenius.policy import Policy
@@ -84,10 +84,9 @@ def _check_recodes(policy: Policy, source: SparkSource) -> None:
     if not policy.recode:
         return
     columns = [name for name, _ in policy.recode]
-    raw, relation = source.types(columns), source.relation(columns)
-    preparation = Preparation(source=raw, select=None, schema=raw)
+    preparation, relation = source.unprepared(columns), source.relation(columns)
     with connect() as connection:
-        connection.register(RELATION, raw.empty_table())
+        connection.register(RELATION, preparation.source.empty_table())
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     refuse_texts(policy, {name: kind for name, kind, *_ in described})
     task = AggregateTask(preparation=preparation, sql=count_outside(policy, relation))

@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 
 from dalenius.engines.base import Progress, WrittenTable
 from dalenius.engines.preparing import fingerprint_of, fingerprint_sums
+from dalenius.engines.spark_blocks import BLOCKS, GROUP
 from dalenius.engines.spark_errors import guarded, spark_errors
+from dalenius.engines.spark_shuffle import CountDifferentTask, MeetTask
 from dalenius.engines.spark_source import SparkSource
 from dalenius.engines.spark_tasks import (
     DOMAINS,
@@ -73,8 +75,13 @@ class SparkScan:
         """How many records there are, or how many different ones."""
         if reads != "distinct":
             return self.partitions.census.n_rows
+        names, n_groups = self.schema.names, self.partitions.census.n_groups(self.partitions.census.n_rows)
+        meet = MeetTask(preparation=self.source.preparation(self.policy, names), n_groups=n_groups)
+        counting = CountDifferentTask(schema=self.schema)
         with spark_errors():
-            return self._table(self.schema.names).distinct().count()
+            sent = self.source.read(names).mapInArrow(guarded(meet.run), BLOCKS)
+            met = sent.repartitionById(n_groups, GROUP).mapInArrow(guarded(counting.run), "n bigint")
+            return int(pc.sum(met.toArrow().column(0)).as_py())
 
     def most_copies(self) -> int:
         """How often the most frequent record occurs."""
@@ -124,11 +131,15 @@ class SparkScan:
         names = self.schema.names
         preparation = self.source.preparation(self.policy, names)
         relation = RELATION if preparation.select is None else f"({preparation.select})"
-        task = AggregateTask(preparation=preparation, sql=fingerprint_sums(key, names, relation))
+        asked = fingerprint_sums(key, names, relation, self.partitions.census.n_rows)
+        task = AggregateTask(preparation=preparation, sql=asked)
         return fingerprint_of(key, self.schema, self._sums(task, names))
 
-    def write(self, table: PublishedTable, folder: Path) -> WrittenTable:
-        """Write one table as a folder of Parquet files."""
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+        """Write each table as a folder of Parquet files."""
+        return [self._write(table, folder) for table in tables]
+
+    def _write(self, table: PublishedTable, folder: Path) -> WrittenTable:
         if self.spill is None:
             raise InternalError("a table opened for planning cannot be written")
         published = self.policy.columns.published

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dalenius.csv_source import CsvSource
 from dalenius.engines.preparing import selection
+from dalenius.engines.spark_files import FileParts
 from dalenius.engines.spark_tasks import RELATION, Preparation
 from dalenius.engines.spark_wire import spark_schema, to_wire, wire_schema
 from dalenius.errors import InternalError
@@ -29,6 +30,7 @@ class SparkSource:
     """The rows where Spark finds them."""
 
     frame: DataFrame
+    """The rows, or the numbers of the parts that tasks read themselves."""
     columns: Mapping[str, str]
     """What the frame calls each of the source's columns."""
     schema: pa.Schema
@@ -37,22 +39,30 @@ class SparkSource:
     """SQL to select from: some columns of a relation of texts in their types."""
     prunes: bool = True
     """Whether a scan of fewer columns has the same partitions."""
+    files: FileParts | None = None
 
     def read(self, columns: Sequence[str]) -> DataFrame:
-        """Some columns, under the names c0, c1 and so on."""
+        """What tasks get: some columns, under the names c0, c1 and so on, or the numbers of their parts."""
+        if self.files is not None:
+            return self.frame
         quoted = ["`" + self.columns[name].replace("`", "``") + "`" for name in columns]
         return self.frame.select(*(self.frame[name].alias(f"c{i}") for i, name in enumerate(quoted)))
 
     def preparation(self, policy: Policy, columns: Sequence[str]) -> Preparation:
         """How tasks get these columns of the table from what was read of the source."""
-        source = self.types(columns)
         if self.typed is None and not {name for name, _ in policy.recode} & set(columns):
-            return Preparation(source=source, select=None, schema=source)
+            return self.unprepared(columns)
+        source = self.types(columns)
         select = selection(policy, self.relation(columns), columns)
         with connect() as connection:
             connection.register(RELATION, source.empty_table())
             schema = connection.sql(select).to_arrow_table().schema
-        return Preparation(source=source, select=select, schema=schema)
+        return Preparation(source=source, select=select, schema=schema, files=self.files)
+
+    def unprepared(self, columns: Sequence[str]) -> Preparation:
+        """How tasks get these columns as they are in the source."""
+        types = self.types(columns)
+        return Preparation(source=types, select=None, schema=types, files=self.files)
 
     def types(self, columns: Sequence[str]) -> pa.Schema:
         """The schema of some columns as a task reads them."""
@@ -68,9 +78,7 @@ def find_source(source: Source, session: SparkSession) -> SparkSource:
     if isinstance(source, CsvSource):
         return _csv(source, session)
     if isinstance(source, ParquetSource):
-        reader = session.read.option("mergeSchema", str(len(source.files) > 1).lower())
-        names = {name: name for name in source.column_names}
-        return SparkSource(frame=reader.parquet(*source.files), columns=names, schema=_local_schema(source))
+        return _parquet(source, session)
     if isinstance(source, SparkFrameSource):
         empty = FrameSource.open(source.frame.limit(0).toArrow())
         names = {name: name for name in source.column_names}
@@ -78,6 +86,17 @@ def find_source(source: Source, session: SparkSession) -> SparkSource:
     if isinstance(source, FrameSource):
         return _sent(source, session)
     raise InternalError(f"Spark does not know sources of type {type(source).__name__}")
+
+
+def _parquet(source: ParquetSource, session: SparkSession) -> SparkSource:
+    schema = _local_schema(source)
+    names = {name: name for name in source.column_names}
+    files = FileParts.cut(source.files, schema)
+    if files is not None:
+        numbers = session.range(0, len(files.parts), 1, max(1, len(files.parts)))
+        return SparkSource(frame=numbers, columns=names, schema=schema, files=files)
+    reader = session.read.option("mergeSchema", str(len(source.files) > 1).lower())
+    return SparkSource(frame=reader.parquet(*source.files), columns=names, schema=schema)
 
 
 def _csv(source: CsvSource, session: SparkSession) -> SparkSource:

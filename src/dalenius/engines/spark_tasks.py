@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from dalenius.engines.preparing import BATCH_ROWS, ROW_GROUP_ROWS, rebatch, sha256
+from dalenius.engines.preparing import BATCH_ROWS, rebatch
 from dalenius.engines.spark_digest import Digest
-from dalenius.engines.spark_errors import CHANGED
-from dalenius.engines.spark_wire import GROUP, from_wire, spark_schema, to_wire, wire_schema
-from dalenius.errors import EngineError, InternalError
+from dalenius.engines.spark_files import FileParts
+from dalenius.engines.spark_wire import from_wire, spark_schema, to_wire, wire_schema
 from dalenius.mechanisms.base import Counting
-from dalenius.mechanisms.sharding import Scattered, Shards
 from dalenius.sql import connect, one_row
 
 Batches = Iterator[pa.RecordBatch]
@@ -31,32 +28,41 @@ RELATION = "records"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """From the source's rows, as Spark reads them, to the published table's."""
+    """From the source's rows, as a task gets them, to the published table's."""
 
     source: pa.Schema
     """The source's columns that are read, in the types that one machine would see."""
     select: str | None
     """SQL for the table's columns; None: they are taken as they are."""
     schema: pa.Schema
+    files: FileParts | None = None
+    """What the task reads itself, given the number of its part; None: Spark hands it the rows."""
 
     def batches(self, batches: Batches) -> Batches:
         """The table's rows in batches of a fixed size."""
-        read = (from_wire(batch, self.source) for batch in batches)
         if self.select is None:
-            yield from rebatch(read)
+            yield from rebatch(self._read(batches))
             return
-        with connect() as connection:
-            connection.execute("SET threads = 1")
-            connection.register(RELATION, pa.RecordBatchReader.from_batches(self.source, read))
+        with self._connected(batches) as connection:
             yield from rebatch(connection.sql(self.select).to_arrow_reader(BATCH_ROWS))
 
     def one_row(self, batches: Batches, sql: str) -> tuple[Any, ...]:
         """An aggregate over all rows of the task."""
-        read = (from_wire(batch, self.source) for batch in batches)
+        with self._connected(batches) as connection:
+            return one_row(connection, sql)
+
+    def _read(self, batches: Batches) -> Batches:
+        if self.files is None:
+            return (from_wire(batch, self.source) for batch in batches)
+        return self.files.read(numbers(batches), self.source)
+
+    @contextmanager
+    def _connected(self, batches: Batches) -> Iterator[duckdb.DuckDBPyConnection]:
         with connect() as connection:
             connection.execute("SET threads = 1")
-            connection.register(RELATION, pa.RecordBatchReader.from_batches(self.source, read))
-            return one_row(connection, sql)
+            reader = pa.RecordBatchReader.from_batches(self.source, self._read(batches))
+            connection.register(RELATION, reader)
+            yield connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,116 +188,6 @@ class CensusTask:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScatterTask:
-    """Sends a partition's rows to their groups, if they are those that the census saw."""
-
-    preparation: Preparation
-    digested: tuple[str, ...]
-    digests: dict[int, bytes] = field(repr=False)
-    key: bytes = field(repr=False)
-    wire: pa.Schema
-    scatter: Callable[[int, Batches], Scattered] = field(repr=False)
-
-    def run(self, batches: Batches) -> Batches:
-        """The rows and their groups."""
-        partition = TaskContext.get().partitionId()  # type: ignore[union-attr]
-        prepared = self.preparation.batches(batches)
-        if partition not in self.digests:
-            if any(batch.num_rows for batch in prepared):
-                raise EngineError(f"{CHANGED}: partition {partition} was empty")
-            return
-        yield from travelling(self.scatter(partition, self._checked(partition, prepared)), self.wire)
-
-    def _checked(self, partition: int, batches: Batches) -> Batches:
-        digest = Digest(self.key, self.digested)
-        for batch in batches:
-            digest.update(batch)
-            yield batch
-        if digest.value() != self.digests[partition]:
-            raise EngineError(f"{CHANGED}: the rows of partition {partition} are others, or in another order")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InsertTask:
-    """Sends rows that are no record's."""
-
-    wire: pa.Schema
-    insert: Callable[[int], Scattered] = field(repr=False)
-
-    def run(self, batches: Batches) -> Batches:
-        """For each number that the task is given, its rows."""
-        for number in _numbers(batches):
-            yield from travelling(self.insert(number), self.wire)
-
-
-def travelling(scattered: Scattered, wire: pa.Schema) -> Batches:
-    """Rows as they travel, with their group."""
-    for groups, rows in scattered:
-        sent = to_wire(rows, wire)
-        group = pa.array(np.asarray(groups).astype(np.int32))
-        yield pa.RecordBatch.from_arrays([group, *sent.columns], names=[GROUP, *sent.schema.names])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PieceWriter:
-    """Writes a group's piece under a name of its own.
-
-    Two attempts at one task write two files, with the same bytes. The one whose name Spark hands to the
-    driver becomes part of the release; the folder with the others is removed.
-    """
-
-    folder: str
-    shards: Shards = field(repr=False)
-
-    def write(self, group: int, rows: pa.Table) -> pa.RecordBatch:
-        """(group, file, rows, SHA-256, records of the source that reached it)."""
-        piece = self.shards.gather(group, rows)
-        name = f"{secrets.token_hex(16)}.parquet"
-        path = Path(self.folder) / name
-        pq.write_table(
-            piece.rows.replace_schema_metadata(None),
-            path,
-            compression="zstd",
-            row_group_size=ROW_GROUP_ROWS,
-            store_schema=False,
-        )
-        cells: list[Any] = [group, name, piece.rows.num_rows, sha256(path), piece.n_records]
-        return pa.RecordBatch.from_arrays(
-            [pa.array([cell]) for cell in cells], names=["group", "file", "rows", "sha256", "records"]
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatherTask:
-    """Makes the piece of the group whose rows reached this task."""
-
-    writer: PieceWriter
-
-    def run(self, batches: Batches) -> Batches:
-        """What was written."""
-        group = TaskContext.get().partitionId()  # type: ignore[union-attr]
-        wire, received = self.writer.shards.wire, []
-        for batch in batches:
-            if pc.any(pc.not_equal(batch.column(0), group)).as_py():
-                raise InternalError(f"rows of another group reached group {group}")
-            received.append(from_wire(batch.drop_columns([GROUP]), wire))
-        yield self.writer.write(group, pa.Table.from_batches(received, wire))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PieceTask:
-    """Makes pieces that need no rows."""
-
-    writer: PieceWriter
-
-    def run(self, batches: Batches) -> Batches:
-        """For each number that the task is given, what was written."""
-        for number in _numbers(batches):
-            yield self.writer.write(number, pa.Table.from_batches([], self.writer.shards.wire))
-
-
-WRITTEN = "group bigint, file string, rows bigint, sha256 string, records bigint"
 FOUND = "p bigint, n bigint, found bigint, first bigint"
 SUMS = "sums array<string>"
 DOMAINS = "i bigint, v binary"
@@ -303,6 +199,7 @@ def census_schema(schema: pa.Schema) -> str:
     return "p bigint, digest binary, n bigint" + (f", {cells}" if cells else "")
 
 
-def _numbers(batches: Batches) -> Iterator[int]:
+def numbers(batches: Batches) -> Iterator[int]:
+    """What a range hands to its tasks."""
     for batch in batches:
         yield from batch.column(0).to_pylist()

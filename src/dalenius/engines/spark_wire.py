@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from dalenius.errors import SourceError
 
-GROUP = "g"
 _NAMES = {
     pa.bool_(): "boolean",
     pa.int8(): "tinyint",

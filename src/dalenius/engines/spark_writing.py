@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dalenius.engines.base import WrittenFile, WrittenTable
+from dalenius.engines.spark_blocks import BLOCKS, GROUP
 from dalenius.engines.spark_errors import CHANGED, guarded, spark_errors
-from dalenius.engines.spark_tasks import (
+from dalenius.engines.spark_shuffle import (
     WRITTEN,
     GatherTask,
     InsertTask,
     PieceTask,
     PieceWriter,
-    Preparation,
     ScatterTask,
 )
-from dalenius.engines.spark_wire import GROUP, spark_schema, wire_schema
+from dalenius.engines.spark_tasks import Preparation
 from dalenius.errors import EngineError, InputError, InternalError
 from dalenius.histogram import Histogram
 from dalenius.mechanisms.base import PublishedTable
@@ -88,22 +88,20 @@ class SparkWriter:
 
     def _scattered(self, shards: Shards, session: SparkSession) -> DataFrame:
         assert shards.scatter is not None  # noqa: S101
-        schema = f"{GROUP} int, {spark_schema(wire_schema(shards.wire))}"
         scatter = ScatterTask(
             preparation=self.preparation,
             digested=self.partitions.digested,
             digests=self.partitions.digests,
             key=self.partitions.key,
-            wire=shards.wire,
             scatter=shards.scatter,
         )
-        sent = self.frame.mapInArrow(guarded(scatter.run), schema)
+        sent = self.frame.mapInArrow(guarded(scatter.run), BLOCKS)
         if shards.insert is None:
             return sent
         numbers = session.range(0, shards.n_inserters, 1, shards.n_inserters)
-        insert = InsertTask(wire=shards.wire, insert=shards.insert)
+        insert = InsertTask(insert=shards.insert)
         # The partitions come first in the union, and so keep their numbers; their digests are checked.
-        return sent.union(numbers.mapInArrow(guarded(insert.run), schema))
+        return sent.union(numbers.mapInArrow(guarded(insert.run), BLOCKS))
 
     def _moved(self, name: str, folder: Path, written: list[dict[str, Any]]) -> WrittenTable:
         """The pieces that Spark reports, under the numbers of their groups."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from dalenius.engines.base import Progress
 from dalenius.engines.local import LocalEngine
 from dalenius.errors import InputError
@@ -47,7 +45,7 @@ def read_shared(policies: Mapping[str, Policy], progress: Progress) -> Shared:
     source = in_memory(first.source)
     read = {name: replace(policy, source=source) for name, policy in policies.items()}
     with LocalEngine().open(read[first_name], None, progress) as scan:
-        table = pa.Table.from_batches(list(scan.batches()), scan.schema).select(columns)
+        table = scan.table().select(columns)
         histogram = scan.histogram(sensitive) if sensitive else None
     return Shared(policies=read, original=Original.of(table, sensitive), histogram=histogram)
 

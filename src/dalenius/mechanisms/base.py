@@ -20,6 +20,7 @@ Batches = Iterator[pa.RecordBatch]
 Reads = Literal["records", "distinct", "copies"]
 """What a table is made from: every record in source order; every different record once, in the order of its
 cells; or every record with the number of its copy, from 1, in column `copy`, in no particular order."""
+KEY_BITS = 63
 Counting = Callable[[pa.RecordBatch], pa.RecordBatch]
 """How often each key occurs in a batch of records: 64-bit columns `key` and `n`, each key at most once."""
 
@@ -68,11 +69,14 @@ class PublishedTable:
     name: str
     columns: tuple[str, ...]
     """What is written, in order; the rows may also hold sort keys, which are not."""
-    order_by: tuple[str, ...]
-    """Row order is information: rows are sorted by these, random tags or published columns. Empty: the rows
-    come in an order that the plan alone decides."""
     rows: Callable[[Callable[[], Batches]], Batches]
-    """From a function that scans the source, the rows in batches. It may leave the source unread."""
+    """From a function that scans the source, the rows in batches. It may leave the source unread. Text
+    columns of few values come as dictionary arrays, and may leave so."""
+    order_by: tuple[str, ...] = ()
+    """Row order is information: rows are sorted by these columns of whole numbers from 0, random keys or
+    codes of what is published. Empty: the rows come in an order that the plan alone decides."""
+    order_bits: int = KEY_BITS
+    """The first of these numbers is below 2 to this power."""
     reads: Reads = "records"
     finish: Callable[[Batches], Batches] | None = None
     """From the sorted rows, what is written; None: the rows as they are. A sort of codes that become cells

@@ -50,11 +50,23 @@ def deal(codes: NDArray[np.integer], quota: IntArray, stream: np.random.Generato
     n_destinations = quota.shape[1]
     # Shuffle first, so that a stable sort by value leaves each value's records in random order.
     shuffled = stream.permutation(len(codes))
-    by_value = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    by_value = shuffled[np.argsort(fewest_bits(codes[shuffled]), kind="stable")]
     destinations = np.empty(len(codes), dtype=np.int32)
     labels = np.tile(np.arange(n_destinations, dtype=np.int32), quota.shape[0])
     destinations[by_value] = np.repeat(labels, quota.ravel())
     return destinations
+
+
+def fewest_bits(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
+    """The numbers less the smallest, in 16 bits if that will do: these numpy sorts in linear time.
+
+    >>> fewest_bits(np.array([7_000_001, 7_000_000])).tolist()
+    [1, 0]
+    """
+    if not len(numbers):
+        return numbers
+    least = numbers.min()
+    return (numbers - least).astype(np.uint16) if numbers.max() - least < 2**16 else numbers
 
 
 class Dealer:

@@ -2,8 +2,9 @@
 
 Every *partition* scatters its records to *groups*, and every group puts what reaches it in order: one
 shuffle, which an output order that says nothing about the source needs anyway. What a partition does depends
-on its own rows, its number, a derived key and the census alone, and what a group does on the set of rows that
-reaches it, its number and a derived key: a task that runs twice does the same twice.
+on its own rows, its number, a derived key and the census alone, and what a group does on the rows that reach
+it, its number and a derived key: a task that runs twice does the same twice. The engine hands a group its
+rows in one order, by partition and in each as it sent them, in whatever order they arrive.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Shards:
 
     n_groups: int
     gather: Callable[[int, pa.Table], Piece]
-    """From a group's number and what reached it, in any order, its piece."""
+    """From a group's number and what reached it, by partition, then by inserter, its piece."""
     wire: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """Columns of the rows that travel to the groups."""
     n_records: int = 0

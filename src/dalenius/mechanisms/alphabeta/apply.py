@@ -53,8 +53,15 @@ def shaped_view(
 
 def kept_shaped(table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator) -> Codes:
     """The rows of a batch that stay, each with probability α/(1−β(t))."""
+    return _select(table, shaped_coins(table, law, noise, stream))
+
+
+def shaped_coins(
+    table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Whether each row stays, with probability α/(1−β(t))."""
     beta = float(law.beta) * noise.relative(table)
-    return _select(table, stream.random(len(beta)) * (1 - beta) < float(law.alpha))
+    return np.asarray(stream.random(len(beta)) * (1 - beta) < float(law.alpha))
 
 
 def next_view(
@@ -108,9 +115,9 @@ def count_duplicates(domain: Domain, table: Codes) -> int:
     return len(words) - len(distinct_words(words))
 
 
-def number_copies(domain: Domain, table: Codes) -> IntArray:
-    """0, 1, … for the copies of each tuple: one more column that makes the rows a set."""
-    ids = word_ids(domain.pack(table))
+def number_copies(words: IntArray) -> IntArray:
+    """0, 1, … for the copies of each packed tuple: one more column that makes the rows a set."""
+    ids = word_ids(words)
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
     starts = np.searchsorted(ordered, ordered, side="left")

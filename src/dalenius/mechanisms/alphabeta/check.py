@@ -11,8 +11,12 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
-from dalenius.mechanisms.alphabeta.domain import IntArray
+from dalenius.ahead import ahead
+from dalenius.coded_columns import CodedColumns
+from dalenius.mechanism_configs import COPY
+from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray, group_of
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.base import Check
@@ -27,7 +31,7 @@ _DEVIATIONS = 9
 def check_view(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
     """The cells, the rows, the promise, and the amount of noise."""
     view = PublishedView.of(manifest)
-    rows = _read_rows(connection, view)
+    rows = _read_rows(connection, view, _n_files(manifest))
     yield _check_domain(rows, view)
     if rows.outside:
         return
@@ -47,23 +51,45 @@ class _Rows:
     outside: dict[str, int]
     """How many cells of a column are outside its domain, where there are any."""
     ascend: bool
-    """Whether every row is above the one before it, as it is unless somebody changed the order."""
+    """Whether every row is in its file and above the one before it: so it is, unless somebody moved rows."""
 
 
-def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView) -> _Rows:
+def _n_files(manifest: dict[str, Any]) -> int:
+    (files,) = (table["files"] for table in manifest["tables"] if table["name"] == "view")
+    return len(files)
+
+
+def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_files: int) -> _Rows:
+    """One pass in the order of the files; a row is above another if its file is, or else its tuple."""
     outside: Counter[str] = Counter()
     ascend, last = True, None
-    for batch in connection.sql('FROM "view"').to_arrow_reader(_BATCH_ROWS):
-        found = [column.positions(batch.column(column.name)) for column in view.domain.columns]
+    columns = CodedColumns.of(connection, 'SELECT * FROM "view"')
+    batches = connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS)
+    for found in ahead(_positions(columns.decoded(batch), view) for batch in batches):
         outside.update(
             {name: c.null_count for name, c in zip(view.domain.names, found, strict=True) if c.null_count}
         )
         if outside or not ascend:
             continue
-        words = view.domain.pack(tuple(codes.to_numpy(zero_copy_only=False) for codes in found))
+        words = _in_files(view, tuple(codes.to_numpy(zero_copy_only=False) for codes in found), n_files)
         words = words if last is None else np.concatenate([last, words])
         ascend, last = _all_ascend(words), words[-1:]
     return _Rows(outside=dict(outside), ascend=ascend)
+
+
+def _positions(batch: pa.RecordBatch, view: PublishedView) -> list[pa.Array]:
+    return [column.positions(batch.column(column.name)) for column in view.domain.columns]
+
+
+def _in_files(view: PublishedView, codes: Codes, n_files: int) -> IntArray:
+    """The words of each tuple after the number of its file, which the tuple decides."""
+    words = view.domain.pack(codes)
+    if n_files == 1:
+        return words
+    own = [at for at, name in enumerate(view.domain.names) if name != COPY]
+    tuples = Domain(columns=tuple(view.domain.columns[at] for at in own))
+    files = group_of(tuples.pack(tuple(codes[at] for at in own)), n_files)
+    return np.column_stack([files, words])
 
 
 def _all_ascend(words: IntArray) -> bool:

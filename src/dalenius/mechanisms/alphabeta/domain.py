@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dalenius.errors import InputError
+from dalenius.histogram import cells_at, positions
 
 IntArray = NDArray[np.int64]
 Codes = tuple[IntArray, ...]
 """One array of codes per column, all of one length."""
 
 _WORD_LIMIT = 2**63
+_ODD = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,10 @@ class DomainColumn:
         """The code of each cell as an Arrow array, NULL where it is outside the domain."""
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
-        return pc.index_in(column.cast(self.values.type), value_set=self.values, skip_nulls=False)
+        kind = self.values.type
+        if pa.types.is_dictionary(column.type):
+            kind = pa.dictionary(column.type.index_type, kind)
+        return positions(column.cast(kind), self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,12 @@ class Domain:
         """How many words a packed tuple has."""
         return len(self._word_edges()) - 1
 
+    @property
+    def first_word_bits(self) -> int:
+        """The first word of a packed tuple is below 2 to this power."""
+        first, last, *_ = self._word_edges()
+        return (math.prod(self.sizes[first:last]) - 1).bit_length()
+
     def arrays(self) -> dict[str, Any]:
         """Each column's values as an Arrow array, by name."""
         return {column.name: column.values for column in self.columns}
@@ -110,7 +120,7 @@ class Domain:
 
     def decode(self, codes: Codes) -> Any:
         """The Arrow batch of tuples with these codes."""
-        arrays = [column.values.take(pa.array(c)) for column, c in zip(self.columns, codes, strict=True)]
+        arrays = [cells_at(pa.array(c), column.values) for column, c in zip(self.columns, codes, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
 
     def pack(self, codes: Codes) -> IntArray:
@@ -152,6 +162,19 @@ def distinct_words(words: IntArray) -> IntArray:
     is_new = np.ones(len(ordered), dtype=np.bool_)
     is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     return ordered[is_new]
+
+
+def group_of(words: IntArray, n_groups: int) -> IntArray:
+    """Which of several files a packed tuple is published in: a public hash that spreads tuples evenly.
+
+    >>> group_of(np.array([[5], [5], [6]]), 1).tolist()
+    [0, 0, 0]
+    """
+    mixed = np.zeros(len(words), dtype=np.uint64)
+    for i in range(words.shape[1]):
+        mixed = (mixed ^ words[:, i].astype(np.uint64)) * np.uint64(_ODD)
+        mixed ^= mixed >> np.uint64(29)
+    return (mixed % np.uint64(n_groups)).astype(np.int64)
 
 
 def word_ids(words: IntArray) -> IntArray:

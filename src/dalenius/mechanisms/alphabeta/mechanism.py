@@ -26,7 +26,7 @@ from dalenius.mechanisms.alphabeta.rows import (
     later_rows,
     word_names,
 )
-from dalenius.mechanisms.alphabeta.shards import FrappGroups, ViewGroups, tuple_groups
+from dalenius.mechanisms.alphabeta.shards import FrappGroups, TupleGroups, ViewGroups
 from dalenius.mechanisms.base import (
     Batches,
     Check,
@@ -123,8 +123,9 @@ class AlphaBeta:
         view = PublishedTable(
             name="view",
             columns=domain.names,
-            order_by=word_names(domain),
             rows=rows,
+            order_by=word_names(domain),
+            order_bits=domain.first_word_bits,
             # copies of a tuple share its coin, so a set need not be made one before
             reads="records" if is_set and plan.reads == "distinct" else plan.reads,
             finish=partial(decoded_once if is_set else decoded, domain=domain),
@@ -153,7 +154,7 @@ def _shards(plan: ViewPlan, randomness: Randomness) -> Callable[[Census], Shards
 
     def frapp_shards(census: Census) -> Shards:
         assert isinstance(law, FrappPlan)  # noqa: S101
-        tuples = tuple_groups(domain, census.n_groups(census.n_rows), child)
+        tuples = TupleGroups.of(domain, census.n_groups(census.n_rows))
         return FrappGroups(gamma_f=law.gamma_f, tuples=tuples, census=census, randomness=child).shards()
 
     def view_shards(census: Census) -> Shards:

@@ -1,9 +1,9 @@
 """Views in partitions: tuples, real and inserted, travel packed to the group of their tuple.
 
 All copies of a tuple meet in one group, which so can tell different ones apart, number them, toss their coins
-and take the union with the insertions. Which group that is follows from the tuple and a random key, so what
-is published in which file says nothing; nor does the number of groups, which the published noise decides and
-not the table's size.
+and take the union with the insertions. Which group that is follows from the tuple alone, so what is published
+in which file says nothing, and whoever reads the view sees that no tuple is in two files; nor does the number
+of groups say anything, which the published noise decides and not the table's size.
 """
 
 from __future__ import annotations
@@ -17,23 +17,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dalenius.mechanism_configs import COPY
-from dalenius.mechanisms.alphabeta.apply import (
-    frapp_view,
-    kept_rows,
-    kept_shaped,
-    number_copies,
-    union,
-)
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray
+from dalenius.mechanisms.alphabeta.apply import frapp_view, number_copies, shaped_coins
+from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray, distinct_words, group_of
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
-from dalenius.mechanisms.alphabeta.sampling import shaped_hits, uniform_hits
+from dalenius.mechanisms.alphabeta.sampling import shaped_hits, toss, uniform_hits
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
 from dalenius.randomness import Randomness
 
 _RECORD = -1
 """The copy number of a record, which is not numbered yet; an inserted tuple has one from 0."""
-_ODD = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,34 +36,31 @@ class TupleGroups:
     domain: Domain
     """Without the number of a copy."""
     n_groups: int
-    key: int
+
+    @classmethod
+    def of(cls, domain: Domain, n_groups: int) -> TupleGroups:
+        """Where the tuples of a domain go, whatever the number of their copy."""
+        base = Domain(columns=tuple(column for column in domain.columns if column.name != COPY))
+        return cls(domain=base, n_groups=n_groups)
 
     def send(self, codes: Codes, copies: IntArray) -> tuple[IntArray, pa.RecordBatch]:
         """The group of each tuple, and the tuples as they travel."""
         words = self.domain.pack(codes)
         arrays = [pa.array(words[:, i]) for i in range(words.shape[1])]
-        return self._group_of(words), pa.RecordBatch.from_arrays(
+        return group_of(words, self.n_groups), pa.RecordBatch.from_arrays(
             [*arrays, pa.array(copies)], schema=self.wire
         )
 
-    def receive(self, rows: pa.Table) -> tuple[Codes, IntArray]:
-        """The codes and the copy numbers of what has travelled."""
+    def receive(self, rows: pa.Table) -> tuple[IntArray, IntArray]:
+        """The words and the copy numbers of what has travelled."""
         *words, copies = (column.to_numpy() for column in rows.columns)
-        return self.domain.unpack(np.stack(words, axis=1)), copies
+        return np.stack(words, axis=1), copies
 
     @property
     def wire(self) -> pa.Schema:
         """As many words as a tuple needs, and the copy."""
         words = [(f"w{i}", pa.int64()) for i in range(self.domain.n_words)]
         return pa.schema([*words, (COPY, pa.int64())])
-
-    def _group_of(self, words: IntArray) -> IntArray:
-        """A keyed multiplicative hash: it need not be secret, only spread tuples evenly."""
-        mixed = np.full(len(words), self.key, dtype=np.uint64)
-        for i in range(words.shape[1]):
-            mixed = (mixed ^ words[:, i].astype(np.uint64)) * np.uint64(_ODD)
-            mixed ^= mixed >> np.uint64(29)
-        return (mixed % np.uint64(self.n_groups)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,7 +91,7 @@ class ViewGroups:
             domain=domain,
             law=law,
             noise=noise,
-            tuples=tuple_groups(domain, n_groups, randomness),
+            tuples=TupleGroups.of(domain, n_groups),
             n_inserters=n_groups,
             census=census,
             randomness=randomness,
@@ -136,33 +126,46 @@ class ViewGroups:
             yield self._send_inserted(codes)
 
     def _send_inserted(self, codes: Codes) -> tuple[IntArray, pa.RecordBatch]:
-        if len(self.domain.columns) == len(self.tuples.domain.columns):
+        if self._is_set_already:
             return self.tuples.send(codes, np.zeros_like(codes[0]))
         return self.tuples.send(codes[:-1], codes[-1])
 
     def gather(self, group: int, rows: pa.Table) -> Piece:
         """The group's different tuples, each kept or not, and the insertions, in the domain's order."""
-        codes, copies = self.tuples.receive(rows)
+        words, copies = self.tuples.receive(rows)
         is_record = copies == _RECORD
-        table = self._numbered(_select(codes, is_record))
-        stream = self.randomness.stream("keep", group)
-        kept = (
-            kept_rows(table, self.law, stream)
-            if self.noise is None
-            else kept_shaped(table, self.law, self.noise, stream)
+        table = self._numbered(words[is_record])
+        kept = table[self._are_kept(table, self.randomness.stream("keep", group))]
+        inserted = self._with_copies(words[~is_record], copies[~is_record])
+        view = self.domain.unpack(distinct_words(np.concatenate([kept, inserted])))
+        return Piece(
+            rows=pa.Table.from_batches([self.domain.decode(view)]),
+            n_records=int(np.count_nonzero(is_record)),
         )
-        inserted = _select((*codes, copies), ~is_record)[: len(self.domain.columns)]
-        view = self.domain.decode(union(self.domain, [kept, inserted]))
-        return Piece(rows=pa.Table.from_batches([view]), n_records=int(is_record.sum()))
 
-    def _numbered(self, records: Codes) -> Codes:
+    def _are_kept(self, table: IntArray, stream: np.random.Generator) -> NDArray[np.bool_]:
+        """Whether each tuple stays, with probability α/(1−β(t))."""
+        if self.noise is None:
+            return toss(self.law.alpha / (1 - self.law.beta), len(table), stream)
+        return shaped_coins(self.domain.unpack(table), self.law, self.noise, stream)
+
+    def _numbered(self, records: IntArray) -> IntArray:
         """The records as a set: different ones, or numbered copies."""
-        base = self.tuples.domain
-        if len(self.domain.columns) == len(base.columns):
-            return union(base, [records])
-        ordered = _ordered(base, records)
-        numbers = pa.array(number_copies(base, ordered) + 1)
-        return (*ordered, self.domain.columns[-1].encode(numbers))
+        if self._is_set_already:
+            return distinct_words(records)
+        ordered = records[np.lexsort(records.T[::-1])]
+        return self._with_copies(ordered, number_copies(ordered))
+
+    def _with_copies(self, words: IntArray, copies: IntArray) -> IntArray:
+        """The words of the view's own domain."""
+        if self._is_set_already:
+            return words
+        numbers = self.domain.columns[-1].encode(pa.array(copies + 1))
+        return self.domain.pack((*self.tuples.domain.unpack(words), numbers))
+
+    @property
+    def _is_set_already(self) -> bool:
+        return len(self.domain.columns) == len(self.tuples.domain.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,21 +196,7 @@ class FrappGroups:
 
     def gather(self, group: int, rows: pa.Table) -> Piece:  # noqa: ARG002
         """The tuples in the domain's order."""
-        codes, _ = self.tuples.receive(rows)
-        view = self.tuples.domain.decode(_ordered(self.tuples.domain, codes))
+        words, _ = self.tuples.receive(rows)
+        ordered = words[np.lexsort(words.T[::-1])]
+        view = self.tuples.domain.decode(self.tuples.domain.unpack(ordered))
         return Piece(rows=pa.Table.from_batches([view]), n_records=len(rows))
-
-
-def tuple_groups(domain: Domain, n_groups: int, randomness: Randomness) -> TupleGroups:
-    """Where the tuples of a domain go, whatever the number of their copy."""
-    base = Domain(columns=tuple(column for column in domain.columns if column.name != COPY))
-    return TupleGroups(domain=base, n_groups=n_groups, key=int(randomness.stream("groups").integers(2**63)))
-
-
-def _ordered(domain: Domain, codes: Codes) -> Codes:
-    words = domain.pack(codes)
-    return domain.unpack(words[np.lexsort(words.T[::-1])])
-
-
-def _select(codes: Codes, chosen: NDArray[np.bool_]) -> Codes:
-    return tuple(column[chosen] for column in codes)

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from dalenius.errors import InternalError
 from dalenius.histogram import Encoder
+from dalenius.mechanisms.base import KEY_BITS
 from dalenius.mechanisms.bucketize.plan import BucketPlan
+from dalenius.mechanisms.dealing import fewest_bits
 from dalenius.randomness import Randomness
 
 BUCKETS_PER_BATCH = 20_000
@@ -90,7 +92,7 @@ class Layout:
 def by_bucket(parts: list[Entries]) -> Entries:
     """Entries together, by bucket number and code."""
     buckets, codes, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    in_order = np.lexsort([codes, buckets])
+    in_order = np.argsort(buckets * (codes.max(initial=0) + 1) + codes)
     return buckets[in_order], codes[in_order], counts[in_order]
 
 
@@ -125,6 +127,7 @@ class Assigner:
     """Gives the records of a stream of batches their buckets. Every place is given exactly once."""
 
     def __init__(self, layout: Places, randomness: Randomness) -> None:
+        self.n_buckets = layout.n_buckets
         self._ends = np.cumsum(layout.n_places)
         self._next = np.concatenate([[0], self._ends[:-1]])
         # one array, filled value by value: the only memory that grows with the records
@@ -138,7 +141,7 @@ class Assigner:
         counts = np.bincount(codes, minlength=len(self._next))
         if (self._next + counts > self._ends).any():
             raise InternalError("the table changed between two passes over it: a value has more records")
-        by_value = np.argsort(codes, kind="stable")
+        by_value = np.argsort(fewest_bits(codes), kind="stable")
         firsts = np.cumsum(counts) - counts
         rank = np.empty(len(codes), dtype=np.int64)
         rank[by_value] = np.arange(len(codes)) - np.repeat(firsts, counts)
@@ -165,15 +168,28 @@ def qit_rows(
     encoder: Coder,
     assigner: Assigner,
     order: np.random.Generator,
-    tag: str,
+    key: str,
 ) -> Iterator[pa.RecordBatch]:
-    """The quasi-identifier table: quasi columns, bucket, and a random tag to sort a bucket's rows by."""
+    """The quasi-identifier table: quasi columns, bucket, and the key by which rows are put in order."""
     for batch in batches:
         buckets = assigner.assign(encoder.encode(batch))
-        tags = order.integers(2**63, size=len(buckets))
         columns = {name: batch.column(name) for name in quasi}
-        yield pa.RecordBatch.from_pydict({**columns, "bucket": buckets, tag: tags})
+        keys = random_within(buckets, assigner.n_buckets, order)
+        yield pa.RecordBatch.from_pydict({**columns, "bucket": buckets, key: keys})
     assigner.finish()
+
+
+def random_within(
+    buckets: NDArray[np.int64], n_buckets: int, order: np.random.Generator
+) -> NDArray[np.int64]:
+    """Keys that put rows in the order of their buckets, and at random within one.
+
+    With 20 million buckets 38 bits are random: two rows of a bucket have the same key in one of 10¹¹ cases.
+    """
+    bucket_bits = n_buckets.bit_length()
+    return (buckets << (KEY_BITS - bucket_bits)) | (
+        order.integers(2**KEY_BITS, size=len(buckets)) >> bucket_bits
+    )
 
 
 def st_rows(layout: Places, encoder: Encoder) -> Iterator[pa.RecordBatch]:

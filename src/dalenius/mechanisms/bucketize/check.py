@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.ahead import ahead
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.published import Entries, Ints, read_entries
 from dalenius.mechanisms.bucketize.region_check import check_regions
@@ -17,23 +18,31 @@ from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.sql import count, identifier
 
 _BATCH_ROWS = 131_072
+_WINDOW = 2**22
 
 
-def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+def check_buckets(
+    connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any], window: int = _WINDOW
+) -> Iterator[Check]:
     """Sizes, well-formed counts, the fakes' domain, and the thresholds."""
     fakes = manifest["parameters"].get("fakes", {})
     n_fakes = int(fakes.get("per_bucket", 0))
     sensitive = [column["name"] for column in manifest["columns"] if column["role"] == "sensitive"]
-    people = _people(connection)
     limits = _Limits(manifest["promise"], n_fakes)
+    n_people = count(connection, "SELECT count(*) FROM qit")
     n_malformed = n_broken = 0
-    last = 0
-    for entries in read_entries(connection, sensitive):
-        n_malformed += _malformed(entries, last)
-        n_broken += limits.broken(entries)
-        last = int(entries.bucket[-1])
-        np.subtract.at(people, _slots(entries.bucket[entries.starts], people), entries.places - n_fakes)
-    yield _check_sizes(int(np.count_nonzero(people)), n_fakes)
+    n_uneven = _n_strange(connection, n_people)
+    # by ranges of bucket numbers: memory does not grow with the release, whose files are sorted by them
+    for first in range(1, n_people + 1, window):
+        people = _people(connection, first, window)
+        last = first - 1
+        for entries in ahead(read_entries(connection, sensitive, _between(first, window))):
+            n_malformed += _malformed(entries, last)
+            n_broken += limits.broken(entries)
+            last = int(entries.bucket[-1])
+            np.subtract.at(people, entries.bucket[entries.starts] - first, entries.places - n_fakes)
+        n_uneven += int(np.count_nonzero(people))
+    yield _check_sizes(n_uneven, n_fakes)
     yield Check(
         name="sensitive table",
         ok=n_malformed == 0,
@@ -45,7 +54,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
         yield _check_domain(connection, fakes["values"], sensitive)
     if "regions" in manifest["parameters"]:
         yield check_regions(connection, manifest["parameters"]["regions"])
-    yield _check_numbers(connection, manifest["rows"])
+    yield _check_numbers(n_people, manifest["rows"])
     yield check_suppression(connection, manifest, tuple(sensitive))
     detail = (
         f"{n_broken} entries of the sensitive table are above their threshold"
@@ -55,17 +64,23 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     yield Check(name="promise", ok=n_broken == 0, detail=detail)
 
 
-def _people(connection: duckdb.DuckDBPyConnection) -> Ints:
-    """How many people each bucket number has; in the last slot, those of numbers that cannot be."""
-    people = np.zeros(count(connection, "SELECT count(*) FROM qit") + 2, dtype=np.int64)
-    for batch in connection.sql("SELECT coalesce(bucket::BIGINT, 0) FROM qit").to_arrow_reader(_BATCH_ROWS):
-        np.add.at(people, _slots(batch.column(0).to_numpy(zero_copy_only=False), people), 1)
+def _n_strange(connection: duckdb.DuckDBPyConnection, n_people: int) -> int:
+    """Rows with numbers that cannot be: there are no more buckets than people."""
+    strange = f"WHERE bucket IS NULL OR bucket < 1 OR bucket > {n_people}"
+    return sum(count(connection, f"SELECT count(*) FROM {table} {strange}") for table in ("qit", "st"))
+
+
+def _between(first: int, window: int) -> str:
+    return f"bucket >= {first} AND bucket < {first + window}"
+
+
+def _people(connection: duckdb.DuckDBPyConnection, first: int, window: int) -> Ints:
+    """How many people each of a range of buckets has."""
+    people = np.zeros(window, dtype=np.int64)
+    query = f"SELECT bucket::BIGINT FROM qit WHERE {_between(first, window)}"
+    for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
+        np.add.at(people, batch.column(0).to_numpy(zero_copy_only=False) - first, 1)
     return people
-
-
-def _slots(bucket: Ints, people: Ints) -> Ints:
-    # there are no more buckets than people
-    return np.where((bucket > 0) & (bucket < len(people) - 1), bucket, -1)
 
 
 def _check_sizes(n_uneven: int, n_fakes: int) -> Check:
@@ -132,8 +147,7 @@ def _same_cells(sensitive: list[str]) -> str:
     )
 
 
-def _check_numbers(connection: duckdb.DuckDBPyConnection, rows: dict[str, Any]) -> Check:
-    n_people = count(connection, "SELECT count(*) FROM qit")
+def _check_numbers(n_people: int, rows: dict[str, Any]) -> Check:
     return Check(
         name="records",
         ok=n_people == rows["published"],

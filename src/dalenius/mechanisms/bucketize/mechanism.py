@@ -119,7 +119,7 @@ class Bucketize:
         encoder = Encoder.of(plan.histogram, plan.schema)
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
-        tag = unused_name("tag", quasi)
+        key = unused_name("key", quasi)
         is_whole = bool(plan.fakes or plan.regions)
 
         @cache  # an engine that shards the tables needs no numbers of all buckets
@@ -128,7 +128,7 @@ class Bucketize:
 
         def qit(scan: Callable[[], Batches]) -> Batches:
             order = randomness.stream("bucketize", "order")
-            return qit_rows(scan(), quasi, coder, Assigner(layout(), randomness), order, tag)
+            return qit_rows(scan(), quasi, coder, Assigner(layout(), randomness), order, key)
 
         def st(scan: Callable[[], Batches]) -> Batches:  # noqa: ARG001  (the plan alone decides it)
             return st_rows(layout(), encoder)
@@ -139,14 +139,13 @@ class Bucketize:
                 PublishedTable(
                     name="qit",
                     columns=(*quasi, "bucket"),
-                    order_by=("bucket", tag),
                     rows=qit,
+                    order_by=(key,),
                     shards=None if is_whole else qit_shards(plan, plan.histogram, quasi, randomness),
                 ),
                 PublishedTable(
                     name="st",
                     columns=("bucket", *sensitive, "count"),
-                    order_by=(),
                     rows=st,
                     shards=None if is_whole else st_shards(plan, randomness),
                 ),

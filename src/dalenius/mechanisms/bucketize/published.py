@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dalenius.coded_columns import CodedColumns
 from dalenius.histogram import mixed_radix
 from dalenius.sql import identifier
 
 Ints = NDArray[np.int64]
 
 _BATCH_ROWS = 131_072
+_MOST_COUNTED = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +44,21 @@ class Entries:
         return np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.count)))
 
 
-def read_entries(connection: duckdb.DuckDBPyConnection, sensitive: list[str]) -> Iterator[Entries]:
-    """All rows of the table; a bucket comes whole if its rows stand together."""
+def read_entries(
+    connection: duckdb.DuckDBPyConnection, sensitive: list[str], where: str
+) -> Iterator[Entries]:
+    """The rows of the table that a condition holds for; a bucket comes whole if its rows stand together."""
     cells = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS v{i}" for i, name in enumerate(sensitive))
     query = (
-        f'SELECT coalesce(bucket::BIGINT, 0) AS bucket, coalesce("count"::BIGINT, 0) AS n, {cells} FROM st'
+        f'SELECT coalesce(bucket::BIGINT, 0) AS bucket, coalesce("count"::BIGINT, 0) AS n, {cells} FROM st '
+        f"WHERE {where}"
     )
+    columns = CodedColumns.of(connection, query)
     held: list[pa.RecordBatch] = []
-    for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
-        rows = pa.Table.from_batches([*held, batch]).combine_chunks()
+    for batch in connection.sql(columns.coded(query)).to_arrow_reader(_BATCH_ROWS):
+        if not batch.num_rows:
+            continue
+        rows = pa.Table.from_batches([*held, columns.decoded(batch)]).combine_chunks()
         bucket = rows.column("bucket").to_numpy()
         n_whole = int(np.flatnonzero(bucket != bucket[-1])[-1]) + 1 if (bucket != bucket[-1]).any() else 0
         if n_whole:
@@ -63,14 +71,33 @@ def read_entries(connection: duckdb.DuckDBPyConnection, sensitive: list[str]) ->
 def _entries(rows: pa.Table) -> Entries:
     bucket = rows.column("bucket").to_numpy()
     cells = [column.combine_chunks() for column in rows.columns[2:]]
-    _, first, code = np.unique(
-        mixed_radix(cells, [column.unique() for column in cells]), return_index=True, return_inverse=True
-    )
-    found = [pc.take(column, pa.array(first)).to_pylist() for column in cells]
+    value_sets = [_value_set(column) for column in cells]
+    present, code = _dense(mixed_radix(cells, value_sets), math.prod(map(len, value_sets)))
+    places = np.unravel_index(present, tuple(map(len, value_sets)))
+    found = [
+        values.take(pa.array(place)).to_pylist() for values, place in zip(value_sets, places, strict=True)
+    ]
     return Entries(
         bucket=bucket,
         count=rows.column("n").to_numpy(),
         starts=np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1)),
-        code=code.astype(np.int64),
+        code=code,
         values=tuple(zip(*found, strict=True)),
     )
+
+
+def _value_set(column: pa.Array) -> pa.Array:
+    if not pa.types.is_dictionary(column.type):
+        return column.unique()
+    return pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
+
+
+def _dense(numbers: Ints, limit: int) -> tuple[Ints, Ints]:
+    """The different numbers, and which of them each one is."""
+    if limit > _MOST_COUNTED:
+        found, place = np.unique(numbers, return_inverse=True)
+        return found, place.astype(np.int64)
+    found = np.flatnonzero(np.bincount(numbers, minlength=limit))
+    place_of = np.zeros(limit, dtype=np.int64)
+    place_of[found] = np.arange(len(found))
+    return found, place_of[numbers]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dalenius.errors import InternalError
-from dalenius.histogram import label_cell
+from dalenius.histogram import label_cell, positions
 
 Ints = NDArray[np.int64]
 MOST_VALUES = 256
@@ -87,7 +87,7 @@ class TextCells:
 
     def encode(self, cells: pa.Array) -> Ints:
         """The cell of each row."""
-        found = pc.index_in(cells, value_set=self.values)
+        found = positions(cells, self.values)
         if found.null_count:
             raise InternalError("the table changed between two passes over it: a quasi-identifier is new")
         return np.asarray(self.cell_of[found.to_numpy(zero_copy_only=False)])

@@ -24,14 +24,11 @@ from numpy.typing import NDArray
 
 from dalenius.column_names import unused_name
 from dalenius.histogram import Encoder
-from dalenius.mechanisms.bucketize.apply import Assigner, Layout, qit_rows, st_rows
+from dalenius.mechanisms.bucketize.apply import Assigner, Layout, st_rows
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
-from dalenius.mechanisms.dealing import Dealer, IntArray
+from dalenius.mechanisms.dealing import Dealer, IntArray, fewest_bits
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
-
-_MOST_ROWS = 2**40
-"""Of one partition: a record's position is its partition's number times this, plus its place in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,17 +88,6 @@ class BucketGroups:
         return places_below(ends) - places_below(ends - load)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Travelled:
-    """The code of each row, as it came along with it."""
-
-    column: str
-
-    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
-        codes: NDArray[np.int32] = batch.column(self.column).to_numpy()
-        return codes
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QitGroups:
     """The quasi-identifier table: partitions deal records to groups, groups to buckets."""
@@ -127,14 +113,12 @@ class QitGroups:
 
     @property
     def wire(self) -> pa.Schema:
-        """The quasi columns, the value's code, and where the record stood."""
-        code, position = self._own_columns()
-        return pa.schema(
-            [*(self.schema.field(name) for name in self.quasi), (code, pa.int32()), (position, pa.int64())]
-        )
+        """The quasi columns and the value's code."""
+        return pa.schema([*(self.schema.field(name) for name in self.quasi), (self._code, pa.int32())])
 
-    def _own_columns(self) -> tuple[str, str]:
-        return unused_name("code", self.quasi), unused_name("position", self.quasi)
+    @property
+    def _code(self) -> str:
+        return unused_name("code", self.quasi)
 
     def total(self) -> IntArray:
         """Values × (groups and, last, the withheld ones): where the records of each value go."""
@@ -147,34 +131,37 @@ class QitGroups:
 
     def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:
         """Deal the records to the groups; those that are dealt to none are withheld."""
-        random, n_groups, n_seen = self.groups.randomness, self.groups.n_groups, 0
+        random, n_groups = self.groups.randomness, self.groups.n_groups
         halving = partial(random.stream, "quota")
         dealer = Dealer(quota_of_partition(self.total(), self.census.counts, partition, halving))
         stream = random.stream("partition", partition)
         for batch in batches:
             codes = self.encoder.encode(batch)
             groups = dealer.deal(codes, stream, stream)
-            positions = partition * _MOST_ROWS + n_seen + np.arange(len(codes))
-            n_seen += len(codes)
             quasi = [batch.column(name) for name in self.quasi]
-            arrays = [*quasi, pa.array(self.code_of[codes]), pa.array(positions)]
+            rows = pa.RecordBatch.from_arrays([*quasi, pa.array(self.code_of[codes])], schema=self.wire)
             kept = groups < n_groups
-            rows = pa.RecordBatch.from_arrays(arrays, schema=self.wire)
             yield groups[kept].astype(np.int64), rows if kept.all() else rows.filter(pa.array(kept))
         dealer.finish()
 
     def gather(self, group: int, rows: pa.Table) -> Piece:
-        """Deal the records to the group's buckets, from an order that their positions alone decide."""
-        code, position = self._own_columns()
-        ordered = rows.sort_by(position).combine_chunks()
+        """Deal the records to the group's buckets; within a bucket they come in random order."""
         random = self.groups.randomness.child("group", group)
         assigner = Assigner(self.groups.layout(group), random)
-        order = random.stream("bucketize", "order")
-        coder = _Travelled(column=code)
-        # Where it stood is not needed any more: its place is taken by the tag.
-        dealt = qit_rows(iter(ordered.to_batches()), self.quasi, coder, assigner, order, position)
-        table = pa.Table.from_batches(list(dealt)).sort_by([("bucket", "ascending"), (position, "ascending")])
-        return Piece(rows=table.select([*self.quasi, "bucket"]), n_records=len(rows))
+        buckets = assigner.assign(rows.column(self._code).to_numpy())
+        assigner.finish()
+        order = _by_bucket(buckets, random.stream("bucketize", "order"))
+        quasi = rows.select(list(self.quasi)).take(pa.array(order))
+        return Piece(
+            rows=quasi.append_column("bucket", pa.array(buckets[order])),
+            n_records=len(rows),
+        )
+
+
+def _by_bucket(buckets: IntArray, stream: np.random.Generator) -> IntArray:
+    """The records by bucket, those of one bucket in uniformly random order."""
+    shuffled = stream.permutation(len(buckets))
+    return np.asarray(shuffled[np.argsort(fewest_bits(buckets[shuffled]), kind="stable")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

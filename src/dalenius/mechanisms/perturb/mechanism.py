@@ -79,7 +79,6 @@ class Perturb:
                 encoder=encoder,
                 quasi=quasi,
                 schema=plan.schema,
-                tag=tag,
                 randomness=randomness.child("perturb"),
             ).shards()
 
@@ -90,8 +89,8 @@ class Perturb:
                 PublishedTable(
                     name="data",
                     columns=(*quasi, *sensitive, "part"),
-                    order_by=(tag,),
                     rows=data,
+                    order_by=(tag,),
                     shards=shards,
                 ),
             ),

@@ -1,4 +1,7 @@
-"""Perturbation in partitions: each perturbs its own records, and random tags say where they come to stand."""
+"""Perturbation in partitions: each perturbs its own records and sends each to a group drawn at random.
+
+A group puts its rows in random order. So every row's file and place are independent of everything else.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.histogram import Encoder
-from dalenius.mechanisms.perturb.apply import Perturber, data_rows
+from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
 
-_TAG_BITS = 63
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DataGroups:
-    """The published table: a group holds the rows whose tags are in its share of all tags."""
+    """The published table, in groups of rows drawn at random."""
 
     plan: PerturbPlan
     census: Census
     encoder: Encoder
     quasi: tuple[str, ...]
     schema: pa.Schema
-    tag: str
     randomness: Randomness
 
     @property
@@ -37,25 +37,36 @@ class DataGroups:
 
     def shards(self) -> Shards:
         """As an engine carries it out."""
-        columns = [self.schema.field(name) for name in (*self.quasi, *self.encoder.columns)]
         return Shards(
             n_groups=self.n_groups,
             gather=self.gather,
-            wire=pa.schema([*columns, ("part", pa.int32()), (self.tag, pa.int64())]),
+            wire=self.wire,
             n_records=self.census.n_rows,
             scatter=self.scatter,
         )
 
+    @property
+    def wire(self) -> pa.Schema:
+        """The published columns."""
+        columns = [self.schema.field(name) for name in (*self.quasi, *self.encoder.columns)]
+        return pa.schema([*columns, ("part", pa.int32())])
+
     def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:
-        """Deal the records to the parts and perturb them."""
+        """Deal the records to the parts, perturb them, and draw their groups."""
         halving = partial(self.randomness.stream, "quota")
         quota = quota_of_partition(self.plan.quota(), self.census.counts, partition, halving)
         perturber = Perturber(self.plan, self.randomness.child("partition", partition), quota)
-        for rows in data_rows(batches, self.quasi, self.encoder, perturber, self.tag):
-            tags = rows.column(self.tag).to_numpy()
-            # The tag's first 31 bits, scaled: exact, and no product passes 63 bits.
-            yield (tags >> (_TAG_BITS - 31)) * np.int64(self.n_groups) >> 31, rows
+        for batch in batches:
+            groups = perturber.stream("group").integers(self.n_groups, size=batch.num_rows)
+            parts, published = perturber.perturb(self.encoder.encode(batch))
+            quasi = [batch.column(name) for name in self.quasi]
+            cells = self.encoder.decode(published)
+            sensitive = [cells[name].cast(self.schema.field(name).type) for name in self.encoder.columns]
+            arrays = [*quasi, *sensitive, pa.array(parts + np.int32(1))]
+            yield groups, pa.RecordBatch.from_arrays(arrays, schema=self.wire)
+        perturber.finish()
 
-    def gather(self, group: int, rows: pa.Table) -> Piece:  # noqa: ARG002  (the rows have their tags)
-        """The rows in the order of their tags."""
-        return Piece(rows=rows.sort_by(self.tag).drop_columns([self.tag]), n_records=len(rows))
+    def gather(self, group: int, rows: pa.Table) -> Piece:
+        """The rows in random order."""
+        order = self.randomness.stream("order", group).permutation(len(rows))
+        return Piece(rows=rows.take(pa.array(order)), n_records=len(rows))

@@ -1,0 +1,76 @@
+"""Rows in the order of random keys, or of codes, in memory that does not grow with their number.
+
+Rows are dealt to files by the range of their first key; each file is then sorted by itself. All columns
+travel as they are, so that a text column that is coded stays a byte a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dalenius.ahead import ahead
+from dalenius.engines.preparing import rebatch
+from dalenius.mechanisms.base import Batches
+
+FILE_ROWS = 2**20
+_MOST_FILES = 2**8
+_PIECE_ROWS = 2**13
+
+
+def in_order(batches: Batches, keys: Sequence[str], bits: int, n_rows: int, folder: Path) -> Batches:
+    """The rows in the order of their keys.
+
+    Args:
+        batches: The rows.
+        keys: Columns of whole numbers from 0.
+        bits: The first key is below 2 to this power.
+        n_rows: About how many rows there are.
+        folder: Where the files may be; they are removed.
+    """
+    file_bits = min(bits, (min(n_rows // FILE_ROWS, _MOST_FILES - 1)).bit_length())
+    files = [folder / f"rows{number}.arrow" for number in range(2**file_bits)]
+    if len(files) == 1:
+        yield from _sorted(pa.Table.from_batches(batches), keys)
+        return
+    _deal(ahead(rebatch(batches, len(files) * _PIECE_ROWS)), keys[0], bits - file_bits, files)
+    for rows in ahead(_read(file, keys) for file in files):
+        yield from rows
+
+
+def _deal(batches: Batches, key: str, shift: int, files: list[Path]) -> None:
+    """Append every row to the file of its key's range."""
+    with ExitStack() as opened:
+        writers: list[pa.RecordBatchStreamWriter] = []
+        for batch in batches:
+            writers = writers or [_open(opened, file, batch.schema) for file in files]
+            numbers = (batch.column(key).to_numpy() >> shift).astype(np.uint8)
+            # a stable sort of bytes counts them
+            together = batch.take(pa.array(np.argsort(numbers, kind="stable")))
+            ends = np.cumsum(np.bincount(numbers, minlength=len(files)))
+            for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
+                writer.write_batch(together.slice(start, end - start))
+
+
+def _open(opened: ExitStack, path: Path, schema: pa.Schema) -> pa.RecordBatchStreamWriter:
+    file = opened.enter_context(pa.OSFile(str(path), "wb"))
+    return opened.enter_context(pa.ipc.new_stream(file, schema))
+
+
+def _read(path: Path, keys: Sequence[str]) -> list[pa.RecordBatch]:
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
+        rows = stream.read_all()
+    path.unlink()
+    return _sorted(rows, keys)
+
+
+def _sorted(rows: pa.Table, keys: Sequence[str]) -> list[pa.RecordBatch]:
+    numbers = [rows.column(key).to_numpy() for key in keys]
+    order: NDArray[np.intp] = np.argsort(numbers[0]) if len(numbers) == 1 else np.lexsort(numbers[::-1])
+    batches: list[pa.RecordBatch] = rows.combine_chunks().take(pa.array(order)).to_batches()
+    return batches

@@ -1,0 +1,56 @@
+"""Parquet files whose layout tells nothing but the rows in them.
+
+Row groups are of one size, whatever batches the rows come in: uneven ones would show how many rows were
+dropped where. A row group's dictionary lists the values that occur in it, in ascending order: the values of
+the whole source, or the order in which it has them, would tell of records that are not published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dalenius.ahead import ahead
+from dalenius.engines.preparing import ROW_GROUP_ROWS, rebatch
+from dalenius.mechanisms.base import Batches
+
+
+def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
+    """Write these columns of the rows in their order, and return how many rows there are."""
+    first = next(batches)
+    groups = (group.select(columns) for group in rebatch(chain([first], batches), ROW_GROUP_ROWS))
+    schema = _own_dictionaries(first.select(columns)).schema
+    n_rows = 0
+    # without the Arrow schema, in which readers would see how the rows were held
+    with pq.ParquetWriter(path, schema, compression="zstd", store_schema=False) as writer:
+        for group in ahead(map(_own_dictionaries, groups)):
+            writer.write_batch(group)
+            n_rows += group.num_rows
+    return n_rows
+
+
+def _own_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [_own_dictionary(c) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _own_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same cells; the dictionary has each value that occurs once, ascending, and no NULL."""
+    is_null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    used = np.flatnonzero(np.bincount(codes if is_null is None else codes[~is_null]))
+    cells = column.dictionary.take(pa.array(used))
+    values = cells.drop_null().unique()
+    values = values.take(pc.array_sort_indices(values))
+    new_code = np.zeros(len(column.dictionary), dtype=np.int32)
+    new_code[used] = pc.index_in(cells, value_set=values).fill_null(-1).to_numpy()
+    codes = new_code[codes]
+    if cells.null_count:
+        is_null = (codes < 0) if is_null is None else is_null | (codes < 0)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=is_null), values)

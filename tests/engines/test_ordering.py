@@ -1,0 +1,60 @@
+"""Rows in the order of their keys, through files or in memory, as a plain sort would put them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.engines import ordering
+from dalenius.engines.ordering import in_order
+
+WORDS = pa.array(["", "b", "a"])
+
+
+def rows(keys: list[list[int]], sizes: list[int]) -> list[pa.RecordBatch]:
+    """Batches of one or two keys, a coded text with NULLs, and a plain one."""
+    n = len(keys)
+    codes = pa.array([None if i % 5 == 0 else i % 3 for i in range(n)], pa.uint8())
+    table = {f"k{j}": pa.array([key[j] for key in keys], pa.int64()) for j in range(len(keys[0]))}
+    table |= {"word": pa.DictionaryArray.from_arrays(codes, WORDS), "row": pa.array(range(n))}
+    batch = pa.RecordBatch.from_pydict(table)
+    edges = np.cumsum([0, *sizes])
+    return [batch.slice(start, size) for start, size in zip(edges, [*sizes, n], strict=True)]
+
+
+@pytest.mark.parametrize("file_rows", [4, 10**6], ids=["files", "memory"])
+@given(data=st.data())
+def test_rows_come_sorted_and_whole(
+    file_rows: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    bits = data.draw(st.integers(0, 12), label="bits")
+    key = st.lists(st.integers(0, 2**bits - 1), min_size=1, max_size=1)
+    two = st.tuples(st.integers(0, 2**bits - 1), st.integers(0, 3)).map(list)
+    keys = data.draw(st.one_of(st.lists(key, min_size=1), st.lists(two, min_size=1)), label="keys")
+    sizes = data.draw(st.lists(st.integers(0, 9), max_size=3), label="sizes")
+    batches = rows(keys, sizes)
+    folder = tmp_path_factory.mktemp("spill")
+    names = [f"k{j}" for j in range(len(keys[0]))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "FILE_ROWS", file_rows)
+        patch.setattr(ordering, "_PIECE_ROWS", 3)
+        found = pa.Table.from_batches(in_order(iter(batches), names, bits, len(keys), folder)).to_pylist()
+    expected = pa.Table.from_batches(batches).to_pylist()
+    assert [[row[name] for name in names] for row in found] == sorted(keys)
+    assert sorted(found, key=lambda row: row["row"]) == expected
+    assert list(folder.iterdir()) == []
+
+
+def test_files_are_used_for_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the other tests would say nothing about them."""
+    monkeypatch.setattr(ordering, "FILE_ROWS", 4)
+    sorted_rows = in_order(iter(rows([[i] for i in range(64)], [])), ["k0"], 6, 64, tmp_path)
+    next(sorted_rows)
+    assert 2 <= len(list(tmp_path.iterdir())) < 32
+    list(sorted_rows)
+    assert not any(tmp_path.iterdir())

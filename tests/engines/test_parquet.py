@@ -1,0 +1,54 @@
+"""What the layout of a written file tells: its rows, and nothing of rows that are not in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dalenius.engines import parquet
+from dalenius.engines.parquet import write_parquet
+
+VALUES = pa.array(["zeta", "withheld", "alpha", None, "zeta"])
+
+
+def coded(codes: list[int | None]) -> pa.RecordBatch:
+    column = pa.DictionaryArray.from_arrays(pa.array(codes, pa.uint8()), VALUES)
+    return pa.RecordBatch.from_pydict({"v": column, "key": range(len(codes))})
+
+
+@pytest.mark.parametrize("codes", [[0, 2, 0, 4], [None, 2, 3, 0], [3, 3], [None], [2], []], ids=str)
+def test_cells_are_written_and_only_they(codes: list[int | None], tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    batch = coded(codes)
+    assert write_parquet(path, iter([batch]), ["v"]) == len(codes)
+    table = pq.read_table(path)
+    assert table.schema == pa.schema({"v": pa.string()})
+    assert table.to_pydict() == {"v": [None if c is None else VALUES[c].as_py() for c in codes]}
+    assert duckdb.execute(f"FROM '{path}'").fetchall() == [(cell,) for cell in table["v"].to_pylist()]
+    assert b"withheld" not in path.read_bytes()
+
+
+def test_a_dictionary_in_another_order_is_the_same_file(tmp_path: Path) -> None:
+    """The order in which a source has its values is not to be seen."""
+    one, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
+    cells = ["b", "a", "b", "c"]
+    for path, order in ((one, ["a", "b", "c", "d"]), (other, ["d", "c", "b", "a"])):
+        column = pa.DictionaryArray.from_arrays(pa.array([order.index(c) for c in cells]), pa.array(order))
+        write_parquet(path, iter([pa.RecordBatch.from_pydict({"v": column})]), ["v"])
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_row_groups_list_their_own_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 3)
+    path = tmp_path / "t.parquet"
+    assert write_parquet(path, iter([coded([0]), coded([0, 0, 2, 2, 2]), coded([0])]), ["v", "key"]) == 7
+    metadata = pq.read_metadata(path)
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    assert [group.num_rows for group in groups] == [3, 3, 1]
+    seen = [(g.column(0).statistics.min, g.column(0).statistics.max) for g in groups]
+    assert seen == [("zeta", "zeta"), ("alpha", "alpha"), ("zeta", "zeta")]
+    assert pq.read_table(path)["v"].to_pylist() == ["zeta"] * 3 + ["alpha"] * 3 + ["zeta"]
