@@ -134,10 +134,10 @@ def _differences(by_table: dict[str, Measured]) -> str:
         "the methods are about as far apart as stated, but Optimal answers as well as MultiSize, not better. "
         "Means are above the stated 10 % where θ is small: there buckets are so mixed that every method "
         "answers as one bucket for all would, so that the error is the table's distance from independence, "
-        "and no choice of buckets could lower it. That distance is the data's: `bucketization-fig5-link` "
-        "varies it with everything else fixed, and `bucketization-fig5-readings` shows what other readings "
-        "of the text give. KDD as it is has rarer occupations (0.035 %; the paper: 0.18 %), for which "
-        "two sizes do badly at large θ"
+        "and no choice of bucket sizes could lower it. That distance is the data's: "
+        "`bucketization-fig5-link` varies it with everything else fixed, and `bucketization-fig5-readings` "
+        "shows what other readings of the text give. KDD as it is has rarer occupations (0.035 %; the "
+        "paper: 0.18 %), for which two sizes do badly at large θ"
     )
 
 

@@ -149,8 +149,10 @@ def _wins(found: dict[Place, Spread]) -> str:
         gains = [found[(*place, PAPER)].minus(found[(*place, other)]) for place in settings]
         n_below = sum(gain.mean < 0 for gain in gains)
         n_clearly = sum(gain.mean < -CLEARLY * gain.standard_error for gain in gains)
+        lost = [f"{x} {panel}" for (panel, x), gain in zip(settings, gains, strict=True) if gain.mean >= 0]
+        where = f" (not at {', '.join(lost)})" if lost else ""
         told.append(
-            f"PP is below {other} in {n_below} of {len(gains)} settings on average over the seeds, in "
+            f"PP is below {other} in {n_below} of {len(gains)} settings{where} on average over the seeds, in "
             f"{n_clearly} of them by more than {CLEARLY} standard errors of the difference"
         )
     return "; ".join(told)
