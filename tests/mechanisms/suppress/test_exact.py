@@ -209,6 +209,6 @@ def test_a_solver_that_gives_up_is_an_internal_error(monkeypatch: pytest.MonkeyP
         x = None
         message = "gave up"
 
-    monkeypatch.setattr(exact_programme, "linprog", lambda *_, **__: NoAnswer)
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: NoAnswer)
     with pytest.raises(InternalError, match="gave up"):
         best_laws([(4, 1, 1)], 2)
