@@ -42,8 +42,8 @@ _PROMISES: dict[str, dict[str, Any]] = {
         "mechanism": {"kind": "bucketize"},
     },
     "suppress": {
-        "promise": {"kind": "l-diversity", "l": 25},
-        "mechanism": {"kind": "bucketize"},
+        "promise": {"kind": "l-diversity", "l": 28},
+        "mechanism": {"kind": "bucketize", "max_bucket": 60},
         "suppress": {"method": "safe"},
     },
     "perturb": {
@@ -105,7 +105,7 @@ def _measure(job: str, table: Path) -> None:
 def _warm_up(folder: Path) -> None:
     """Publish a small table by every mechanism, so that every library is loaded."""
     table = folder / "warm.parquet"
-    duckdb.execute(f"COPY (SELECT {_COLUMNS} FROM range(2000)) TO '{table}' (FORMAT parquet)")
+    duckdb.execute(f"COPY (SELECT {_COLUMNS} FROM range(50000)) TO '{table}' (FORMAT parquet)")
     for mechanism in _PROMISES:
         _publish(mechanism, table)
 

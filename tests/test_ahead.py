@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dalenius.ahead import ahead
+from dalenius.ahead import ahead, mapped
 
 
 def test_items_come_in_order_and_the_thread_ends() -> None:
@@ -56,3 +56,24 @@ def test_the_next_item_is_made_while_the_last_one_is_used() -> None:
     assert next(taken) == 1
     assert second_begun.wait(timeout=60)
     assert list(taken) == [2]
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    """Whichever is ready first."""
+    first_may_end = threading.Event()
+
+    def slow_first(item: int) -> int:
+        if item == 0:
+            assert first_may_end.wait(timeout=60)
+        else:
+            first_may_end.set()
+        return -item
+
+    assert list(mapped(slow_first, range(20))) == [-item for item in range(20)]
+
+
+def test_an_error_of_the_function_is_raised() -> None:
+    taken = mapped(lambda item: 1 // item, [1, 1, 0, 1])
+    assert next(taken) == 1
+    with pytest.raises(ZeroDivisionError):
+        list(taken)

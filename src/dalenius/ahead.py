@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import Full, Queue
 from threading import Event, Thread
 from typing import TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _ITEMS = 2
 _SECONDS_BETWEEN_LOOKS = 0.05
@@ -51,3 +54,19 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
     finally:
         stopped.set()
         maker.join()
+
+
+def mapped(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """The function's results in order, two of them made at a time; it must not depend on earlier items.
+
+    >>> list(mapped(abs, [1, -2, -3]))
+    [1, 2, 3]
+    """
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(_ITEMS) as workers:
+        for item in items:
+            waiting.append(workers.submit(function, item))
+            if len(waiting) > _ITEMS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

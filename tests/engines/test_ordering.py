@@ -58,3 +58,10 @@ def test_files_are_used_for_many_rows(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 2 <= len(list(tmp_path.iterdir())) < 32
     list(sorted_rows)
     assert not any(tmp_path.iterdir())
+
+
+def test_keys_alone_are_sorted_too(tmp_path: Path) -> None:
+    numbers = [5, 3, 3, 0, 7]
+    batch = pa.RecordBatch.from_pydict({"k0": numbers})
+    (found,) = in_order(iter([batch.slice(0, 2), batch.slice(2)]), ["k0"], 3, 5, tmp_path)
+    assert found.column("k0").to_pylist() == sorted(numbers)

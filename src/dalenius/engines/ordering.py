@@ -71,6 +71,8 @@ def _read(path: Path, keys: Sequence[str]) -> list[pa.RecordBatch]:
 
 def _sorted(rows: pa.Table, keys: Sequence[str]) -> list[pa.RecordBatch]:
     numbers = [rows.column(key).to_numpy() for key in keys]
+    if rows.column_names == [keys[0]]:  # nothing goes along
+        return [pa.RecordBatch.from_arrays([pa.array(np.sort(numbers[0]))], names=rows.column_names)]
     order: NDArray[np.intp] = np.argsort(numbers[0]) if len(numbers) == 1 else np.lexsort(numbers[::-1])
     batches: list[pa.RecordBatch] = rows.combine_chunks().take(pa.array(order)).to_batches()
     return batches

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dalenius.ahead import ahead
+from dalenius.ahead import mapped
 from dalenius.engines.preparing import ROW_GROUP_ROWS, rebatch
 from dalenius.mechanisms.base import Batches
 
@@ -29,7 +29,7 @@ def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
     n_rows = 0
     # without the Arrow schema, in which readers would see how the rows were held
     with pq.ParquetWriter(path, schema, compression="zstd", store_schema=False) as writer:
-        for group in ahead(map(_own_dictionaries, groups)):
+        for group in mapped(_own_dictionaries, groups):
             writer.write_batch(group)
             n_rows += group.num_rows
     return n_rows

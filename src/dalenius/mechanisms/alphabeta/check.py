@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.ahead import ahead
+from dalenius.ahead import mapped
 from dalenius.coded_columns import CodedColumns
 from dalenius.mechanism_configs import COPY
 from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray, group_of
@@ -64,21 +64,22 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
     outside: Counter[str] = Counter()
     ascend, last = True, None
     columns = CodedColumns.of(connection, 'SELECT * FROM "view"')
+
+    def look(coded: pa.RecordBatch) -> tuple[dict[str, int], IntArray | None]:
+        batch = columns.decoded(coded)
+        found = {c.name: c.positions(batch.column(c.name)) for c in view.domain.columns}
+        strange = {name: codes.null_count for name, codes in found.items() if codes.null_count}
+        codes = tuple(codes.to_numpy(zero_copy_only=False) for codes in found.values())
+        return strange, None if strange else _in_files(view, codes, n_files)
+
     batches = connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS)
-    for found in ahead(_positions(columns.decoded(batch), view) for batch in batches):
-        outside.update(
-            {name: c.null_count for name, c in zip(view.domain.names, found, strict=True) if c.null_count}
-        )
-        if outside or not ascend:
+    for strange, words in mapped(look, batches):
+        outside.update(strange)
+        if words is None or outside or not ascend:
             continue
-        words = _in_files(view, tuple(codes.to_numpy(zero_copy_only=False) for codes in found), n_files)
-        words = words if last is None else np.concatenate([last, words])
-        ascend, last = _all_ascend(words), words[-1:]
+        together = words if last is None else np.concatenate([last, words])
+        ascend, last = _all_ascend(together), together[-1:]
     return _Rows(outside=dict(outside), ascend=ascend)
-
-
-def _positions(batch: pa.RecordBatch, view: PublishedView) -> list[pa.Array]:
-    return [column.positions(batch.column(column.name)) for column in view.domain.columns]
 
 
 def _in_files(view: PublishedView, codes: Codes, n_files: int) -> IntArray:

@@ -139,8 +139,9 @@ class Domain:
         for index, (first, last) in enumerate(pairwise(self._word_edges())):
             rest, reverse = words[:, index], []
             for size in reversed(self.sizes[first:last]):
-                rest, code = np.divmod(rest, size)
-                reverse.append(code)
+                quotient = rest // size  # numpy divides by one number much faster than it takes remainders
+                reverse.append(rest - quotient * size)
+                rest = quotient
             codes.extend(reversed(reverse))
         return tuple(codes)
 

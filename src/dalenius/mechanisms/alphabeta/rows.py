@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dalenius.ahead import mapped
 from dalenius.mechanisms.alphabeta.apply import frapp_view, next_view
 from dalenius.mechanisms.alphabeta.coins import TupleCoins
 from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray, distinct_words
@@ -31,14 +32,16 @@ def first_rows(
 ) -> Batches:
     """The first view: the rows that are kept, then the insertions."""
     coins = TupleCoins(key=randomness.derived_key("alphabeta", "keep"))
-    for batch in batches:
+
+    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
         codes = domain.encode(batch)
         words = domain.pack(codes)
-        yield _as_batch(words[_are_kept(codes, words, law, noise, coins)])
+        return _as_batch(words[_are_kept(codes, words, law, noise, coins)])
+
+    yield from mapped(kept, batches)
     insert = randomness.stream("alphabeta", "insert")
     hits = uniform_hits(domain, law.beta, insert) if noise is None else shaped_hits(noise, law.beta, insert)
-    for codes in hits:
-        yield _as_batch(domain.pack(codes))
+    yield from mapped(lambda codes: _as_batch(domain.pack(codes)), hits)
 
 
 def _are_kept(
@@ -80,8 +83,7 @@ def word_names(domain: Domain) -> tuple[str, ...]:
 def decoded(rows: Batches, domain: Domain) -> Batches:
     """The tuples of sorted words, copies and all."""
     yield domain.decode(_joined(domain, iter(())))  # a view may be empty, and still has columns
-    for batch in rows:
-        yield domain.decode(domain.unpack(_words(batch)))
+    yield from mapped(lambda batch: domain.decode(domain.unpack(_words(batch))), rows)
 
 
 def decoded_once(rows: Batches, domain: Domain) -> Batches:
