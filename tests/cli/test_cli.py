@@ -228,6 +228,9 @@ def test_demo_takes_the_tour(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     printed = capsys.readouterr().out
     assert "Try next" in printed
     assert "95 % interval" in printed
+    people = hospital().to_pylist()
+    truth = sum(person["age"] >= 60 and person["disease"] == "Hypertension" for person in people)
+    assert f"which only the publisher has, says {truth:,}.)" in printed
     assert call(capsys, "verify", tmp_path / "tour" / "patients.release", "--strict")[0] == 0
     assert call(capsys, "demo", tmp_path / "tour")[0] == 2
 

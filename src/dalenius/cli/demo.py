@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow.compute as pc
 import pyarrow.csv
 import typer
 
@@ -21,6 +20,7 @@ from dalenius.release.verify import verify_release
 from dalenius.report.building import build_report
 from dalenius.report.plan_chart import draw_plan
 from dalenius.report.writing import default_path, write_report
+from dalenius.sql import connect, count
 
 NAME = "demo"
 QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Hypertension'"
@@ -130,9 +130,10 @@ def _report(published: Published, policy: Policy) -> tuple[Path, Path]:
 
 def _say_truth(folder: Path) -> None:
     """What only the publisher can know, for comparison."""
-    truth = hospital()
-    matches = pc.and_(pc.greater_equal(truth["age"], 60), pc.equal(truth["disease"], "Diabetes"))
-    say(f"\n   (The table in {folder}, which only the publisher has, says {pc.sum(matches).as_py():,}.)")
+    with connect() as connection:
+        connection.register("patients", hospital())
+        truth = count(connection, QUESTION)
+    say(f"\n   (The table in {folder}, which only the publisher has, says {truth:,}.)")
 
 
 def _say_next(published: Published, policy_file: Path) -> None:
