@@ -3,9 +3,9 @@
 Every promise is about one release. Two that were drawn independently from one table tell more together than
 either may: what a person's two buckets share, two noisy values of one person, a tuple in two views. The
 ledger knows a table by its records (a large one by how often each column has each value), and by its counts
-of sensitive values: the same counts under another
-choice or recoding of the other columns are the same people. A table with a few more or fewer records is
-another one to it, and so is one whose sensitive values were recoded; nobody but the publisher can see that.
+of sensitive values: the same counts under another choice or recoding of the other columns are the same
+people. A table with a few more or fewer records is another one to it, and so is one whose sensitive values
+were recoded; nobody but the publisher can see that.
 """
 
 from __future__ import annotations

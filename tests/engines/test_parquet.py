@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dalenius
 from dalenius.engines import parquet
 from dalenius.engines.parquet import write_parquet
 
@@ -52,3 +53,32 @@ def test_row_groups_list_their_own_values(tmp_path: Path, monkeypatch: pytest.Mo
     seen = [(g.column(0).statistics.min, g.column(0).statistics.max) for g in groups]
     assert seen == [("zeta", "zeta"), ("alpha", "alpha"), ("zeta", "zeta")]
     assert pq.read_table(path)["v"].to_pylist() == ["zeta"] * 3 + ["alpha"] * 3 + ["zeta"]
+
+
+def listed_and_published(folder: Path) -> tuple[set[str], set[str]]:
+    """The towns that the file's dictionaries list, and those that its rows have."""
+    towns = pq.read_table(folder / "qit.parquet", read_dictionary=["town"])["town"]
+    listed = {town for chunk in towns.chunks for town in chunk.dictionary.to_pylist()}
+    return listed, set(towns.to_pylist())
+
+
+@pytest.mark.parametrize("keeps_whole_dictionary", [False, True], ids=["as published", "a broken writer"])
+def test_a_town_of_withheld_records_only_is_not_listed(
+    keeps_whole_dictionary: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compression hides texts from a search in the bytes: the dictionaries themselves are read."""
+    if keeps_whole_dictionary:
+        monkeypatch.setattr(parquet, "_own_dictionaries", lambda batch: batch)
+    diseases = ["flu"] * 40 + ["cold", "gout", "mumps"] * 5
+    table = pa.table({"town": [f"town {i}" for i in range(len(diseases))], "disease": diseases})
+    policy = {
+        "source": table,
+        "release": str(tmp_path / "r"),
+        "columns": {"quasi": ["town"], "sensitive": ["disease"]},
+        "promise": {"kind": "l-diversity", "l": 3},
+        "suppress": {"method": "safe"},
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1)
+    listed, published = listed_and_published(release.path)
+    assert len(published) < len(diseases)
+    assert (listed == published) != keeps_whole_dictionary
