@@ -126,9 +126,9 @@ HUNDRED = {name: pa.array(range(100)) for name in "abcdefgh"}
     ],
 )
 def test_ten_to_the_sixteen_tuples_are_counted_in_well_under_a_second(predicate: str, count: int) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert domain_count(HUNDRED, predicate) == count
-    assert time.perf_counter() - start < 2  # 0.2 s on an idle machine
+    assert time.process_time() - start < 2  # 0.2 s on an idle machine
 
 
 def test_a_long_disjunction_over_ten_to_the_twenty_is_not_exponential() -> None:

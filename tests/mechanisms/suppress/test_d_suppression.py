@@ -74,9 +74,9 @@ def test_theorem_2_nothing_with_both_conditions_keeps_more_than_unsafe_d() -> No
 
 def test_a_billion_rows_take_milliseconds() -> None:
     table = (8 * 10**8, 10**8, 5 * 10**7, 3 * 10**7, 2 * 10**7)
-    start = time.perf_counter()
+    start = time.process_time()
     kept = d.safe_d(table, 3), d.unsafe_d(table, 3), d.after_removals(table, 12_345_678)
-    assert time.perf_counter() - start < 0.05
+    assert time.process_time() - start < 0.05
     assert kept[0] == (5 * 10**7, 5 * 10**7, 5 * 10**7, 3 * 10**7, 2 * 10**7)
     assert kept[2][0] == 8 * 10**8 - 12_345_678
 

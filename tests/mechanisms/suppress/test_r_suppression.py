@@ -116,11 +116,11 @@ def test_what_is_not_in_the_family_is_refused(weights: tuple[Fr, ...], error: ty
 
 
 def test_billions_of_rows_take_milliseconds() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     table = RSuppression([10**9 // i for i in range(1, 21)], 5)
     expected = table.expected_suppressed()
     table.draw(Randomness.seeded(1).stream("large"))
-    assert time.perf_counter() - start < 0.25
+    assert time.process_time() - start < 0.25
     assert expected > table.n_rows - sum(table.unsafe)
 
 
