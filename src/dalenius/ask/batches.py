@@ -151,7 +151,7 @@ class _Centred:
     def estimate(self, targets: Targets) -> Estimates:
         found = self.deviations.estimate(targets)
         of_means = targets.add_up((self.known[targets.score] * targets.weights).sum(axis=1))
-        return replace(found, mean=found.mean + of_means[:, None])
+        return found.shifted(of_means)
 
     def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
         return self.scores.possible_range(targets)

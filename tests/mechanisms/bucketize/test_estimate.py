@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -250,6 +251,33 @@ def test_values_that_go_together_are_learned() -> None:
 
 
 # --- intervals ---
+
+
+def test_intervals_hold_where_a_column_determines_the_value() -> None:
+    """Shrinkage's own intervals (the control) pull such cells towards the overall share, and miss."""
+    rng = np.random.default_rng(3)
+    value = np.sort(rng.choice(12, 2000))
+    clinic = np.where(rng.random(2000) < 0.1, rng.integers(0, 12, 2000), value)
+    region = rng.integers(0, 12, 2000)
+    cells = [(np.flatnonzero((clinic == k) & (region == r)), k) for k in range(12) for r in range(12)]
+    truth = np.array([np.count_nonzero(value[rows] == k) for rows, k in cells])
+    targets = Targets.of([[(number, np.eye(12)[k])] for number, (_, k) in enumerate(cells)])
+    held = []
+    for _ in range(3):
+        buckets = buckets_of(deal(value, {10: 200}, rng), value)
+        sums = ScoreSums.of(buckets, [Score(rows=rows) for rows, _ in cells])
+        found = make_estimator("shrinkage", buckets, [clinic, region]).estimate(sums, targets)
+        for one in (found, replace(found, unbiased=None)):
+            low, high = one.intervals(0.95, possible_range(sums, targets))
+            held.append(np.mean((np.floor(low) <= truth) & (truth <= np.ceil(high))))
+    assert min(held[::2]) > 0.95
+    assert max(held[1::2]) < 0.6
+
+
+def test_known_numbers_shift_both_intervals() -> None:
+    one = Estimates(mean=np.zeros((1, 1)), variance=np.ones((1, 1)), weight=np.ones((1, 1)))
+    both = replace(one, unbiased=replace(one, mean=one.mean + 1)).shifted(np.array([7.0]))
+    assert [end[0] for end in both.intervals(0.95)] == pytest.approx([7 - 1.96, 8 + 1.96], abs=0.001)
 
 
 def test_coverage_on_a_small_table() -> None:

@@ -5,7 +5,8 @@ the score; within a value its variance is v = (1−ρ)·s². ρ = 0 gives Anatom
 ρ is not known, and is integrated out: every ρ of a grid gives a best linear prediction of the *realised*
 totals (not of o_z·p_z) with its own posterior variance, and is weighted by its marginal likelihood and prior.
 The likelihood is tempered: values differ in few independent ways (estimate_prior.evidence_weight). The values
-asked about may besides go a way of their own (estimate_own_way).
+asked about may besides go a way of their own (estimate_own_way). Where the regression's interval is not much
+wider than what all this gives, the interval spans both (estimate_targets.spanning).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dalenius.mechanisms.bucketize.estimate_prior import (
     log_density_of_numbers,
     relative_scale,
 )
-from dalenius.mechanisms.bucketize.estimate_regression import score_covariances
+from dalenius.mechanisms.bucketize.estimate_regression import Regression, score_covariances
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
 
 RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
@@ -59,7 +60,8 @@ class Shrinkage:
     assumption = (
         "the sensitive values' shares scatter around the overall share like random effects with heavy tails, "
         "and together as they do in the release's own columns; the interval is a posterior one, measured "
-        "(docs/coverage.md)"
+        "(docs/coverage.md), and spans the regression's, which needs no assumption, where that is at most "
+        "twice as wide"
     )
     formula = "posterior mean of the realised total, p ~ (p̄, ρ·s²·Σ), ρ integrated out by marginal likelihood"
 
@@ -80,6 +82,7 @@ class Shrinkage:
             mean=np.tile(base[:, None] + mean, (1, len(OWN_WAYS))),
             variance=(variance[:, None, :] + own).reshape(len(mean), -1),
             weight=(OWN_WAYS[:, None] * weight[:, None, :]).reshape(len(mean), -1),
+            unbiased=Regression(geometry=g).estimate(sums, targets),
         )
 
     def log_likelihood(self, z: Floats, scale: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -14,6 +14,9 @@ from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSu
 
 Range = tuple[Floats, Floats]
 """The least and the most of each target."""
+
+_MOST_WIDER = 2.0
+"""How much wider an interval may be that holds whatever the data, to be part of the one that is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,6 +76,13 @@ class Estimates:
     """Targets × components; infinite where the release tells nothing."""
     weight: Floats
     """Targets × components, adding up to 1."""
+    unbiased: Estimates | None = None
+    """What an estimator that is right whatever the data says of the same targets."""
+
+    def shifted(self, by: Floats) -> Estimates:
+        """Estimates of each target plus a number that is known."""
+        others = None if self.unbiased is None else self.unbiased.shifted(by)
+        return replace(self, mean=self.mean + by[:, None], unbiased=others)
 
     @property
     def estimate(self) -> Floats:
@@ -88,9 +98,11 @@ class Estimates:
     def intervals(self, confidence: float, possible: Range | None = None) -> Range:
         """Central intervals of the mixtures, to be cut to what is possible."""
         ends = intervals(self, confidence)
-        if possible is None:
+        if possible is not None:
+            ends = widened(ends, self.estimate, self.std_error, possible, (1 - confidence) / 2)
+        if self.unbiased is None:
             return ends
-        return widened(ends, self.estimate, self.std_error, possible, (1 - confidence) / 2)
+        return spanning(ends, self.unbiased.intervals(confidence, possible), possible)
 
 
 class Estimator(Protocol):
@@ -123,6 +135,32 @@ def widened(ends: Range, estimate: Floats, error: Floats, possible: Range, tail:
     above = estimate - scale * ndtri(tail * np.maximum(ndtr((estimate - least) / scale), 1e-300))
     below = estimate + scale * ndtri(tail * np.maximum(ndtr((most - estimate) / scale), 1e-300))
     return np.where(usable, np.minimum(low, below), low), np.where(usable, np.maximum(high, above), high)
+
+
+def spanning(ends: Range, unbiased: Range, possible: Range | None) -> Range:
+    """Intervals that span those of an unbiased estimate too, where these are not much wider.
+
+    An assumption that makes an interval but little narrower is not worth the risk that it is wrong: where a
+    condition determines a value, it is. (Efron and Morris, 1972, limit how far a shrunk estimate may be moved
+    likewise; here only the interval is.) Widths are measured inside what is possible.
+
+    >>> own = np.array([2.0, 2.0]), np.array([4.0, 4.0])
+    >>> low, high = spanning(own, (np.array([0.0, 0.0]), np.array([4.0, 9.0])), None)
+    >>> low.tolist(), high.tolist()
+    ([0.0, 2.0], [4.0, 4.0])
+    """
+    (low, high), (least, most) = (_cut(ends, possible), _cut(unbiased, possible))
+    usable = most - least <= _MOST_WIDER * (high - low)
+    return (
+        np.where(usable, np.minimum(ends[0], unbiased[0]), ends[0]),
+        np.where(usable, np.maximum(ends[1], unbiased[1]), ends[1]),
+    )
+
+
+def _cut(ends: Range, possible: Range | None) -> Range:
+    if possible is None:
+        return ends
+    return np.clip(ends[0], *possible), np.clip(ends[1], *possible)
 
 
 def intervals(estimates: Estimates, confidence: float) -> Range:
