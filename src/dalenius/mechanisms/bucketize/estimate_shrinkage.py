@@ -29,7 +29,7 @@ from dalenius.mechanisms.bucketize.estimate_prior import (
     relative_scale,
 )
 from dalenius.mechanisms.bucketize.estimate_regression import Regression, score_covariances
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, different_weights
 
 RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
 _CELLS_AT_ONCE = 4_000_000
@@ -75,8 +75,10 @@ class Shrinkage:
         mean, variance = self.moments(sums, targets, z)
         joint = self._joint_scores(sums, targets, z)
         weight = self._weights(sums, targets, joint, z)
-        by_rho = zip(RHO, self._coefficients(joint.weights), strict=True)
-        own = own_way_variance(g, joint.weights, joint.variance, joint.scale, by_rho)
+        different, place, factor = different_weights(joint.weights)
+        by_rho = zip(RHO, self._coefficients(joint.weights[different]), strict=True)
+        size = joint.variance * factor**2
+        own = own_way_variance(g, joint.weights[different], place, size, joint.scale, by_rho)
         own = np.where(joint.is_one[:, None, None], own, 0.0)
         return Estimates(
             mean=np.tile(base[:, None] + mean, (1, len(OWN_WAYS))),
@@ -138,13 +140,15 @@ class Shrinkage:
         step = max(1, _CELLS_AT_ONCE // (len(RHO) * len(sums.buckets.copies)))
         for start in range(0, len(targets.score), step):
             part = slice(start, start + step)
-            centred = self.geometry.centre(targets.weights[part])
+            different, place, factor = different_weights(targets.weights[part])
+            centred = self.geometry.centre(targets.weights[part][different])
             scores, factors = targets.score[part], np.stack([*self._coefficients(centred)])
-            mean[part] = np.einsum("gtc,tc->tg", factors, z.T[scores])
-            alike[part] = self._form(centred, centred) * sums.variance[scores, None]
-            own[part] = self._own_variance(
-                sums.buckets, centred, factors, within[part], sums.variance[scores]
-            )
+            mean[part] = np.einsum("gtc,tc->tg", factors[:, place], z.T[scores] * factor[:, None])
+            scale = (sums.variance[scores] * factor**2)[:, None]
+            alike[part] = self._form(centred, centred)[place] * scale
+            noise, scattered = self._own_variance(sums.buckets, centred, factors)
+            own[part] = np.einsum("gtz,tz->tg", noise[:, place], within[part] * factor[:, None] ** 2)
+            own[part] += scattered[place] * scale * RHO
         variance = targets.add_up(alike)
         first, second = targets.pairs()
         if len(first):
@@ -154,10 +158,10 @@ class Shrinkage:
         fit = ratio(targets.add_up(own), targets.add_up(alike))
         return targets.add_up(mean), np.maximum(variance, 0.0) * fit
 
-    def _own_variance(
-        self, buckets: Buckets, weights: Floats, factors: Floats, within: Floats, scale: Floats
-    ) -> Floats:
-        """Terms × grid: the mean square error of the prediction if value z has the within-value variance v_z.
+    def _own_variance(self, buckets: Buckets, weights: Floats, factors: Floats) -> tuple[Floats, Floats]:
+        """What makes up the mean square error of the prediction if value z has the within-value variance v_z.
+
+        Grid × weights × values: what one unit of v_z adds; weights × grid: what one unit of τ² does.
 
         A prediction with factors ℓ_z misses the total by Σ d_z·K_z plus the noise of the assignment, where
         d = a − O⁻¹ M ℓ is what it leaves of the weights a, and Cov K = τ²·O Σ O + diag(o_z·v_z).
@@ -167,11 +171,10 @@ class Shrinkage:
         flat = factors.reshape(len(RHO) * len(weights), -1 if factors.size else 0)
         noise = assignment_variance(buckets, flat @ g.contrast).reshape(shape)
         seen = (flat @ g.binomial.T / g.counts).reshape(shape)  # M · contrastᵀ is `binomial`
-        left = g.centre(weights[None] - seen)  # grid × terms × values
-        assigned = np.einsum("gtz,tz->tg", noise + left**2 * g.counts, within)
+        left = g.centre(weights[None] - seen)  # grid × weights × values
         missed = left * g.counts
         scattered = np.einsum("gtz,gtz->tg", g.times_scatter(missed), missed)
-        return np.asarray(assigned + np.outer(scale, RHO) * scattered)
+        return np.asarray(noise + left * missed), np.asarray(scattered)
 
     def _coefficients(self, weights: Floats) -> Iterator[Floats]:
         """For each ρ, terms × contrasts: the factors of the best prediction."""
