@@ -210,25 +210,37 @@ def _ratios(
         found = denominator(one.formula, one.query.aggregates, one.summands.totals, one.totals.estimate)
         if found is not None and len(found.value):
             below[k] = found
-    errors = _estimate_each(estimation, [wanted[k].terms(below[k].gradient) for k in below], confidence)
-    known = {
-        k: (below[k], error)
-        for k, error in zip(below, errors, strict=True)
-        if is_uncertain(below[k].value, error.std_error).any()
-    }
+    errors = _errors(estimation, {k: (wanted[k], found) for k, found in below.items()}, confidence)
+    known = {k: (below[k], error) for k, error in errors.items() if is_uncertain(below[k].value, error).any()}
     joint = []
     for k, (divisor, error) in known.items():
         linear, column = first_order[k]
-        scale = _divided(error.std_error, column.std_error)
+        scale = _divided(error, column.std_error)
         joint.append(wanted[k].terms(linear.gradient * scale[:, None] + divisor.gradient))
     sums = _estimate_each(estimation, joint, confidence)
     return {
         k: _within(
-            _by_fieller(first_order[k][1], divisor.value, error.std_error, together.std_error),
+            _by_fieller(first_order[k][1], divisor.value, error, together.std_error),
             wanted[k].possible,
         )
         for (k, (divisor, error)), together in zip(known.items(), sums, strict=True)
     }
+
+
+def _errors(
+    estimation: Estimation, wanted: dict[int, tuple[Wanted, Linear]], confidence: float
+) -> dict[int, Floats]:
+    """The standard errors of combinations of totals; those of a single total were estimated before."""
+    singles = {k: _single_total(linear) for k, (_, linear) in wanted.items()}
+    several = [k for k, single in singles.items() if single is None]
+    terms = [wanted[k][0].terms(wanted[k][1].gradient) for k in several]
+    found = {
+        k: c.std_error for k, c in zip(several, _estimate_each(estimation, terms, confidence), strict=True)
+    }
+    for k, single in singles.items():
+        if single is not None:
+            found[k] = wanted[k][0].totals.std_error[:, single]
+    return {k: found[k] for k in wanted}
 
 
 def _by_fieller(column: Column, value: Floats, error: Floats, together: Floats) -> Column:

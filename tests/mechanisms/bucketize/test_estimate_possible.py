@@ -82,7 +82,8 @@ def test_a_way_of_their_own_adds_what_the_contrasts_leave_of_it(rho: float) -> N
     a = g.centre(np.array([[1.0, 0.0, 0.0, 1.0]]))
     u, s2, kappa = a[0] / np.abs(a[0]).max(), 0.2, 0.16
     h, factors = g.contrast @ M @ u, rng.normal(size=len(g.spread))
-    found = own_way_variance(g, a, np.array([s2]), np.array([kappa]), [(rho, factors[None, :])])[0, :, 0]
+    by_rho, one = [(rho, factors[None, :])], np.zeros(1, dtype=int)
+    found = own_way_variance(g, a, one, np.array([s2]), np.array([kappa]), by_rho)[0, :, 0]
     V = s2 * np.diag((1 - rho) + rho * g.spread)
     missed = (a[0] * u) @ C.sum(axis=0) - factors @ h
     for k, eta in enumerate((0.0, kappa, 1.0)):  # 8κ, and no more than 1

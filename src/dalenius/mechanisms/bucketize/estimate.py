@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from dalenius.mechanisms.bucketize.estimate_anatomy import Anatomy
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Ints
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
-from dalenius.mechanisms.bucketize.estimate_learning import learn_prior
+from dalenius.mechanisms.bucketize.estimate_learning import MOST_RELATED, learn_prior
 from dalenius.mechanisms.bucketize.estimate_regions import RegionalRegression, RegionalShrinkage, Regions
 from dalenius.mechanisms.bucketize.estimate_regression import Regression
-from dalenius.mechanisms.bucketize.estimate_shrinkage import Shrinkage
+from dalenius.mechanisms.bucketize.estimate_shrinkage import RHO, Shrinkage
 from dalenius.mechanisms.bucketize.estimate_targets import Estimator
 
 __all__ = ["DEFAULT", "ESTIMATORS", "Estimator", "make_estimator"]
 
+_COARSER = 4
+"""With many values every so many-th ρ must do: each takes a product of matrices of values × values."""
 Columns = Sequence[NDArray[np.integer]]
 
 
@@ -31,7 +33,8 @@ def _regression(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG00
 
 def _shrinkage(buckets: Buckets, columns: Columns) -> Estimator:
     geometry, prior = learn_prior(buckets, columns)
-    return Shrinkage(geometry=geometry, prior=prior)
+    many = len(geometry.counts) > MOST_RELATED
+    return Shrinkage(geometry=geometry, prior=prior, rho=RHO[_COARSER - 1 :: _COARSER] if many else RHO)
 
 
 ESTIMATORS: dict[str, Callable[[Buckets, Columns], Estimator]] = {

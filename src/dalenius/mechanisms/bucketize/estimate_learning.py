@@ -25,8 +25,8 @@ _MOST_PAIRS = 150
 _ROUNDS = 4
 _OF_INDEPENDENCE = 0.5
 """How many conditions' worth independent values are believed, per condition there is."""
-_MOST_RELATED = 600
-"""More values are taken as independent: their covariance would take too long."""
+MOST_RELATED = 600
+"""More values are taken as independent, and as scattering alike or by 1/o: all else would take too long."""
 
 
 def learn_prior(buckets: Buckets, columns: Sequence[NDArray[np.integer]]) -> tuple[Geometry, ScatterPrior]:
@@ -34,10 +34,11 @@ def learn_prior(buckets: Buckets, columns: Sequence[NDArray[np.integer]]) -> tup
     sums = ScoreSums.of(buckets, simple_conditions(columns))
     spectrum = Spectrum.of(buckets)
     o = spectrum.counts
-    powers = [Geometry.scattered(spectrum, np.diag((o.mean() / o) ** exponent)) for exponent in _EXPONENTS]
+    exponents = _EXPONENTS if len(o) <= MOST_RELATED else (_EXPONENTS[0], _EXPONENTS[-1])
+    powers = [Geometry.scattered(spectrum, np.diag((o.mean() / o) ** exponent)) for exponent in exponents]
     fitted = [(*fit_prior(sums, geometry), geometry) for geometry in powers]
     _, prior, start = max(fitted, key=lambda found: found[0])
-    if not sums.scores or not len(start.spread) or len(o) > _MOST_RELATED:
+    if not sums.scores or not len(start.spread) or len(o) > MOST_RELATED:
         return start, prior
     geometry = start
     for _ in range(_ROUNDS):

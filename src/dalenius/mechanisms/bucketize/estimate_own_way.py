@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.estimate_buckets import Floats
+from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 
 _SIZES = (0.0, 1.0, 8.0)
@@ -29,6 +29,7 @@ OWN_WAYS = np.array([0.6, 0.25, 0.15])
 def own_way_variance(
     geometry: Geometry,
     weights: Floats,
+    place: Ints,
     variance: Floats,
     scale: Floats,
     by_rho: Iterable[tuple[float, Floats]],
@@ -37,10 +38,11 @@ def own_way_variance(
 
     Args:
         geometry: of the release.
-        weights: targets × values, centred.
+        weights: different weights × values, centred.
+        place: which of these weights each target has.
         variance: s² of each target's score.
         scale: its κ.
-        by_rho: each ρ, with the factors of the best prediction (targets × contrasts).
+        by_rho: each ρ, with the factors of the best prediction (different weights × contrasts).
     """
     largest = np.maximum(np.abs(weights).max(axis=1), 1e-300)
     h = (weights @ geometry.binomial) / largest[:, None]
@@ -48,7 +50,7 @@ def own_way_variance(
     eta = np.minimum(np.outer(scale, _SIZES), 1.0)
     parts = []
     for rho, factors in by_rho:
-        told = (h**2 / ((1 - rho) + rho * geometry.spread)).sum(axis=1)
-        missed = whole - (factors * h).sum(axis=1)
+        told = (h**2 / ((1 - rho) + rho * geometry.spread)).sum(axis=1)[place]
+        missed = (whole - (factors * h).sum(axis=1))[place]
         parts.append((missed**2 * variance)[:, None] * eta / (1 + eta * told[:, None]))
     return np.stack(parts, axis=2)

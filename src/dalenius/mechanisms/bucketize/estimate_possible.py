@@ -21,11 +21,11 @@ def possible_range(sums: ScoreSums, targets: Targets) -> Range:
     or the largest scores. Targets that weigh values other than by 0 and 1: −∞ to ∞.
     """
     low, high = np.zeros(len(targets.score)), np.zeros(len(targets.score))
-    is_set = _are_sets(targets)
+    is_set, is_count = _are_sets(targets), sums.is_count
     for score, terms in _by_score(targets, np.flatnonzero(is_set)):
         for start, part in _parts(terms, len(sums.scores[score].rows)):
             held = np.asarray(sums.buckets.composition @ targets.weights[part].T)
-            found = _counted(sums, score, held) if sums.is_count[score] else _summed(sums, score, held)
+            found = _counted(sums, score, held) if is_count[score] else _summed(sums, score, held)
             low[terms[start : start + len(part)]], high[terms[start : start + len(part)]] = found
     low[~is_set], high[~is_set] = -np.inf, np.inf
     return targets.add_up(low), targets.add_up(high)

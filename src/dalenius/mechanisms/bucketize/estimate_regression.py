@@ -9,7 +9,12 @@ import numpy as np
 from dalenius.mechanisms.bucketize.estimate_buckets import Floats, Ints, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate_noise import assignment_variance, ratio, value_variances
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, as_targets_by_components
+from dalenius.mechanisms.bucketize.estimate_targets import (
+    Estimates,
+    Targets,
+    as_targets_by_components,
+    different_weights,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,18 +32,23 @@ class Regression:
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target; one that the release tells nothing about has an infinite variance."""
         g = self.geometry
-        loads = targets.weights @ g.directions  # terms × directions
+        different, place, factor = different_weights(targets.weights)
+        directed = targets.weights[different] @ g.directions  # different weights × directions
         t = g.directions.T @ (sums.by_value / g.counts[:, None])  # directions × scores
-        terms = ((loads / g.eigenvalues) * t.T[targets.score]).sum(axis=1)
-        noise = loads * np.sqrt((1 - g.eigenvalues) / g.eigenvalues)
-        alike = targets.add_up(sums.variance[targets.score] * (noise**2).sum(axis=1))
-        by_value = assignment_variance(sums.buckets, (loads / g.eigenvalues) @ g.directions.T / g.counts)
-        own = targets.add_up((value_variances(sums, targets.score) * by_value).sum(axis=1))
+        terms = factor * ((directed / g.eigenvalues)[place] * t.T[targets.score]).sum(axis=1)
+        noise = directed * np.sqrt((1 - g.eigenvalues) / g.eigenvalues)
+        alike = targets.add_up(sums.variance[targets.score] * factor**2 * (noise**2).sum(axis=1)[place])
+        loads = (directed / g.eigenvalues) @ g.directions.T / g.counts
+        by_value = assignment_variance(sums.buckets, loads)[place]
+        within = value_variances(sums, targets.score)
+        own = targets.add_up(factor**2 * (within * by_value).sum(axis=1))
         variance = alike.copy()
         first, second = targets.pairs()
-        cross = score_covariances(sums, targets, first, second) * (noise[first] * noise[second]).sum(axis=1)
+        cross = factor[first] * factor[second] * (noise[place[first]] * noise[place[second]]).sum(axis=1)
+        cross *= score_covariances(sums, targets, first, second)
         np.add.at(variance, targets.target[first], 2 * cross)
-        unknown = targets.add_up(np.abs(targets.weights @ g.hidden).sum(axis=1))
+        hidden = np.abs(targets.weights[different] @ g.hidden).sum(axis=1)[place]
+        unknown = targets.add_up(np.abs(factor) * hidden)
         variance = variance * ratio(own, alike)
         variance = np.where(unknown > 1e-6 * np.sqrt(g.counts.sum()), np.inf, np.maximum(variance, 0.0))
         return Estimates(

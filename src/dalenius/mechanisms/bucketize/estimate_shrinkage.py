@@ -12,7 +12,7 @@ wider than what all this gives, the interval spans both (estimate_targets.spanni
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from dalenius.mechanisms.bucketize.estimate_prior import (
     relative_scale,
 )
 from dalenius.mechanisms.bucketize.estimate_regression import Regression, score_covariances
-from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets
+from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, different_weights
 
 RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
 _CELLS_AT_ONCE = 4_000_000
@@ -56,6 +56,8 @@ class Shrinkage:
 
     geometry: Geometry
     prior: ScatterPrior
+    rho: Floats = field(default_factory=lambda: RHO)
+    """The grid of ρ, even in log ρ."""
     name = "shrinkage"
     assumption = (
         "the sensitive values' shares scatter around the overall share like random effects with heavy tails, "
@@ -75,8 +77,10 @@ class Shrinkage:
         mean, variance = self.moments(sums, targets, z)
         joint = self._joint_scores(sums, targets, z)
         weight = self._weights(sums, targets, joint, z)
-        by_rho = zip(RHO, self._coefficients(joint.weights), strict=True)
-        own = own_way_variance(g, joint.weights, joint.variance, joint.scale, by_rho)
+        different, place, factor = different_weights(joint.weights)
+        by_rho = zip(self.rho, self._coefficients(joint.weights[different]), strict=True)
+        size = joint.variance * factor**2
+        own = own_way_variance(g, joint.weights[different], place, size, joint.scale, by_rho)
         own = np.where(joint.is_one[:, None, None], own, 0.0)
         return Estimates(
             mean=np.tile(base[:, None] + mean, (1, len(OWN_WAYS))),
@@ -88,7 +92,8 @@ class Shrinkage:
     def log_likelihood(self, z: Floats, scale: Floats) -> Floats:
         """Scores × grid: of contrasts (contrasts × scores) of scores with these variances, by ρ."""
         relative = (z**2 / np.maximum(scale, 1e-300)).T
-        spread = (1 - RHO)[:, None] + RHO[:, None] * self.geometry.spread[None, :]  # grid × contrasts
+        rho = self.rho[:, None]
+        spread = (1 - rho) + rho * self.geometry.spread  # grid × contrasts
         logs = -0.5 * (np.log(spread).sum(axis=1)[None, :] + relative @ (1 / spread).T)
         return np.asarray(evidence_weight(self.geometry) * logs)
 
@@ -118,12 +123,12 @@ class Shrinkage:
 
     def _weights(self, sums: ScoreSums, targets: Targets, joint: _Joint, z: Floats) -> Floats:
         """Targets × grid: the posterior weight of each ρ."""
-        prior = self.prior.log_density(joint.scale, RHO)
-        prior = np.where(joint.is_number[:, None], log_density_of_numbers(RHO), prior)
+        prior = self.prior.log_density(joint.scale, self.rho)
+        prior = np.where(joint.is_number[:, None], log_density_of_numbers(self.rho), prior)
         logs = self.log_likelihood(joint.z.T, joint.variance) + prior
         if not joint.is_one.all():  # the mean over the scores of a target
             by_score = self.log_likelihood(z, sums.variance)
-            by_score += self.prior.log_density(relative_scale(sums), RHO)
+            by_score += self.prior.log_density(relative_scale(sums), self.rho)
             n_terms = np.bincount(targets.target, minlength=targets.n_targets)
             mean = targets.add_up(by_score[targets.score]) / np.maximum(n_terms, 1)[:, None]
             logs = np.where(joint.is_one[:, None], logs, mean)
@@ -132,19 +137,21 @@ class Shrinkage:
 
     def moments(self, sums: ScoreSums, targets: Targets, z: Floats) -> tuple[Floats, Floats]:
         """Targets × grid: posterior mean (of what differs from the overall share) and variance."""
-        mean = np.zeros((len(targets.score), len(RHO)))
+        mean = np.zeros((len(targets.score), len(self.rho)))
         alike, own = np.zeros_like(mean), np.zeros_like(mean)
         within = value_variances(sums, targets.score)
-        step = max(1, _CELLS_AT_ONCE // (len(RHO) * len(sums.buckets.copies)))
+        step = max(1, _CELLS_AT_ONCE // (len(self.rho) * len(sums.buckets.copies)))
         for start in range(0, len(targets.score), step):
             part = slice(start, start + step)
-            centred = self.geometry.centre(targets.weights[part])
+            different, place, factor = different_weights(targets.weights[part])
+            centred = self.geometry.centre(targets.weights[part][different])
             scores, factors = targets.score[part], np.stack([*self._coefficients(centred)])
-            mean[part] = np.einsum("gtc,tc->tg", factors, z.T[scores])
-            alike[part] = self._form(centred, centred) * sums.variance[scores, None]
-            own[part] = self._own_variance(
-                sums.buckets, centred, factors, within[part], sums.variance[scores]
-            )
+            mean[part] = np.einsum("gtc,tc->tg", factors[:, place], z.T[scores] * factor[:, None])
+            scale = (sums.variance[scores] * factor**2)[:, None]
+            alike[part] = self._form(centred, centred)[place] * scale
+            noise, scattered = self._own_variance(sums.buckets, centred, factors)
+            own[part] = np.einsum("gtz,tz->tg", noise[:, place], within[part] * factor[:, None] ** 2)
+            own[part] += scattered[place] * scale * self.rho
         variance = targets.add_up(alike)
         first, second = targets.pairs()
         if len(first):
@@ -154,40 +161,40 @@ class Shrinkage:
         fit = ratio(targets.add_up(own), targets.add_up(alike))
         return targets.add_up(mean), np.maximum(variance, 0.0) * fit
 
-    def _own_variance(
-        self, buckets: Buckets, weights: Floats, factors: Floats, within: Floats, scale: Floats
-    ) -> Floats:
-        """Terms × grid: the mean square error of the prediction if value z has the within-value variance v_z.
+    def _own_variance(self, buckets: Buckets, weights: Floats, factors: Floats) -> tuple[Floats, Floats]:
+        """What makes up the mean square error of the prediction if value z has the within-value variance v_z.
+
+        Grid × weights × values: what one unit of v_z adds; weights × grid: what one unit of τ² does.
 
         A prediction with factors ℓ_z misses the total by Σ d_z·K_z plus the noise of the assignment, where
         d = a − O⁻¹ M ℓ is what it leaves of the weights a, and Cov K = τ²·O Σ O + diag(o_z·v_z).
         """
         g = self.geometry
-        shape = (len(RHO), len(weights), len(g.counts))
-        flat = factors.reshape(len(RHO) * len(weights), -1 if factors.size else 0)
+        shape = (len(self.rho), len(weights), len(g.counts))
+        flat = factors.reshape(len(self.rho) * len(weights), -1 if factors.size else 0)
         noise = assignment_variance(buckets, flat @ g.contrast).reshape(shape)
         seen = (flat @ g.binomial.T / g.counts).reshape(shape)  # M · contrastᵀ is `binomial`
-        left = g.centre(weights[None] - seen)  # grid × terms × values
-        assigned = np.einsum("gtz,tz->tg", noise + left**2 * g.counts, within)
+        left = g.centre(weights[None] - seen)  # grid × weights × values
         missed = left * g.counts
         scattered = np.einsum("gtz,gtz->tg", g.times_scatter(missed), missed)
-        return np.asarray(assigned + np.outer(scale, RHO) * scattered)
+        return np.asarray(noise + left * missed), np.asarray(scattered)
 
     def _coefficients(self, weights: Floats) -> Iterator[Floats]:
         """For each ρ, terms × contrasts: the factors of the best prediction."""
         g = self.geometry
         binomial, random = weights @ g.binomial, weights @ g.random
-        for r in RHO:
+        for r in self.rho:
             yield ((1 - r) * binomial + r * random) / ((1 - r) + r * g.spread)
 
     def _form(self, a: Floats, b: Floats) -> Floats:
         """Pairs × grid: the posterior covariance of the totals with weights a and b, per unit of s²."""
         g = self.geometry
-        a0, a1, b0, b1 = a @ g.binomial, a @ g.random, b @ g.binomial, b @ g.random
+        a0, a1 = a @ g.binomial, a @ g.random
+        b0, b1 = (a0, a1) if b is a else (b @ g.binomial, b @ g.random)
         prior0 = (a * b) @ g.counts
         prior1 = (g.times_scatter(a * g.counts) * (b * g.counts)).sum(axis=1)
         columns = []
-        for r in RHO:
+        for r in self.rho:
             told = (((1 - r) * a0 + r * a1) * ((1 - r) * b0 + r * b1) / ((1 - r) + r * g.spread)).sum(axis=1)
             prior = (1 - r) * prior0 + r * prior1
             # what is known exactly leaves nothing but the rounding of a difference

@@ -105,6 +105,33 @@ class Estimates:
         return spanning(ends, self.unbiased.intervals(confidence, possible), possible)
 
 
+def different_weights(weights: Floats) -> tuple[Ints, Ints, Floats]:
+    """Which weights are different, which of these each is a multiple of, and the factor.
+
+    Groups by a published column all weigh the values alike; what depends on weights only is found once.
+
+    >>> first, place, factor = different_weights(np.array([[0.0, 2.0], [1.0, 0.0], [0.0, -3.0]]))
+    >>> first.tolist(), place.tolist(), factor.tolist()
+    ([0, 1], [0, 1, 0], [1.0, 1.0, -1.5])
+    """
+    if not weights.size:
+        return (
+            np.zeros(min(len(weights), 1), dtype=np.int64),
+            np.zeros(len(weights), dtype=np.int64),
+            np.ones(len(weights)),
+        )
+    largest = weights[np.arange(len(weights)), np.abs(weights).argmax(axis=1)]
+    scaled = weights / np.where(largest == 0, 1.0, largest)[:, None] + 0.0  # -0.0 is 0.0
+    rows = np.ascontiguousarray(scaled).view(np.dtype((np.void, scaled.itemsize * scaled.shape[1]))).ravel()
+    _, first, place = np.unique(rows, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    first, place = first[order], rank[place.ravel()]
+    whole = np.where(largest == 0, 1.0, largest)
+    return first, place, whole / whole[first][place]
+
+
 class Estimator(Protocol):
     """One way of estimating totals from buckets."""
 
