@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.ahead import ahead
 from dalenius.coded_columns import CodedColumns
 from dalenius.csv_source import CsvSource
 from dalenius.engines.base import Progress, WrittenFile, WrittenTable
@@ -174,7 +175,7 @@ class LocalScan:
         """
         total, done = None if reads == "distinct" else self.n_rows(), 0
         reader = self.connection.sql(self._reading(reads)).to_arrow_reader(BATCH_ROWS)
-        for batch in rebatch(reader, BATCH_ROWS):
+        for batch in ahead(rebatch(reader, BATCH_ROWS)):
             yield self._columns().decoded(batch)
             done += batch.num_rows
             self.progress("reading", done, total)

@@ -18,7 +18,7 @@ from dalenius.ahead import ahead
 from dalenius.engines.preparing import rebatch
 from dalenius.mechanisms.base import Batches
 
-FILE_ROWS = 2**20
+FILE_ROWS = 2**18
 _MOST_FILES = 2**8
 _PIECE_ROWS = 2**13
 
