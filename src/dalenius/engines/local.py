@@ -116,6 +116,10 @@ class LocalScan:
     def active_values(self, column: str) -> pa.Array:
         """The different values of a column in ascending order, NULL last."""
         name = identifier(column)
+        if column in self._columns().values:  # known but for NULL
+            where = f"WHERE {name} IS NULL LIMIT 1"
+            nulls = self.connection.sql(f"SELECT {name} FROM ({self.select}) {where}").to_arrow_table()
+            return pa.concat_arrays([self._columns().values[column], *nulls.column(0).chunks])
         found = self.connection.sql(
             f"SELECT DISTINCT {name} FROM ({self.select}) ORDER BY {name} NULLS LAST"
         ).to_arrow_table()

@@ -368,6 +368,10 @@ def rewrite(release: dalenius.Release, table: pa.Table | None = None, **changes:
     return dalenius.open_release(release.path)
 
 
+def foreign_sex(view: pa.Table, cell: str | None) -> pa.Table:
+    return view.slice(0, 1).set_column(1, "sex", pa.array([cell], pa.string()))
+
+
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
@@ -376,6 +380,10 @@ def rewrite(release: dalenius.Release, table: pa.Table | None = None, **changes:
         (
             lambda view: pa.concat_tables([view, view.slice(0, 1).set_column(0, "age", pa.array([99]))]),
             "domain",
+        ),
+        *(
+            (lambda view, cell=cell: pa.concat_tables([view, foreign_sex(view, cell)]), "domain")
+            for cell in ("X", None)
         ),
     ],
 )

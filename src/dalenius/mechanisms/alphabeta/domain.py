@@ -58,9 +58,15 @@ class DomainColumn:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         kind = self.values.type
+        if pa.types.is_dictionary(column.type) and self._lists(column):
+            return column.indices
         if pa.types.is_dictionary(column.type):
             kind = pa.dictionary(column.type.index_type, kind)
         return positions(column.cast(kind), self.values)
+
+    def _lists(self, column: pa.DictionaryArray) -> bool:
+        """Whether the codes of a coded column are this domain's."""
+        return not column.indices.null_count and bool(column.dictionary.equals(self.values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
