@@ -55,12 +55,19 @@ def _own_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
     is_null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
     used = np.flatnonzero(np.bincount(codes if is_null is None else codes[~is_null]))
+    if len(used) == len(column.dictionary) and _ascend(column.dictionary):
+        return column
     cells = column.dictionary.take(pa.array(used))
     values = cells.drop_null().unique()
     values = values.take(pc.array_sort_indices(values))
-    new_code = np.zeros(len(column.dictionary), dtype=np.int32)
-    new_code[used] = pc.index_in(cells, value_set=values).fill_null(-1).to_numpy()
-    codes = new_code[codes]
+    new_code = np.zeros(len(column.dictionary), dtype=codes.dtype)
+    new_code[used] = pc.index_in(cells, value_set=values).fill_null(0).to_numpy()
     if cells.null_count:
-        is_null = (codes < 0) if is_null is None else is_null | (codes < 0)
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=is_null), values)
+        of_null = column.dictionary.is_null().to_numpy(zero_copy_only=False)[codes]
+        is_null = of_null if is_null is None else is_null | of_null
+    return pa.DictionaryArray.from_arrays(pa.array(new_code[codes], mask=is_null), values)
+
+
+def _ascend(values: pa.Array) -> bool:
+    is_set = not values.null_count and len(values.unique()) == len(values)
+    return is_set and bool(values.equals(values.take(pc.array_sort_indices(values))))

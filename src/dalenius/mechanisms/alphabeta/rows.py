@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -76,8 +77,10 @@ def different(batches: Batches, domain: Domain) -> Iterator[Codes]:
 
 def decoded(rows: Batches, domain: Domain) -> Batches:
     """The tuples of sorted words, copies and all."""
-    yield domain.decode(_joined(domain, iter(())))  # a view may be empty, and still has columns
-    yield from mapped(lambda batch: domain.decode(domain.unpack(as_words(batch))), rows)
+    none = as_batch(
+        np.zeros((0, domain.n_words), dtype=np.int64)
+    )  # a view may be empty, and still has columns
+    yield from mapped(lambda batch: domain.decode(domain.unpack(as_words(batch))), chain([none], rows))
 
 
 def decoded_once(rows: Batches, domain: Domain) -> Batches:
