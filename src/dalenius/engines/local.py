@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 
 import duckdb
@@ -102,8 +101,10 @@ class LocalScan:
         """How many different records there are; different ones have different codes."""
         if self.spill is not None:
             return self._codes(coding, self.spill).n_different
-        with TemporaryDirectory() as folder:
-            return self._sorted(coding, Path(folder)).n_different
+        # planning writes nothing, not even codes
+        return count(
+            self.connection, f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({self._coded_select()}))"
+        )
 
     def most_copies(self) -> int:
         """How often the most frequent record occurs."""
@@ -168,13 +169,10 @@ class LocalScan:
         if coding not in self._kept:
             folder = spill / f"codes{len(self._kept)}"
             folder.mkdir()
-            self._kept[coding] = self._sorted(coding, folder)
+            codes = mapped(coding.encode, self.batches())
+            ascending = in_order(codes, coding.names, coding.bits, self.n_rows(), folder)
+            self._kept[coding] = SortedCodes.write(ascending, folder / "codes.arrow")
         return self._kept[coding]
-
-    def _sorted(self, coding: Coding, folder: Path) -> SortedCodes:
-        codes = mapped(coding.encode, self.batches())
-        in_files = in_order(codes, coding.names, coding.bits, self.n_rows(), folder)
-        return SortedCodes.write(in_files, folder / "codes.arrow")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats.

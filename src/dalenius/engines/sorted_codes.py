@@ -45,4 +45,4 @@ def _count_different(ascending: pa.RecordBatch) -> int:
     for column in ascending.columns:
         numbers = column.to_numpy()
         is_new |= numbers[1:] != numbers[:-1]
-    return int(np.count_nonzero(is_new)) + (ascending.num_rows > 0)
+    return int(np.count_nonzero(is_new)) + min(1, int(ascending.num_rows))

@@ -19,6 +19,7 @@ from scipy import stats
 import dalenius
 from dalenius.engines import local, ordering
 from dalenius.engines.preparing import sha256
+from dalenius.engines.sorted_codes import SortedCodes
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
 from dalenius.mechanisms.alphabeta import check
 from dalenius.mechanisms.alphabeta.domain import Domain, group_of
@@ -322,7 +323,7 @@ def test_a_tuple_has_one_coin_however_often_it_is_there(
     """Copies with coins of their own would be kept too often, and tell that there are many."""
     in_many_files(monkeypatch)
     if not together:
-        monkeypatch.setattr(local.SortedCodes, "batches", split_batches)
+        monkeypatch.setattr(SortedCodes, "batches", split_batches)
     table = pa.table({"a": [i for _ in range(6) for i in range(0, 3_000, 3)]})
     rules = policy(tmp_path / "r", table, columns={"quasi": ["a"]}, domains={"a": "0..2999"})
     release = dalenius.publish(rules, seed=5)
@@ -332,7 +333,7 @@ def test_a_tuple_has_one_coin_however_often_it_is_there(
     assert (stats.binomtest(n_kept, 1_000, retention).pvalue > FALSE_ALARM) == together
 
 
-def split_batches(codes: local.SortedCodes) -> Iterator[pa.RecordBatch]:
+def split_batches(codes: SortedCodes) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(str(codes.path), "rb") as file, pa.ipc.open_stream(file) as stream:
         for batch in stream:
             yield from (batch.slice(at, 1) for at in range(batch.num_rows))
