@@ -43,6 +43,16 @@ def test_only_short_lists_are_coded(n_values: int, is_coded: bool) -> None:
         assert read(connection, columns)["v"].to_pylist() == [str(i % n_values) for i in range(200)]
 
 
+@given(cells=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1))
+def test_allowed_cells_need_not_be_sought_and_others_are_null(cells: list[str | None]) -> None:
+    allowed = {"v": pa.array(["c", "a"])}
+    with connect() as connection:
+        connection.register("t", pa.table({"v": pa.array(cells, pa.string())}))
+        found = read(connection, CodedColumns.of(connection, SELECT, allowed))["v"]
+    assert found.chunk(0).dictionary.to_pylist() == ["a", "c"]
+    assert found.to_pylist() == [cell if cell in ("a", "c") else None for cell in cells]
+
+
 def test_numbers_and_nothing_but_nulls_are_not_coded() -> None:
     with connect() as connection:
         connection.register("t", pa.table({"n": [1, 2], "nothing": pa.nulls(2, pa.string())}))

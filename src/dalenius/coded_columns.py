@@ -6,6 +6,7 @@ row is what travels: ten times faster than texts, or than its ENUM type.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import duckdb
@@ -27,12 +28,25 @@ class CodedColumns:
     """Ascending, without NULL."""
 
     @classmethod
-    def of(cls, connection: duckdb.DuckDBPyConnection, select: str) -> CodedColumns:
-        """Find the columns that can be coded; this reads all text columns."""
+    def of(
+        cls, connection: duckdb.DuckDBPyConnection, select: str, allowed: Mapping[str, pa.Array] | None = None
+    ) -> CodedColumns:
+        """Find the columns that can be coded; this reads text columns.
+
+        Args:
+            connection: Where the query can be asked.
+            select: The query.
+            allowed: The cells that some columns may have, without NULL, so that these need not be read: any
+                other cell comes as NULL.
+        """
         schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
-        texts = [field.name for field in schema if pa.types.is_string(field.type)]
-        found = {name: _few_texts(connection, select, name) for name in texts}
-        values = {name: cells for name, cells in found.items() if cells is not None}
+        values = {}
+        for field in schema:
+            if pa.types.is_string(field.type):
+                cells = None if allowed is None else allowed.get(field.name)
+                cells = _different_texts(connection, select, field.name) if cells is None else cells
+                if _is_listed(cells):
+                    values[field.name] = cells.take(pc.array_sort_indices(cells))
         return cls(names=tuple(schema.names), values=values)
 
     def coded(self, select: str) -> str:
@@ -54,15 +68,18 @@ class CodedColumns:
         return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _few_texts(connection: duckdb.DuckDBPyConnection, select: str, column: str) -> pa.Array | None:
+def _different_texts(connection: duckdb.DuckDBPyConnection, select: str, column: str) -> pa.Array:
+    """The different cells, at most one too many."""
     name = identifier(column)
     found = connection.sql(
         f"SELECT DISTINCT {name} FROM ({select}) WHERE {name} IS NOT NULL LIMIT {_FEW_VALUES + 1}"
     ).to_arrow_table()
-    values = found.column(0).combine_chunks()
+    return found.column(0).combine_chunks()
+
+
+def _is_listed(values: pa.Array) -> bool:
     # SQL text cannot hold a zero byte
-    is_listed = 0 < len(values) <= _FEW_VALUES and not any("\0" in text for text in values.to_pylist())
-    return values.take(pc.array_sort_indices(values)) if is_listed else None
+    return 0 < len(values) <= _FEW_VALUES and not any("\0" in text for text in values.to_pylist())
 
 
 def _place(name: str, values: pa.Array) -> str:

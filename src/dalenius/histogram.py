@@ -13,12 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dalenius.domains import whole_range
 from dalenius.errors import InternalError
 
 Value = tuple[Any, ...]
 """One value of the sensitive attribute: a cell of each sensitive column. None is NULL."""
 
 _MOST_LISTED = 2**20
+_MOST_COMPARED = 2**16
+_FAR = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +135,25 @@ class Encoder:
 def positions(column: pa.Array, value_set: pa.Array) -> pa.Array:
     """Where each cell is in the set, NULL where it is not; of a coded column, its dictionary is sought."""
     if not pa.types.is_dictionary(column.type):
-        return pc.index_in(column, value_set=value_set)
+        found = _in_range(column, value_set)
+        return pc.index_in(column, value_set=value_set) if found is None else found
     found = pc.index_in(column.dictionary, value_set=value_set).take(column.indices)
+    if not column.indices.null_count:
+        return found
     of_null = pc.index_in(pa.nulls(1, value_set.type), value_set=value_set)[0]
     return pc.if_else(column.is_null(), of_null, found)
+
+
+def _in_range(column: pa.Array, value_set: pa.Array) -> pa.Array | None:
+    """Where whole numbers are among all those from one to another, without a look-up; None for others."""
+    if not pa.types.is_integer(column.type) or column.null_count or len(value_set) > _MOST_COMPARED:
+        return None
+    ends = whole_range(value_set)
+    if ends is None or not -_FAR <= ends[0] <= ends[1] <= _FAR:
+        return None
+    places = column.to_numpy().astype(np.int64) - ends[0]
+    is_outside = (places < 0) | (places >= len(value_set))
+    return pa.array(places, mask=is_outside if is_outside.any() else None)
 
 
 def cells_at(codes: pa.Array, values: pa.Array) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 
 import dalenius
 from dalenius import Policy
-from dalenius.engines import local, preparing
+from dalenius.engines import local, ordering, preparing
 from dalenius.engines.base import silent
 from dalenius.engines.local import LocalEngine, engine_errors
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
-from dalenius.mechanisms.base import PublishedTable, Reads
+from dalenius.mechanisms.base import Coding, PublishedTable
 from dalenius.sql import connect
 
 TABLE = pa.table({"id": [1, 2, 3], "age": [17, 18, 90], "town": ["A", None, "B"], "disease": ["x", "y", "x"]})
@@ -113,8 +114,8 @@ def test_a_table_that_changes_between_two_passes_is_an_internal_error(
 ) -> None:
     honest = local.LocalScan.batches
 
-    def shrinking(scan: local.LocalScan, reads: Reads) -> Iterator[pa.RecordBatch]:
-        for batch in honest(scan, reads):
+    def shrinking(scan: local.LocalScan) -> Iterator[pa.RecordBatch]:
+        for batch in honest(scan):
             yield batch.slice(1)
 
     monkeypatch.setattr(local.LocalScan, "batches", shrinking)
@@ -140,6 +141,41 @@ def test_tally_adds_up_what_the_batches_count(monkeypatch: pytest.MonkeyPatch, s
     doubled = pa.concat_tables([TABLE, TABLE.set_column(0, "id", pa.array([4, 5, 6]))])
     with LocalEngine().open(policy(doubled), None, silent) as scan:
         assert scan.tally(count).to_pylist() == [{"key": age, "n": 2} for age in (17, 18, 90)]
+
+
+def in_two_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
+    ages = batch.column("age").to_numpy()
+    return pa.RecordBatch.from_pydict({"tens": ages // 10, "ones": ages % 10})
+
+
+@pytest.mark.parametrize("file_rows", [2, 10**6], ids=["files", "memory"])
+def test_codes_are_sorted_once_and_copies_stay_together(
+    file_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "FILE_ROWS", file_rows)
+    monkeypatch.setattr(local, "BATCH_ROWS", 7)
+    ages = [(i * i) % 41 for i in range(100)]
+    table = pa.table({"age": ages, "town": ["A"] * 100, "id": range(100), "disease": ["x"] * 100})
+    coding = Coding(encode=in_two_numbers, names=("tens", "ones"), bits=3)
+    seen: list[list[tuple[int, ...]]] = []
+
+    def rows(scan: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        for batch in scan():
+            seen.append(list(zip(*batch.to_pydict().values(), strict=True)))
+            yield batch
+
+    with LocalEngine().open(policy(table), None, silent) as scan:
+        assert scan.n_different(coding) == len(set(ages))
+    steps: list[str] = []
+    with LocalEngine().open(policy(table), tmp_path, lambda step, *_: steps.append(step)) as scan:
+        assert scan.n_different(coding) == len(set(ages))
+        read_once = len(steps)
+        scan.write([PublishedTable(name="t", columns=("ones",), rows=rows, reads=coding)], tmp_path)
+    assert len(steps) == read_once
+    assert [pair for batch in seen for pair in batch] == sorted((age // 10, age % 10) for age in ages)
+    batches_of = Counter(pair for batch in seen for pair in set(batch))
+    assert set(batches_of.values()) == {1}
+    assert (len([batch for batch in seen if batch]) > 1) == (file_rows == 2)
 
 
 @pytest.mark.parametrize("finishes", [True, False])

@@ -21,10 +21,10 @@ from dalenius.ask.names import ROW
 from dalenius.ask.query import Condition, Either, Every, Expression, Membership, Negation, Query
 from dalenius.ask.totals import Total, totals_of
 from dalenius.errors import QueryError
+from dalenius.mechanisms.alphabeta.domain import Codes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Codes = tuple[Ints, ...]
 EVERYTHING = Table(columns=(), holds=np.array(True))
 
 _SCALE = 2**40

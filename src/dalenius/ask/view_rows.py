@@ -8,7 +8,8 @@ import numpy as np
 
 from dalenius.ask.columns import Bits
 from dalenius.ask.domain_formula import All, BoolArray, Formula, Neither, Table
-from dalenius.ask.view_question import Codes, Ints
+from dalenius.ask.view_question import Ints
+from dalenius.mechanisms.alphabeta.domain import Codes
 
 _BITMAP_BYTES = 64_000_000
 """Bitmaps are kept for the columns whose bitmaps of all values fit into this."""

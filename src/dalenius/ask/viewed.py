@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dalenius.ask.view_kernels import FrappKernel, Kernel, ShapedKernel, UniformKernel
-from dalenius.ask.view_question import Codes, Ints
+from dalenius.ask.view_question import Ints
 from dalenius.ask.view_rows import ViewRows
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.alphabeta.combine import NEVER, PatternWeights, combine_views, working_share
-from dalenius.mechanisms.alphabeta.domain import Domain, distinct_words, word_ids
+from dalenius.mechanisms.alphabeta.domain import Codes, Domain, distinct_words, word_ids
 from dalenius.mechanisms.alphabeta.estimate import TupleVariance, estimate_count
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law

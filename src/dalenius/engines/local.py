@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.ahead import ahead, mapped
 from dalenius.coded_columns import CodedColumns
 from dalenius.csv_source import CsvSource
 from dalenius.engines.base import Progress, WrittenFile, WrittenTable
@@ -32,10 +33,10 @@ from dalenius.engines.preparing import (
     selection,
     sha256,
 )
+from dalenius.engines.sorted_codes import SortedCodes
 from dalenius.errors import EngineError, InternalError
 from dalenius.histogram import Histogram
-from dalenius.mechanism_configs import COPY
-from dalenius.mechanisms.base import Batches, Counting, PublishedTable, Reads
+from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable
 from dalenius.policy import Policy
 from dalenius.sql import connect, count, identifier, identifiers, literal, one_row
 
@@ -76,6 +77,7 @@ class LocalScan:
     progress: Progress
     _coded: list[CodedColumns] = field(default_factory=list, init=False)
     """Found when they are needed first."""
+    _kept: dict[Coding, SortedCodes] = field(default_factory=dict, init=False)
 
     @property
     def schema(self) -> pa.Schema:
@@ -95,14 +97,14 @@ class LocalScan:
         *cells, counts = (column.to_pylist() for column in counted.columns)
         return Histogram.of(columns, dict(zip(zip(*cells, strict=True), counts, strict=True)))
 
-    def n_records(self, reads: Reads) -> int:
-        """How many records there are, or how many different ones."""
-        if reads == "distinct":
-            return count(
-                self.connection,
-                f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({self._coded_select()}))",
-            )
-        return self.n_rows()
+    def n_different(self, coding: Coding) -> int:
+        """How many different records there are; different ones have different codes."""
+        if self.spill is not None:
+            return self._codes(coding, self.spill).n_different
+        # planning writes nothing, not even codes
+        return count(
+            self.connection, f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({self._coded_select()}))"
+        )
 
     def most_copies(self) -> int:
         """How often the most frequent record occurs."""
@@ -115,6 +117,10 @@ class LocalScan:
     def active_values(self, column: str) -> pa.Array:
         """The different values of a column in ascending order, NULL last."""
         name = identifier(column)
+        if column in self._columns().values:  # known but for NULL
+            where = f"WHERE {name} IS NULL LIMIT 1"
+            nulls = self.connection.sql(f"SELECT {name} FROM ({self.select}) {where}").to_arrow_table()
+            return pa.concat_arrays([self._columns().values[column], *nulls.column(0).chunks])
         found = self.connection.sql(
             f"SELECT DISTINCT {name} FROM ({self.select}) ORDER BY {name} NULLS LAST"
         ).to_arrow_table()
@@ -158,23 +164,24 @@ class LocalScan:
             self._coded.append(CodedColumns.of(self.connection, self.select))
         return self._coded[0]
 
-    def _reading(self, reads: Reads) -> str:
-        listed = identifiers(self.schema.names)
-        if reads == "distinct":
-            return f"SELECT DISTINCT {listed} FROM ({self._coded_select()}) ORDER BY {listed}"
-        if reads == "copies":
-            numbered = f"row_number() OVER (PARTITION BY {listed}) AS {identifier(COPY)}"
-            return f"SELECT {listed}, {numbered} FROM ({self._coded_select()})"
-        return self._coded_select()
+    def _codes(self, coding: Coding, spill: Path) -> SortedCodes:
+        """The codes, sorted when they are needed first."""
+        if coding not in self._kept:
+            folder = spill / f"codes{len(self._kept)}"
+            folder.mkdir()
+            codes = mapped(coding.encode, self.batches())
+            ascending = in_order(codes, coding.names, coding.bits, self.n_rows(), folder)
+            self._kept[coding] = SortedCodes.write(ascending, folder / "codes.arrow")
+        return self._kept[coding]
 
-    def batches(self, reads: Reads = "records") -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats.
 
         Text columns of few values are dictionary arrays.
         """
-        total, done = None if reads == "distinct" else self.n_rows(), 0
-        reader = self.connection.sql(self._reading(reads)).to_arrow_reader(BATCH_ROWS)
-        for batch in rebatch(reader, BATCH_ROWS):
+        total, done = self.n_rows(), 0
+        reader = self.connection.sql(self._coded_select()).to_arrow_reader(BATCH_ROWS)
+        for batch in ahead(rebatch(reader, BATCH_ROWS)):
             yield self._columns().decoded(batch)
             done += batch.num_rows
             self.progress("reading", done, total)
@@ -201,7 +208,8 @@ class LocalScan:
             return [written, *(future.result() for future in waiting)]
 
     def _ordered(self, table: PublishedTable, spill: Path) -> Batches:
-        rows = table.rows(lambda: self.batches(table.reads))
+        reads = table.reads
+        rows = table.rows(self.batches if reads is None else lambda: self._codes(reads, spill).batches())
         if table.order_by:
             rows = in_order(rows, table.order_by, table.order_bits, self.n_rows(), spill)
         return rows if table.finish is None else table.finish(rows)

@@ -19,7 +19,9 @@ from dalenius.engines.preparing import rebatch
 from dalenius.mechanisms.base import Batches
 
 FILE_ROWS = 2**20
+_FEWER_ROWS = 2**17
 _MOST_FILES = 2**8
+_FEW_FILES = 2**3
 _PIECE_ROWS = 2**13
 
 
@@ -33,7 +35,9 @@ def in_order(batches: Batches, keys: Sequence[str], bits: int, n_rows: int, fold
         n_rows: About how many rows there are.
         folder: Where the files may be; they are removed.
     """
-    file_bits = min(bits, (min(n_rows // FILE_ROWS, _MOST_FILES - 1)).bit_length())
+    # a few files also for a table of one file's size: one is written while the next is sorted
+    n_files = max(min(n_rows // FILE_ROWS, _MOST_FILES - 1), min(n_rows // _FEWER_ROWS, _FEW_FILES - 1))
+    file_bits = min(bits, n_files.bit_length())
     files = [folder / f"rows{number}.arrow" for number in range(2**file_bits)]
     if len(files) == 1:
         yield from _sorted(pa.Table.from_batches(batches), keys)

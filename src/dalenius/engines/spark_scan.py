@@ -37,7 +37,7 @@ from dalenius.engines.spark_writing import Partitions, SparkWriter
 from dalenius.errors import InternalError
 from dalenius.histogram import Histogram, Value
 from dalenius.mechanism_configs import AlphaBetaConfig
-from dalenius.mechanisms.base import Counting, PublishedTable, Reads
+from dalenius.mechanisms.base import Coding, Counting, PublishedTable
 from dalenius.mechanisms.sharding import Census
 from dalenius.policy import Policy
 
@@ -71,10 +71,12 @@ class SparkScan:
             return self.partitions.histogram
         return take_census(self.policy, self.source, columns, columns, 1).histogram
 
-    def n_records(self, reads: Reads) -> int:
-        """How many records there are, or how many different ones."""
-        if reads != "distinct":
-            return self.partitions.census.n_rows
+    def n_rows(self) -> int:
+        """How many records there are."""
+        return self.partitions.census.n_rows
+
+    def n_different(self, coding: Coding) -> int:  # noqa: ARG002  (the tasks have codes of their own)
+        """How many different records there are."""
         names, n_groups = self.schema.names, self.partitions.census.n_groups(self.partitions.census.n_rows)
         meet = MeetTask(preparation=self.source.preparation(self.policy, names), n_groups=n_groups)
         counting = CountDifferentTask(schema=self.schema)

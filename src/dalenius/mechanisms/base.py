@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -17,12 +17,21 @@ from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 
 Batches = Iterator[pa.RecordBatch]
-Reads = Literal["records", "distinct", "copies"]
-"""What a table is made from: every record in source order; every different record once, in the order of its
-cells; or every record with the number of its copy, from 1, in column `copy`, in no particular order."""
 KEY_BITS = 63
 Counting = Callable[[pa.RecordBatch], pa.RecordBatch]
 """How often each key occurs in a batch of records: 64-bit columns `key` and `n`, each key at most once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coding:
+    """Records as a few whole numbers each, the same ones for the same record: to sort them, and to count."""
+
+    encode: Callable[[pa.RecordBatch], pa.RecordBatch]
+    """The numbers of a batch of records, 64 bits each, from 0."""
+    names: tuple[str, ...]
+    """The columns of the numbers; the first decides the order, then the second, …"""
+    bits: int
+    """The first number is below 2 to this power."""
 
 
 class Scan(Protocol):
@@ -35,8 +44,11 @@ class Scan(Protocol):
     def histogram(self, columns: tuple[str, ...]) -> Histogram:
         """How often each combination of cells of these columns occurs."""
 
-    def n_records(self, reads: Reads) -> int:
-        """How many records there are, or how many different ones."""
+    def n_rows(self) -> int:
+        """How many records there are."""
+
+    def n_different(self, coding: Coding) -> int:
+        """How many different records there are; different ones have different codes."""
 
     def most_copies(self) -> int:
         """How often the most frequent record occurs."""
@@ -77,7 +89,9 @@ class PublishedTable:
     codes of what is published. Empty: the rows come in an order that the plan alone decides."""
     order_bits: int = KEY_BITS
     """The first of these numbers is below 2 to this power."""
-    reads: Reads = "records"
+    reads: Coding | None = None
+    """What the rows are made from: the records in source order (None), or their codes in ascending order, all
+    copies of a record in one batch."""
     finish: Callable[[Batches], Batches] | None = None
     """From the sorted rows, what is written; None: the rows as they are. A sort of codes that become cells
     only afterwards moves a few bytes a row."""

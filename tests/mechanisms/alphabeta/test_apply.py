@@ -83,7 +83,9 @@ def test_a_union_without_the_correction_is_caught() -> None:
     stream = Randomness.seeded(3).stream("broken")
     table = tiny_table()
     kept = toss(LAW.retention, len(table[0]), stream)
-    broken = union(TINY, [tuple(c[kept] for c in table), *uniform_hits(TINY, LAW.beta, stream)])
+    broken = union(
+        TINY, [tuple(c[kept] for c in table), *map(TINY.unpack, uniform_hits(TINY, LAW.beta, stream))]
+    )
     assert subset_p_value(appearances(broken), [0.5, 0.2, 0.2, 0.5]) < FALSE_ALARM
 
 
@@ -205,7 +207,7 @@ def test_large_noise_comes_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dalenius.mechanisms.alphabeta.sampling._BATCH_HITS", 1_000)
     batches = list(uniform_hits(TINY, LAW.beta, Randomness.seeded(11).stream("batches")))
     assert len(batches) == math.ceil(TINY.size * math.log(1.25) / 1_000)
-    assert subset_p_value(appearances(union(TINY, batches)), [0.2] * 4) > FALSE_ALARM
+    assert subset_p_value(appearances(union(TINY, map(TINY.unpack, batches))), [0.2] * 4) > FALSE_ALARM
 
 
 def test_duplicates_are_refused_counted_and_numbered() -> None:

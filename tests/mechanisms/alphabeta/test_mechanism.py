@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,9 @@ import pytest
 from scipy import stats
 
 import dalenius
+from dalenius.engines import local, ordering
 from dalenius.engines.preparing import sha256
+from dalenius.engines.sorted_codes import SortedCodes
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
 from dalenius.mechanisms.alphabeta import check
 from dalenius.mechanisms.alphabeta.domain import Domain, group_of
@@ -258,7 +261,10 @@ def drawn_tuples(draft: Draft, source: pa.Table) -> list[tuple[Any, ...]]:
     """The tuples that a draft draws, repeats and all, before anything is sorted."""
     (table,) = draft.tables
     assert table.finish is not None
-    drawn = table.finish(table.rows(lambda: iter(source.combine_chunks().to_batches())))
+    assert table.reads is not None
+    (batch,) = source.combine_chunks().to_batches()
+    codes = table.reads.encode(batch).sort_by([(name, "ascending") for name in table.reads.names])
+    drawn = table.finish(table.rows(lambda: iter([codes])))
     return [t for batch in drawn for t in zip(*batch.to_pydict().values(), strict=True)]
 
 
@@ -291,15 +297,46 @@ def test_what_is_written_is_the_set_of_the_rows_that_were_drawn(tmp_path: Path) 
     assert set(drawn) == set(written)
 
 
-def test_repeated_rows_in_any_order_and_batches_give_the_same_view(tmp_path: Path) -> None:
-    plan = make_plan(policy(tmp_path / "r"))
+def in_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordering, "FILE_ROWS", 16)
+    monkeypatch.setattr(ordering, "_PIECE_ROWS", 3)
+    monkeypatch.setattr(local, "BATCH_ROWS", 50)
+
+
+def test_repeated_rows_in_any_order_give_the_same_view(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_many_files(monkeypatch)
     table = survey()
     backwards = pa.concat_tables([table, table.slice(0, 30)]).take(list(range(len(table) + 29, -1, -1)))
-    views = []
-    for source in (table, backwards):
-        draft = AlphaBeta().draft(policy(tmp_path / "r"), plan, Randomness.seeded(4))  # type: ignore[arg-type]
-        views.append(set(drawn_tuples(draft, source)))
-    assert views[0] == views[1]
+    one, other = (
+        dalenius.publish(policy(tmp_path / f"r{number}", source), seed=4)
+        for number, source in enumerate((table, backwards))
+    )
+    assert read(one) == read(other)
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["as engines do", "a broken engine"])
+def test_a_tuple_has_one_coin_however_often_it_is_there(
+    together: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies with coins of their own would be kept too often, and tell that there are many."""
+    in_many_files(monkeypatch)
+    if not together:
+        monkeypatch.setattr(SortedCodes, "batches", split_batches)
+    table = pa.table({"a": [i for _ in range(6) for i in range(0, 3_000, 3)]})
+    rules = policy(tmp_path / "r", table, columns={"quasi": ["a"]}, domains={"a": "0..2999"})
+    release = dalenius.publish(rules, seed=5)
+    parameters = release.manifest["parameters"]
+    retention = float(Fraction(parameters["alpha"]) + Fraction(parameters["beta"]))
+    n_kept = sum(value % 3 == 0 for value in read(release)["a"].to_pylist())
+    assert (stats.binomtest(n_kept, 1_000, retention).pvalue > FALSE_ALARM) == together
+
+
+def split_batches(codes: SortedCodes) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(codes.path), "rb") as file, pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            yield from (batch.slice(at, 1) for at in range(batch.num_rows))
 
 
 def test_an_empty_view_is_a_view(tmp_path: Path) -> None:
@@ -332,6 +369,10 @@ def rewrite(release: dalenius.Release, table: pa.Table | None = None, **changes:
     return dalenius.open_release(release.path)
 
 
+def foreign_sex(view: pa.Table, cell: str | None) -> pa.Table:
+    return view.slice(0, 1).set_column(1, "sex", pa.array([cell], pa.string()))
+
+
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
@@ -340,6 +381,10 @@ def rewrite(release: dalenius.Release, table: pa.Table | None = None, **changes:
         (
             lambda view: pa.concat_tables([view, view.slice(0, 1).set_column(0, "age", pa.array([99]))]),
             "domain",
+        ),
+        *(
+            (lambda view, cell=cell: pa.concat_tables([view, foreign_sex(view, cell)]), "domain")
+            for cell in ("X", None)
         ),
     ],
 )

@@ -21,7 +21,6 @@ from dalenius import Policy
 from dalenius.engines.local import LocalScan
 from dalenius.engines.preparing import BATCH_ROWS
 from dalenius.errors import DaleniusError, InputError, PolicyError, PromiseNotMet
-from dalenius.mechanisms.base import Reads
 from dalenius.mechanisms.perturb import apply
 from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.mechanisms.perturb.public import as_ranges, from_ranges
@@ -138,9 +137,9 @@ def test_the_source_is_scanned_once_after_counting(tmp_path: Path, monkeypatch: 
     scans = []
     original = LocalScan.batches
 
-    def counted(self: LocalScan, reads: Reads) -> Any:
+    def counted(self: LocalScan) -> Any:
         scans.append(1)
-        return original(self, reads)
+        return original(self)
 
     monkeypatch.setattr(LocalScan, "batches", counted)
     dalenius.publish(policy(table_of((30, 20, 20)), tmp_path / "r"))

@@ -23,7 +23,7 @@ from dalenius.mechanisms.alphabeta.domain import (
 )
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
-from dalenius.mechanisms.alphabeta.sampling import shaped_hits, toss, uniform_hits, uniform_tuples
+from dalenius.mechanisms.alphabeta.sampling import shaped_hits, toss, uniform_hits, uniform_words
 
 
 def first_view(domain: Domain, table: Codes, law: ViewLaw, stream: np.random.Generator) -> Codes:
@@ -34,7 +34,7 @@ def first_view(domain: Domain, table: Codes, law: ViewLaw, stream: np.random.Gen
     """
     _refuse_duplicates(domain.pack(table))
     kept = kept_rows(table, law, stream)
-    return union(domain, [kept, *uniform_hits(domain, law.beta, stream)])
+    return _joined(domain, kept, uniform_hits(domain, law.beta, stream))
 
 
 def kept_rows(table: Codes, law: ViewLaw, stream: np.random.Generator) -> Codes:
@@ -48,7 +48,7 @@ def shaped_view(
     """The view whose noise follows declared distributions: t in the table with α+β(t), else with β(t)."""
     _refuse_duplicates(domain.pack(table))
     kept = kept_shaped(table, law, noise, stream)
-    return union(domain, [kept, *shaped_hits(noise, law.beta, stream)])
+    return _joined(domain, kept, shaped_hits(domain, noise, law.beta, stream))
 
 
 def kept_shaped(table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator) -> Codes:
@@ -77,7 +77,7 @@ def next_view(
     shown_noise = shown[~are_among(shown, own)]
     known = np.concatenate([own, shown])
     fresh_rate = law.fresh_rate(len(views) + 1)
-    fresh = np.concatenate([domain.pack(hits) for hits in uniform_hits(domain, fresh_rate, stream)])
+    fresh = np.concatenate(list(uniform_hits(domain, fresh_rate, stream)))
     parts = [
         own[toss(law.retention, len(own), stream)],
         shown_noise[toss(law.seen_rate, len(shown_noise), stream)],
@@ -93,7 +93,7 @@ def frapp_view(domain: Domain, table: Codes, gamma_f: Fraction, stream: np.rando
     result = tuple(column.copy() for column in table)
     replaced = np.flatnonzero(~toss(gamma_f, len(table[0]), stream))
     while len(replaced):
-        drawn = uniform_tuples(domain, len(replaced), stream)
+        drawn = domain.unpack(uniform_words(domain, len(replaced), stream))
         for column, codes in zip(result, drawn, strict=True):
             column[replaced] = codes
         # A draw that gives the row's own tuple is drawn again: uniform over the other tuples.
@@ -107,6 +107,10 @@ def frapp_view(domain: Domain, table: Codes, gamma_f: Fraction, stream: np.rando
 def union(domain: Domain, parts: Iterable[Codes]) -> Codes:
     """The different tuples of all parts, in order; of one part: its distinct rows."""
     return domain.unpack(distinct_words(np.concatenate([domain.pack(part) for part in parts])))
+
+
+def _joined(domain: Domain, kept: Codes, hits: Iterable[IntArray]) -> Codes:
+    return domain.unpack(distinct_words(np.concatenate([domain.pack(kept), *hits])))
 
 
 def count_duplicates(domain: Domain, table: Codes) -> int:

@@ -63,7 +63,13 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
     """One pass in the order of the files; a row is above another if its file is, or else its tuple."""
     outside: Counter[str] = Counter()
     ascend, last = True, None
-    columns = CodedColumns.of(connection, 'SELECT * FROM "view"')
+    # NULL, where it is no value of the domain, may well stand for all cells that are none
+    allowed = {
+        c.name: c.values
+        for c in view.domain.columns
+        if pa.types.is_string(c.values.type) and not c.values.null_count
+    }
+    columns = CodedColumns.of(connection, 'SELECT * FROM "view"', allowed)
 
     def look(coded: pa.RecordBatch) -> tuple[dict[str, int], IntArray | None]:
         batch = columns.decoded(coded)

@@ -20,10 +20,12 @@ from dalenius.errors import InputError
 from dalenius.histogram import cells_at, positions
 
 IntArray = NDArray[np.int64]
-Codes = tuple[IntArray, ...]
+Codes = tuple[NDArray[np.integer[Any]], ...]
 """One array of codes per column, all of one length."""
 
 _WORD_LIMIT = 2**63
+_HALF_WORD_LIMIT = 2**32
+_CACHED_ROWS = 2**14  # some twenty operations on what fits the processor's cache
 _ODD = 0x9E3779B97F4A7C15
 
 
@@ -40,7 +42,7 @@ class DomainColumn:
         if len(self.values.unique()) != len(self.values):
             raise InputError(f"the domain of column {self.name!r} lists a value twice")
 
-    def encode(self, column: Any) -> IntArray:
+    def encode(self, column: Any) -> NDArray[np.integer[Any]]:
         """The code of each cell; an Arrow array or chunked array."""
         codes = self.positions(column)
         if codes.null_count:
@@ -48,7 +50,7 @@ class DomainColumn:
                 f"column {self.name!r}: {codes.null_count} rows hold a value outside its domain",
                 hint="list every value under [domains], or recode the column",
             )
-        result: IntArray = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+        result: NDArray[np.integer[Any]] = codes.to_numpy(zero_copy_only=False)
         return result
 
     def positions(self, column: Any) -> Any:
@@ -56,9 +58,15 @@ class DomainColumn:
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         kind = self.values.type
+        if pa.types.is_dictionary(column.type) and self._lists(column):
+            return column.indices
         if pa.types.is_dictionary(column.type):
             kind = pa.dictionary(column.type.index_type, kind)
         return positions(column.cast(kind), self.values)
+
+    def _lists(self, column: pa.DictionaryArray) -> bool:
+        """Whether the codes of a coded column are this domain's."""
+        return not column.indices.null_count and bool(column.dictionary.equals(self.values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +115,7 @@ class Domain:
     @property
     def first_word_bits(self) -> int:
         """The first word of a packed tuple is below 2 to this power."""
-        first, last, *_ = self._word_edges()
-        return (math.prod(self.sizes[first:last]) - 1).bit_length()
+        return (self.word_sizes[0] - 1).bit_length()
 
     def arrays(self) -> dict[str, Any]:
         """Each column's values as an Arrow array, by name."""
@@ -129,21 +136,36 @@ class Domain:
         for first, last in pairwise(self._word_edges()):
             word = np.zeros(len(codes[0]), dtype=np.int64)
             for size, column in zip(self.sizes[first:last], codes[first:last], strict=True):
-                word = word * size + column
+                word *= size
+                word += column
             words.append(word)
-        return np.stack(words, axis=1)
+        return words[0][:, None] if len(words) == 1 else np.stack(words, axis=1)
 
     def unpack(self, words: IntArray) -> Codes:
-        """The codes of packed tuples."""
-        codes: list[IntArray] = []
-        for index, (first, last) in enumerate(pairwise(self._word_edges())):
-            rest, reverse = words[:, index], []
-            for size in reversed(self.sizes[first:last]):
-                quotient = rest // size  # numpy divides by one number much faster than it takes remainders
-                reverse.append(rest - quotient * size)
-                rest = quotient
-            codes.extend(reversed(reverse))
-        return tuple(codes)
+        """The codes of packed tuples, each column's in as few bytes as will do."""
+        codes = tuple(np.empty(len(words), dtype=_code_type(size)) for size in self.sizes)
+        for start in range(0, len(words), _CACHED_ROWS):
+            rows = slice(start, start + _CACHED_ROWS)
+            for index, (first, last) in enumerate(pairwise(self._word_edges())):
+                self._unpack_word(words[rows, index], first, [column[rows] for column in codes[first:last]])
+        return codes
+
+    def _unpack_word(self, rest: NDArray[Any], first: int, codes: Sequence[NDArray[Any]]) -> None:
+        """Write the codes of the columns from the first one on, which one word holds."""
+        sizes = self.sizes[first : first + len(codes)]
+        for place in reversed(range(len(codes))):
+            if math.prod(sizes[: place + 1]) < _HALF_WORD_LIMIT:
+                rest = rest.astype(np.uint32, copy=False)
+            quotient = (
+                rest // sizes[place]
+            )  # numpy divides by one number much faster than it takes remainders
+            codes[place][:] = rest - quotient * sizes[place]
+            rest = quotient
+
+    @property
+    def word_sizes(self) -> tuple[int, ...]:
+        """How many values each word of a packed tuple may have."""
+        return tuple(math.prod(self.sizes[first:last]) for first, last in pairwise(self._word_edges()))
 
     def _word_edges(self) -> list[int]:
         """Where the columns are cut so that each run's product fits a word."""
@@ -156,13 +178,26 @@ class Domain:
         return [*edges, len(self.sizes)]
 
 
+def _code_type(size: int) -> type[np.integer[Any]]:
+    if size <= 2**8:
+        return np.uint8
+    return np.uint16 if size <= 2**16 else np.int64
+
+
 def distinct_words(words: IntArray) -> IntArray:
     """The different packed tuples, in ascending order."""
     # Sorting is several times faster than np.unique, which hashes.
     ordered = np.sort(words, axis=0) if words.shape[1] == 1 else words[np.lexsort(words.T[::-1])]
-    is_new = np.ones(len(ordered), dtype=np.bool_)
-    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return ordered[is_new]
+    return ordered[are_new(ordered)]
+
+
+def are_new(ordered: IntArray) -> NDArray[np.bool_]:
+    """Whether each packed tuple differs from the one before it."""
+    result = np.zeros(len(ordered), dtype=np.bool_)
+    result[:1] = True
+    for word in ordered.T:  # a hundred times faster than `any` along short rows
+        result[1:] |= word[1:] != word[:-1]
+    return result
 
 
 def group_of(words: IntArray, n_groups: int) -> IntArray:
@@ -184,10 +219,8 @@ def word_ids(words: IntArray) -> IntArray:
         return np.unique(words[:, 0], return_inverse=True)[1].astype(np.int64)
     order = np.lexsort(words.T[::-1])
     ordered = words[order]
-    steps = np.zeros(len(ordered), dtype=np.int64)
-    steps[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    ids = np.empty_like(steps)
-    ids[order] = np.cumsum(steps)
+    ids = np.empty(len(ordered), dtype=np.int64)
+    ids[order] = np.cumsum(are_new(ordered)) - 1
     return ids
 
 

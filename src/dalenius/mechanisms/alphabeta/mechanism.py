@@ -21,19 +21,20 @@ from dalenius.mechanisms.alphabeta.repeated import repeat_views
 from dalenius.mechanisms.alphabeta.rows import (
     decoded,
     decoded_once,
+    different,
     first_rows,
     frapp_rows,
     later_rows,
-    word_names,
 )
 from dalenius.mechanisms.alphabeta.shards import FrappGroups, TupleGroups, ViewGroups
+from dalenius.mechanisms.alphabeta.tuple_set import Reads, TupleSet, word_names
 from dalenius.mechanisms.base import (
     Batches,
     Check,
+    Coding,
     Draft,
     Place,
     PublishedTable,
-    Reads,
     Scan,
     Statement,
 )
@@ -53,6 +54,8 @@ class ViewPlan:
     law: AlphaBetaPlan | FrappPlan
     public: PublicDomain
     reads: Reads
+    coding: Coding
+    """Of records, where a view is made from different ones or from numbered copies."""
     n_rows: int
     """How many records the source has."""
 
@@ -86,17 +89,20 @@ class AlphaBeta:
     def plan(self, policy: Policy, scan: Scan) -> ViewPlan:
         """The probabilities, from the number of tuples and the domain."""
         config, promise = _own_parts(policy)
-        n_rows = scan.n_records("records")
-        reads = _reads(config, scan, n_rows)
+        reads = _reads(config)
         public = find_domain(policy, config, scan, reads)
-        n_tuples = scan.n_records(reads)
+        coding = TupleSet.of(public.domain).coding()
+        n_rows = scan.n_rows()
+        n_tuples = scan.n_different(coding) if reads == "distinct" else n_rows
+        if config.duplicates is None:
+            _refuse_repeated(n_rows, n_tuples)
         law: AlphaBetaPlan | FrappPlan
         if config.method == "frapp":
             law = plan_frapp(n_tuples, public.domain, promise)
         else:
             noise = None if config.noise is None else read_noise(policy.folder / config.noise, public.domain)
             law = plan_alphabeta(n_tuples, public.domain, promise, views=config.views, noise=noise)
-        return ViewPlan(law=law, public=public, reads=reads, n_rows=n_rows)
+        return ViewPlan(law=law, public=public, reads=reads, coding=coding, n_rows=n_rows)
 
     def draft(self, policy: Policy, plan: ViewPlan, randomness: Randomness) -> Draft:
         """The only view of a table."""
@@ -115,7 +121,9 @@ class AlphaBeta:
 
         def rows(scan: Callable[[], Batches]) -> Batches:
             if isinstance(law, FrappPlan):
-                return frapp_rows(scan(), domain, law.gamma_f, randomness)
+                is_any = plan.reads == "records"
+                tables = map(domain.encode, scan()) if is_any else different(scan(), domain)
+                return frapp_rows(tables, domain, law.gamma_f, randomness)
             if place.index == 1:
                 return first_rows(scan(), domain, law.law, law.noise, randomness)
             return later_rows(scan(), domain, place.earlier, law.law, randomness)
@@ -126,8 +134,7 @@ class AlphaBeta:
             rows=rows,
             order_by=word_names(domain),
             order_bits=domain.first_word_bits,
-            # copies of a tuple share its coin, so a set need not be made one before
-            reads="records" if is_set and plan.reads == "distinct" else plan.reads,
+            reads=None if plan.reads == "records" else plan.coding,
             finish=partial(decoded_once if is_set else decoded, domain=domain),
             shards=_shards(plan, randomness) if place.index == 1 else None,
         )
@@ -173,21 +180,20 @@ def _own_parts(policy: Policy) -> tuple[AlphaBetaConfig, DGammaPrivacy]:
     return config, replace(promise, adversary="exclusive") if config.exclusive else promise
 
 
-def _reads(config: AlphaBetaConfig, scan: Scan, n_rows: int) -> Reads:
-    """What a view is made from; a table with duplicates is refused until the publisher chooses."""
-    if config.method == "frapp":
-        return "distinct" if config.duplicates == "distinct" else "records"
-    if config.duplicates is not None:
-        return config.duplicates
-    repeated = n_rows - scan.n_records("distinct")
-    if repeated:
+def _reads(config: AlphaBetaConfig) -> Reads:
+    """What a view is made from."""
+    return config.duplicates or ("records" if config.method == "frapp" else "distinct")
+
+
+def _refuse_repeated(n_rows: int, n_tuples: int) -> None:
+    """A table with duplicates is refused until the publisher chooses."""
+    if n_tuples < n_rows:
         raise PolicyError(
-            f"{repeated:,} of {n_rows:,} rows repeat another row, and a view is a set",
+            f"{n_rows - n_tuples:,} of {n_rows:,} rows repeat another row, and a view is a set",
             hint='[mechanism] duplicates = "distinct": the full promise, and answers count different rows; '
             'or duplicates = "copies": answers count rows, the promise is for one copy of a row, and the '
             "view tells which rows occur often",
         )
-    return "distinct"
 
 
 def _statement(plan: ViewPlan) -> Statement:

@@ -12,7 +12,8 @@ from dalenius.domains import whole_range
 from dalenius.errors import PolicyError, ReleaseCorrupt, SourceError
 from dalenius.mechanism_configs import COPY, AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.domain import Domain, DomainColumn
-from dalenius.mechanisms.base import Reads, Scan
+from dalenius.mechanisms.alphabeta.tuple_set import Reads
+from dalenius.mechanisms.base import Scan
 from dalenius.policy import Policy
 from dalenius.recode import Bins, MapFile
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain
+from dalenius.mechanisms.alphabeta.domain import Domain, IntArray
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 
 _DIGIT = 2**62
@@ -41,26 +41,30 @@ def toss(probability: Fraction, n_coins: int, stream: np.random.Generator) -> ND
     return result
 
 
-def uniform_tuples(domain: Domain, n_tuples: int, stream: np.random.Generator) -> Codes:
-    """Tuples drawn uniformly from D, independently."""
-    return tuple(stream.integers(size, size=n_tuples) for size in domain.sizes)
+def uniform_words(domain: Domain, n_tuples: int, stream: np.random.Generator) -> IntArray:
+    """Packed tuples drawn uniformly from D, independently: uniform words are the codes of uniform tuples."""
+    return np.stack([stream.integers(size, size=n_tuples) for size in domain.word_sizes], axis=1)
 
 
 def uniform_hits(
     domain: Domain, beta: Fraction, stream: np.random.Generator, pieces: int = 1
-) -> Iterator[Codes]:
-    """Batches of tuples; those that occur are each tuple of D with probability β, independently.
+) -> Iterator[IntArray]:
+    """Batches of packed tuples; those that occur are each tuple of D with probability β, independently.
 
     A tuple may come several times, in one batch or in two. Of several pieces, each with a stream of its own,
     this is one; all of them together have the law (Poisson numbers add up).
     """
     for n_hits in _poisson_batches(domain.size * -math.log1p(-float(beta)) / pieces, stream):
-        yield uniform_tuples(domain, n_hits, stream)
+        yield uniform_words(domain, n_hits, stream)
 
 
 def shaped_hits(
-    noise: NoiseLaw, largest_beta: Fraction, stream: np.random.Generator, pieces: int = 1
-) -> Iterator[Codes]:
+    domain: Domain,
+    noise: NoiseLaw,
+    largest_beta: Fraction,
+    stream: np.random.Generator,
+    pieces: int = 1,
+) -> Iterator[IntArray]:
     """The same with β(t) = `largest_beta`·P(t)/max P.
 
     −ln(1−β(t)) is not proportional to P(t), but at most c·β(t), c its ratio to β(t) at the largest. Hits
@@ -72,7 +76,7 @@ def shaped_hits(
         codes = noise.draw(n_hits, stream)
         beta = top * noise.relative(codes)
         kept = stream.random(n_hits) * (steepest * beta) < -np.log1p(-beta)
-        yield tuple(column[kept] for column in codes)
+        yield domain.pack(tuple(column[kept] for column in codes))
 
 
 def _poisson_batches(mean: float, stream: np.random.Generator) -> Iterator[int]:

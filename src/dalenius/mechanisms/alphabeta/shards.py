@@ -14,14 +14,14 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dalenius.mechanism_configs import COPY
-from dalenius.mechanisms.alphabeta.apply import frapp_view, number_copies, shaped_coins
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray, distinct_words, group_of
+from dalenius.mechanisms.alphabeta.apply import frapp_view
+from dalenius.mechanisms.alphabeta.domain import Domain, IntArray, distinct_words, group_of
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
-from dalenius.mechanisms.alphabeta.sampling import shaped_hits, toss, uniform_hits
+from dalenius.mechanisms.alphabeta.sampling import shaped_hits, uniform_hits
+from dalenius.mechanisms.alphabeta.tuple_set import TupleSet
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
 from dalenius.randomness import Randomness
 
@@ -40,12 +40,10 @@ class TupleGroups:
     @classmethod
     def of(cls, domain: Domain, n_groups: int) -> TupleGroups:
         """Where the tuples of a domain go, whatever the number of their copy."""
-        base = Domain(columns=tuple(column for column in domain.columns if column.name != COPY))
-        return cls(domain=base, n_groups=n_groups)
+        return cls(domain=TupleSet.of(domain).records, n_groups=n_groups)
 
-    def send(self, codes: Codes, copies: IntArray) -> tuple[IntArray, pa.RecordBatch]:
-        """The group of each tuple, and the tuples as they travel."""
-        words = self.domain.pack(codes)
+    def send(self, words: IntArray, copies: IntArray) -> tuple[IntArray, pa.RecordBatch]:
+        """The group of each packed tuple, and the tuples as they travel."""
         arrays = [pa.array(words[:, i]) for i in range(words.shape[1])]
         return group_of(words, self.n_groups), pa.RecordBatch.from_arrays(
             [*arrays, pa.array(copies)], schema=self.wire
@@ -112,7 +110,8 @@ class ViewGroups:
     def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:  # noqa: ARG002
         """Every record goes to its tuple's group."""
         for batch in batches:
-            yield self.tuples.send(self.tuples.domain.encode(batch), np.full(batch.num_rows, _RECORD))
+            words = self.tuples.domain.pack(self.tuples.domain.encode(batch))
+            yield self.tuples.send(words, np.full(batch.num_rows, _RECORD))
 
     def insert(self, source: int) -> Scattered:
         """A piece of the insertions."""
@@ -120,52 +119,34 @@ class ViewGroups:
         hits = (
             uniform_hits(self.domain, self.law.beta, stream, pieces)
             if self.noise is None
-            else shaped_hits(self.noise, self.law.beta, stream, pieces)
+            else shaped_hits(self.domain, self.noise, self.law.beta, stream, pieces)
         )
-        for codes in hits:
-            yield self._send_inserted(codes)
+        yield from map(self._send_inserted, hits)
 
-    def _send_inserted(self, codes: Codes) -> tuple[IntArray, pa.RecordBatch]:
-        if self._is_set_already:
-            return self.tuples.send(codes, np.zeros_like(codes[0]))
-        return self.tuples.send(codes[:-1], codes[-1])
+    def _send_inserted(self, words: IntArray) -> tuple[IntArray, pa.RecordBatch]:
+        if not self.members.has_copies:
+            return self.tuples.send(words, np.zeros(len(words), dtype=np.int64))
+        *codes, copies = self.domain.unpack(words)
+        return self.tuples.send(self.tuples.domain.pack(tuple(codes)), copies.astype(np.int64))
 
     def gather(self, group: int, rows: pa.Table) -> Piece:
         """The group's different tuples, each kept or not, and the insertions, in the domain's order."""
         words, copies = self.tuples.receive(rows)
         is_record = copies == _RECORD
-        table = self._numbered(words[is_record])
-        kept = table[self._are_kept(table, self.randomness.stream("keep", group))]
-        inserted = self._with_copies(words[~is_record], copies[~is_record])
+        records = words[is_record]
+        table = self.members.members(records[np.lexsort(records.T[::-1])])
+        kept = self.members.kept(table, self.law, self.noise, self.randomness.stream("keep", group))
+        inserted = self.members.with_copies(words[~is_record], copies[~is_record])
         view = self.domain.unpack(distinct_words(np.concatenate([kept, inserted])))
         return Piece(
             rows=pa.Table.from_batches([self.domain.decode(view)]),
             n_records=int(np.count_nonzero(is_record)),
         )
 
-    def _are_kept(self, table: IntArray, stream: np.random.Generator) -> NDArray[np.bool_]:
-        """Whether each tuple stays, with probability α/(1−β(t))."""
-        if self.noise is None:
-            return toss(self.law.alpha / (1 - self.law.beta), len(table), stream)
-        return shaped_coins(self.domain.unpack(table), self.law, self.noise, stream)
-
-    def _numbered(self, records: IntArray) -> IntArray:
-        """The records as a set: different ones, or numbered copies."""
-        if self._is_set_already:
-            return distinct_words(records)
-        ordered = records[np.lexsort(records.T[::-1])]
-        return self._with_copies(ordered, number_copies(ordered))
-
-    def _with_copies(self, words: IntArray, copies: IntArray) -> IntArray:
-        """The words of the view's own domain."""
-        if self._is_set_already:
-            return words
-        numbers = self.domain.columns[-1].encode(pa.array(copies + 1))
-        return self.domain.pack((*self.tuples.domain.unpack(words), numbers))
-
     @property
-    def _is_set_already(self) -> bool:
-        return len(self.domain.columns) == len(self.tuples.domain.columns)
+    def members(self) -> TupleSet:
+        """What the view is made from."""
+        return TupleSet.of(self.domain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -192,7 +173,7 @@ class FrappGroups:
         domain, stream = self.tuples.domain, self.randomness.stream("partition", partition)
         for batch in batches:
             view = frapp_view(domain, domain.encode(batch), self.gamma_f, stream)
-            yield self.tuples.send(view, np.full(batch.num_rows, _RECORD))
+            yield self.tuples.send(domain.pack(view), np.full(batch.num_rows, _RECORD))
 
     def gather(self, group: int, rows: pa.Table) -> Piece:  # noqa: ARG002
         """The tuples in the domain's order."""

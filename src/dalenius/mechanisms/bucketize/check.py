@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -111,6 +112,7 @@ class _Limits:
         self._at_most = {
             tuple(entry["value"]): Fraction(entry["at_most"]) for entry in promise.get("thresholds", ())
         }
+        self._limit = cache(self._exact_limit)  # asked for every value and size of every batch
 
     def broken(self, entries: Entries) -> int:
         """How many rows are above their value's threshold."""
@@ -122,7 +124,7 @@ class _Limits:
         allowed = limits[entries.code, size_index[entries.bucket_of_row()]]
         return int(np.count_nonzero(entries.count > allowed))
 
-    def _limit(self, value: tuple[str | None, ...], size: int) -> int:
+    def _exact_limit(self, value: tuple[str | None, ...], size: int) -> int:
         at_most = self._at_most.get(value, self._common)
         return at_most.numerator * size // at_most.denominator
 
