@@ -227,9 +227,9 @@ def test_with_rho1_max_the_manifest_says_what_gamma_gives_away(tmp_path: Path) -
     assert largest["promise"]["rho1"] == "max"
     assert largest["assumes"] == [
         "one row is one person",
-        "the attacker knows beforehand which sensitive values occur in the table; given that, she may believe "
-        "anything about a person, short of knowing everybody else's sensitive value: the promise is about "
-        "every value that was believed with at most prior_at_most",
+        "the attacker knows beforehand which sensitive values occur in the table; given that, she may "
+        "believe anything about a person, short of knowing everybody else's sensitive value: the promise is "
+        "about every value that was believed with at most prior_at_most",
     ]
     tells = (
         "an attacker who knows everybody else's sensitive value: with rho1 = max, gamma gives away the exact "
