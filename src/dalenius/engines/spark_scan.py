@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.engines.base import Progress, WrittenTable
-from dalenius.engines.preparing import fingerprint_of, fingerprint_sums
+from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
 from dalenius.engines.spark_blocks import BLOCKS, GROUP
 from dalenius.engines.spark_errors import guarded, spark_errors
 from dalenius.engines.spark_shuffle import CountDifferentTask, MeetTask
@@ -128,11 +128,20 @@ class SparkScan:
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order, nor on the engine."""
+        n_rows = self.partitions.census.n_rows
+        return self._fingerprint(
+            key, lambda relation: fingerprint_sums(key, self.schema.names, relation, n_rows)
+        )
+
+    def record_fingerprint(self, key: bytes) -> str:
+        """The same of whole records, however many there are."""
+        return self._fingerprint(key, lambda relation: record_sums(key, self.schema.names, relation))
+
+    def _fingerprint(self, key: bytes, asked: Callable[[str], str]) -> str:
         names = self.schema.names
         preparation = self.source.preparation(self.policy, names)
         relation = RELATION if preparation.select is None else f"({preparation.select})"
-        asked = fingerprint_sums(key, names, relation, self.partitions.census.n_rows)
-        task = AggregateTask(preparation=preparation, sql=asked)
+        task = AggregateTask(preparation=preparation, sql=asked(relation))
         return fingerprint_of(key, self.schema, self._sums(task, names))
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
