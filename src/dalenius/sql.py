@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +41,34 @@ def literal(text: str) -> str:
 
 
 def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """An in-memory database that keeps row order; sorts that outgrow memory go to `spill`."""
+    """An in-memory database that keeps row order; what outgrows memory goes to `spill`.
+
+    Without one it goes to a private folder: DuckDB's own place, `.tmp` in the working folder, can be read by
+    everybody.
+    """
     connection = duckdb.connect(config={"preserve_insertion_order": True})
     # Extensions would be fetched over the network at run time.
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute("SET enable_progress_bar = false")
+    folder = _private_folder(os.getpid()) if spill is None else spill
+    connection.execute(f"SET temp_directory = {literal(str(folder))}")
     if spill is not None:
-        connection.execute(f"SET temp_directory = {literal(str(spill))}")
         connection.execute(f"SET memory_limit = {literal(_MEMORY_BEFORE_SPILLING)}")
     return connection
+
+
+@cache
+def _private_folder(process: int) -> Path:
+    """A folder that only its owner can read, for as long as this process runs."""
+    folder = Path(tempfile.mkdtemp(prefix="dalenius-spill-"))
+
+    def remove() -> None:
+        if os.getpid() == process:  # a fork of the process has a folder of its own
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 def one_row(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
