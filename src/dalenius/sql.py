@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
+import secrets
+import stat
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute("SET enable_progress_bar = false")
-    folder = _private_folder(os.getpid()) if spill is None else spill
+    folder = _private_folder(os.getuid()) / secrets.token_hex(8) if spill is None else spill
     connection.execute(f"SET temp_directory = {literal(str(folder))}")
     if spill is not None:
         connection.execute(f"SET memory_limit = {literal(_MEMORY_BEFORE_SPILLING)}")
@@ -59,16 +60,14 @@ def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
 
 
 @cache
-def _private_folder(process: int) -> Path:
-    """A folder that only its owner can read, for as long as this process runs."""
-    folder = Path(tempfile.mkdtemp(prefix="dalenius-spill-"))
-
-    def remove() -> None:
-        if os.getpid() == process:  # a fork of the process has a folder of its own
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(remove)
-    return folder
+def _private_folder(user: int) -> Path:
+    """A folder that only this user can read; DuckDB makes its own in it when it must, and removes them."""
+    folder = Path(tempfile.gettempdir()) / f"dalenius-{user}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not stat.S_IMODE(found.st_mode) & 0o077
+    return folder if is_ours else Path(tempfile.mkdtemp(prefix="dalenius-"))  # somebody else took the name
 
 
 def one_row(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
