@@ -4,7 +4,8 @@ A small database that only its owner can read. It holds, for each release, its i
 manifest, where it went, its place in a series, and keyed fingerprints of the table it was made from and of
 its counts of sensitive values: enough to refuse a second independent release of a table, one view too many,
 or a view of a table that has changed. The key leaves the ledger only for the pass over the records that makes
-a fingerprint, which says nothing without it. No record, no seed or key of a run and no assignment is ever kept.
+a fingerprint, which says nothing without it. No record, no seed or key of a run and no assignment is ever
+kept.
 """
 
 from __future__ import annotations
