@@ -35,7 +35,7 @@ from dalenius.engines.spark_tasks import (
 from dalenius.engines.spark_wire import from_wire, spark_schema, wire_schema
 from dalenius.engines.spark_writing import Partitions, SparkWriter
 from dalenius.errors import InternalError
-from dalenius.histogram import Histogram, Value
+from dalenius.histogram import Histogram, Value, with_one_nan
 from dalenius.mechanism_configs import AlphaBetaConfig
 from dalenius.mechanisms.base import Counting, PublishedTable, Reads
 from dalenius.mechanisms.sharding import Census
@@ -234,7 +234,7 @@ def _values(found: pa.Table, schema: pa.Schema) -> list[Value]:
         return [()] * found.num_rows
     batches = [from_wire(batch, schema) for batch in cells.to_batches()]
     columns = pa.Table.from_batches(batches, schema).columns
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return [with_one_nan(value) for value in zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
 def _histogram(columns: tuple[str, ...], values: list[Value], counts: np.ndarray) -> Histogram:
