@@ -247,11 +247,14 @@ def posterior_of_two(listed: set[str], prior: Fraction, gamma: Fraction) -> Frac
     """
     prior_of = {"ill": prior, "well": 1 - prior}
     weight = {
-        pair: prior_of[pair[0]] * prior_of[pair[1]] * gamma ** sum(map(str.__eq__, pair, ("ill", "well")))
+        pair: prior_of[pair[0]]
+        * prior_of[pair[1]]
+        * Fraction(gamma ** sum(map(str.__eq__, pair, ("ill", "well"))))
         for pair in product(prior_of, repeat=2)
         if not listed or set(pair) == listed
     }
-    return sum(w for pair, w in weight.items() if pair[0] == "ill") / sum(weight.values())
+    ill = sum((w for pair, w in weight.items() if pair[0] == "ill"), Fraction(0))
+    return ill / sum(weight.values(), Fraction(0))
 
 
 def test_which_values_occur_is_evidence_and_the_manifest_of_a_uniform_release_says_so(tmp_path: Path) -> None:
