@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 from fractions import Fraction
+from itertools import permutations
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +50,13 @@ def test_merging_is_counting_together(
     assert merged.n_rows == sum(first.values()) + sum(second.values())
     together = {key: first.get(key, 0) + second.get(key, 0) for key in first | second}
     assert merged == Histogram.of(("a",), together)
+
+
+def test_the_order_of_the_values_does_not_depend_on_the_order_of_counting_nan_included() -> None:
+    """Codes are published in this order: that in which a table has its values would tell of its records."""
+    values = [(1.0,), (math.nan,), (0.5,), (None,), (2.5,)]
+    found = {str(Histogram.of(("a",), dict.fromkeys(order, 1)).values) for order in permutations(values)}
+    assert found == {"((None,), (0.5,), (1.0,), (2.5,), (nan,))"}
 
 
 def test_an_unknown_value_is_an_internal_error() -> None:

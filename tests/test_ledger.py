@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -73,6 +74,21 @@ def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DALENIUS_LEDGER", str(tmp_path / "mine"))
     assert open_ledger(None).path == tmp_path / "mine"
     assert open_ledger(tmp_path / "policy").path == tmp_path / "policy"
+
+
+@pytest.mark.parametrize(("version", "missing"), [(1, ("values", "record")), (2, ("record",))])
+def test_a_ledger_of_an_older_version_is_brought_up_to_date(
+    tmp_path: Path, version: int, missing: tuple[str, ...]
+) -> None:
+    ledger = Ledger(path=tmp_path / "ledger")
+    ledger.record(ENTRY)
+    with sqlite3.connect(ledger.path) as database:
+        for name in missing:
+            database.execute(f"ALTER TABLE releases DROP COLUMN {name}_fingerprint")
+        database.execute("UPDATE ledger SET version = ?", (version,))
+    second = replace(ENTRY, id="b", series_index=2, values_fingerprint="v", record_fingerprint="r")
+    ledger.record(second)
+    assert ledger.series("s") == (ENTRY, second)
 
 
 def test_a_file_that_is_no_ledger_is_an_error_with_the_way_out(tmp_path: Path) -> None:

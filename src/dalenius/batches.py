@@ -65,6 +65,7 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
         folder=batch_folder(policy.release),
         ledger=ledger,
         fingerprint=fingerprint,
+        records=None,
         earlier=earlier,
     )
 

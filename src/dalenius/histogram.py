@@ -179,8 +179,22 @@ def label_cell(cell: Any) -> str:
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
-def _sort_key(value: Value) -> tuple[tuple[bool, Any], ...]:
-    return tuple((cell is not None, cell) if cell is not None else (False, 0) for cell in value)
+def _sort_key(value: Value) -> tuple[tuple[int, Any], ...]:
+    """NULL first and NaN, which no comparison puts anywhere, last."""
+    return tuple((0, 0) if cell is None else (2, 0) if _is_nan(cell) else (1, cell) for cell in value)
+
+
+def with_one_nan(value: Value) -> Value:
+    """The same value with the one NaN that Python finds again among the keys of a dictionary.
+
+    >>> len({with_one_nan((float("nan"),)), with_one_nan((float("nan"),))})
+    1
+    """
+    return tuple(math.nan if _is_nan(cell) else cell for cell in value)
+
+
+def _is_nan(cell: Any) -> bool:
+    return isinstance(cell, float) and math.isnan(cell)
 
 
 def mixed_radix(columns: Iterable[pa.Array], value_sets: Sequence[pa.Array]) -> NDArray[np.int64]:

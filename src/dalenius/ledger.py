@@ -3,8 +3,9 @@
 A small database that only its owner can read. It holds, for each release, its id, the hash of its
 manifest, where it went, its place in a series, and keyed fingerprints of the table it was made from and of
 its counts of sensitive values: enough to refuse a second independent release of a table, one view too many,
-or a view of a table that has changed. The key never leaves the ledger, so a fingerprint says nothing without
-it. No record, no seed or key of a run and no assignment is ever kept.
+or a view of a table that has changed. The key leaves the ledger only for the pass over the records that makes
+a fingerprint, which says nothing without it. No record, no seed or key of a run and no assignment is ever
+kept.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from pathlib import Path
 from dalenius.errors import EngineError, InputError
 
 ENVIRONMENT = "DALENIUS_LEDGER"
-_VERSION = 2
+_VERSION = 3
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS ledger (version INTEGER NOT NULL, key BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS releases (
     id TEXT PRIMARY KEY, manifest_sha256 TEXT NOT NULL, created TEXT NOT NULL, path TEXT NOT NULL,
     mechanism TEXT NOT NULL, source_fingerprint TEXT NOT NULL, for_publication INTEGER NOT NULL,
-    series_id TEXT, series_index INTEGER, series_of INTEGER, values_fingerprint TEXT,
+    series_id TEXT, series_index INTEGER, series_of INTEGER, values_fingerprint TEXT, record_fingerprint TEXT,
     UNIQUE (series_id, series_index)
 );
 """
-_FROM_VERSION_1 = "ALTER TABLE releases ADD COLUMN values_fingerprint TEXT"
+_ADDED = ("values_fingerprint", "record_fingerprint")
+"""Columns that versions 2 and 3 brought."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class Entry:
     series_of: int | None = None
     values_fingerprint: str | None = None
     """Of how often each sensitive value occurs; None where the policy names none, or it was not kept."""
+    record_fingerprint: str | None = None
+    """Of the table's whole records, kept for views, which must be of one unchanged table."""
 
 
 _COLUMNS = tuple(field.name for field in fields(Entry))
@@ -151,8 +155,9 @@ def _prepare(database: sqlite3.Connection) -> None:
         return
     if found[0] > _VERSION:
         raise sqlite3.DatabaseError(f"it was written by a later version of Dalenius (format {found[0]})")
-    if found[0] == 1:
-        database.execute(_FROM_VERSION_1)
+    if found[0] < _VERSION:
+        for column in _ADDED[found[0] - 1 :]:
+            database.execute(f"ALTER TABLE releases ADD COLUMN {column} TEXT")
         database.execute("UPDATE ledger SET version = ?", (_VERSION,))
 
 

@@ -46,6 +46,8 @@ class KnownTable:
     ledger: Ledger
     source: str
     values: str | None
+    records: str | None
+    """Of its whole records, where it is one of a series of views."""
     earlier: tuple[Entry, ...]
     """Its releases so far, but for those of the series that the next one belongs to."""
 
@@ -64,6 +66,7 @@ class KnownTable:
             series_index=series.get("index"),
             series_of=series.get("of"),
             values_fingerprint=self.values,
+            record_fingerprint=self.records,
         )
 
 
@@ -78,7 +81,8 @@ def look_up(policy: Policy, scan: OpenedTable, view: NextInSeries | None) -> Kno
     same_series = None if view is None else view.place.id
     known = ledger.of_source(source, values)
     earlier = tuple(e for e in known if e.for_publication and (not same_series or e.series_id != same_series))
-    return KnownTable(ledger=ledger, source=source, values=values, earlier=earlier)
+    records = None if view is None else view.records
+    return KnownTable(ledger=ledger, source=source, values=values, records=records, earlier=earlier)
 
 
 def refuse_repetition(policy: Policy, plan: Plan, known: KnownTable) -> None:

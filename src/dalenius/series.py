@@ -15,7 +15,7 @@ from typing import Any, Literal
 from dalenius.engines.base import OpenedTable
 from dalenius.engines.preparing import sha256
 from dalenius.errors import InputError, PromiseNotMet
-from dalenius.ledger import Ledger, open_ledger
+from dalenius.ledger import Entry, Ledger, open_ledger
 from dalenius.mechanism_configs import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.base import Place, Statement
@@ -34,6 +34,8 @@ class NextInSeries:
     folder: Path
     ledger: Ledger
     fingerprint: str
+    records: str | None
+    """The fingerprint of the whole records; None for batches, which are of different tables."""
     earlier: tuple[StoredRelease, ...]
 
     def to_manifest(self) -> dict[str, Any]:
@@ -79,11 +81,12 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries | None:
     assert policy.release is not None  # noqa: S101
     earlier = releases_in(policy.release)
     ledger = open_ledger(policy.ledger)
-    fingerprint = scan.fingerprint(ledger.key())
+    fingerprint, records = scan.fingerprint(ledger.key()), scan.record_fingerprint(ledger.key())
     if earlier:
         refuse_wrong_series(earlier, ledger, policy.release)
         _refuse_one_too_many(earlier, planned)
-        _refuse_changed_table(earlier, ledger, fingerprint)
+        _refuse_changed_files(earlier)
+        _refuse_changed_table(earlier, ledger, fingerprint, records)
         series_id = str(earlier[0].manifest["series"]["id"])
     else:
         series_id = secrets.token_hex(16)
@@ -99,6 +102,7 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries | None:
         folder=next_folder(policy),
         ledger=ledger,
         fingerprint=fingerprint,
+        records=records,
         earlier=earlier,
     )
 
@@ -118,6 +122,27 @@ def refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, fold
             "or a manifest was changed",
             hint="put the views back as they were published: the next one is drawn in view of all of them",
         )
+
+
+def _refuse_changed_files(earlier: tuple[StoredRelease, ...]) -> None:
+    """The next view is drawn in view of what the earlier ones have shown, so that must be what is read."""
+    changed = [
+        release.path / file["file"]
+        for release in earlier
+        for table in release.manifest["tables"]
+        for file in table["files"]
+        if sha256(release.path / file["file"]) != file["sha256"]
+    ]
+    if changed:
+        raise InputError(
+            f"{changed[0]} is not the file that was published (SHA-256 differs)",
+            hint="put it back as it was published: the next one is drawn in view of all of them",
+        )
+
+
+def _is_same(entry: Entry, fingerprint: str, records: str) -> bool:
+    """By whole records; a view that an older version published is known by the other fingerprint alone."""
+    return entry.source_fingerprint == fingerprint and entry.record_fingerprint in (None, records)
 
 
 def _refuse_one_too_many(earlier: tuple[StoredRelease, ...], planned: int) -> None:
@@ -142,10 +167,12 @@ def _refuse_one_too_many(earlier: tuple[StoredRelease, ...], planned: int) -> No
     )
 
 
-def _refuse_changed_table(earlier: tuple[StoredRelease, ...], ledger: Ledger, fingerprint: str) -> None:
+def _refuse_changed_table(
+    earlier: tuple[StoredRelease, ...], ledger: Ledger, fingerprint: str, records: str
+) -> None:
     first = earlier[0].manifest
     known = ledger.series(str(first["series"]["id"]))
-    if all(entry.source_fingerprint == fingerprint for entry in known):
+    if all(_is_same(entry, fingerprint, records) for entry in known):
         return
     law = PublishedView.of(first).law
     assert law is not None  # noqa: S101

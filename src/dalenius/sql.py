@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import stat
+import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +42,32 @@ def literal(text: str) -> str:
 
 
 def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """An in-memory database that keeps row order; sorts that outgrow memory go to `spill`."""
+    """An in-memory database that keeps row order; what outgrows memory goes to `spill`.
+
+    Without one it goes to a private folder: DuckDB's own place, `.tmp` in the working folder, can be read by
+    everybody.
+    """
     connection = duckdb.connect(config={"preserve_insertion_order": True})
     # Extensions would be fetched over the network at run time.
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute("SET enable_progress_bar = false")
+    folder = _private_folder(os.getuid()) / secrets.token_hex(8) if spill is None else spill
+    connection.execute(f"SET temp_directory = {literal(str(folder))}")
     if spill is not None:
-        connection.execute(f"SET temp_directory = {literal(str(spill))}")
         connection.execute(f"SET memory_limit = {literal(_MEMORY_BEFORE_SPILLING)}")
     return connection
+
+
+@cache
+def _private_folder(user: int) -> Path:
+    """A folder that only this user can read; DuckDB makes its own in it when it must, and removes them."""
+    folder = Path(tempfile.gettempdir()) / f"dalenius-{user}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not stat.S_IMODE(found.st_mode) & 0o077
+    return folder if is_ours else Path(tempfile.mkdtemp(prefix="dalenius-"))  # somebody else took the name
 
 
 def one_row(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:

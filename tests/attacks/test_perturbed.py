@@ -20,14 +20,19 @@ N_ROWS = 20_000
 
 
 def publish(
-    folder: Path, table: pa.Table, name: str = "r", method: str = "small-domain", **more: int
+    folder: Path,
+    table: pa.Table,
+    name: str = "r",
+    method: str = "small-domain",
+    rho1: str = "max",
+    **more: int,
 ) -> Path:
     policy = dalenius.Policy.from_dict(
         {
             "source": table,
             "release": str(folder / name),
             "columns": {"quasi": ["uid", "age", "sex"], "sensitive": ["disease"]},
-            "promise": {"kind": "rho-privacy", "rho1": "max", "rho2": "1/3"},
+            "promise": {"kind": "rho-privacy", "rho1": rho1, "rho2": "1/3"},
             "mechanism": {"kind": "perturb", "method": method},
         }
     )
@@ -130,6 +135,17 @@ def test_gamma_tells_the_commonest_count_to_who_knows_all_others(tmp_path: Path)
     found = audit.named("corruption")
     assert found.bound is None
     assert found.detail["people_known_for_certain"] == int(0.15 * N_ROWS)  # all that have the commonest value
+
+
+def test_the_list_of_values_tells_who_has_one_alone(tmp_path: Path) -> None:
+    table = people(2_000, unique=True)
+    disease = table["disease"].to_pylist()
+    disease[:2] = ["Kuru", "Plague"]
+    table = table.set_column(table.column_names.index("disease"), "disease", pa.array(disease))
+    path = publish(tmp_path, table, method="uniform", rho1="1/5")
+    found = dalenius.audit(path, table, seed=1).named("corruption")
+    assert found.detail["people_known_for_certain"] == 2
+    assert found.bound is None
 
 
 def test_the_case_numbers_values_as_the_manifest_does(tmp_path: Path) -> None:

@@ -215,11 +215,19 @@ def test_a_fingerprint_is_of_the_cells_and_not_of_their_order(
     assert len({one, *map(fingerprint, others)}) == len(others) + 1
 
 
-def test_who_goes_with_whom_is_seen_in_small_tables_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_goes_with_whom_is_seen_in_small_tables_and_in_whole_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     linked = TABLE.set_column(3, "disease", pa.array(["x", "x", "y"]))
     assert fingerprint(linked) != fingerprint(TABLE)
+    by_records = fingerprint(TABLE)
     monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
     assert fingerprint(linked) == fingerprint(TABLE)
+    found = []
+    for table in (TABLE, TABLE.take([2, 0, 1]), linked):
+        with LocalEngine().open(policy(table), None, silent) as scan:
+            found.append(scan.record_fingerprint(b"k"))
+    assert found[0] == found[1] == by_records != found[2]
 
 
 def test_intervals_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,15 @@ def test_an_existing_release_is_never_touched(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exists already"):
         dalenius.publish(POLICY(people(), tmp_path / "r"))
     assert (release.path / "manifest.json").read_bytes() == before
+
+
+def test_no_file_tells_the_time_of_day(tmp_path: Path) -> None:
+    """Copies and archives keep the files' times; the manifest has the day."""
+    release = dalenius.publish(POLICY(people(), tmp_path / "r"))
+    times = {path.stat().st_mtime_ns for path in (release.path, *release.path.rglob("*"))}
+    midnight = datetime.fromisoformat(release.manifest["created"]).replace(tzinfo=UTC)
+    day = int(midnight.timestamp()) * 10**9
+    assert times <= {day, day + 86_400 * 10**9}  # midnight may have passed since the manifest was made
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

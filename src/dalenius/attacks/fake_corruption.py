@@ -10,10 +10,12 @@ from dalenius.attacks.bucket_case import BucketCase, Floats
 from dalenius.attacks.original import Ints
 from dalenius.attacks.result import AttackResult, measured
 from dalenius.attacks.threat import Threat
-from dalenius.mechanisms.bucketize.fake_law import FakeLaw
+from dalenius.mechanisms.bucketize.fake_counting import counted_law
+from dalenius.mechanisms.bucketize.fake_law import FakeLaw, last_trials, likeliest_is_first
 
 THREAT = Threat(
-    knows="a bucket's members, the sensitive values of all of them but one, the histogram and the fakes' law",
+    knows="a bucket's members, the sensitive values of all of them but one, the histogram, the fakes' law, "
+    "and so how many fakes each value has in all buckets",
     wants="the last person's sensitive value",
     covered=True,
 )
@@ -39,10 +41,11 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
     for law in case.fakes.laws:
         mine = np.flatnonzero((contents.sum(axis=1) == law.size) & (fakes >= 0).all(axis=1))
         mine = mine[: MOST_VICTIMS // law.size]
-        known, left, weight = _victims(contents[mine], fakes[mine])
+        known, left, weight = last_trials(contents[mine], fakes[mine])
         if not len(left):
             continue
-        posterior = law.last_posterior(known, left)
+        counted = counted_law(law, contents[mine], fakes[mine])
+        posterior = counted.last_posterior(known, left)
         best += float((likeliest_is_first(posterior) * weight).sum())
         certainty += float((posterior.max(axis=1) * weight).sum())
         naive += float(((stream.integers(left.shape[1], size=len(left)) == 0) * weight).sum())
@@ -118,21 +121,6 @@ class FakeTruth:
         return cls(place=place, contents=contents, fakes=fakes, n_outside=n_outside)
 
 
-def _victims(contents: Ints, fakes: Ints) -> tuple[Ints, Ints, Floats]:
-    """One trial for each value of each bucket: the others' counts, what is left over, the share of people."""
-    bucket, value = np.nonzero(contents)
-    known = contents[bucket].copy()
-    known[np.arange(len(bucket)), value] -= 1
-    left = np.concatenate([value[:, None], fakes[bucket]], axis=1)
-    return known, left, contents[bucket, value] / contents.sum(axis=1)[bucket]
-
-
-def likeliest_is_first(posterior: Floats) -> Floats:
-    """1 where the first value is the likeliest; a part of 1 where several are."""
-    is_best = posterior >= posterior.max(axis=1, keepdims=True) * (1 - 1e-12)
-    return np.asarray(is_best[:, 0] / is_best.sum(axis=1))
-
-
 def success_knowing(
     law: FakeLaw, contents: Ints, fakes: Ints, q: int, stream: np.random.Generator
 ) -> list[float]:
@@ -172,5 +160,5 @@ def _shuffled_values(contents: Ints, size: int, stream: np.random.Generator) -> 
 
 def best_success(law: FakeLaw, contents: Ints, fakes: Ints) -> float:
     """How often the likeliest of the values that are left over is the last person's."""
-    known, left, weight = _victims(contents, fakes)
+    known, left, weight = last_trials(contents, fakes)
     return float((likeliest_is_first(law.last_posterior(known, left)) * weight).sum() / max(len(contents), 1))

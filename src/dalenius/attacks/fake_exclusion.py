@@ -11,10 +11,11 @@ import numpy as np
 
 from dalenius.attacks.bucket_case import BucketCase, Floats
 from dalenius.attacks.exclusions import Exclusions
-from dalenius.attacks.fake_corruption import MOST_CELLS, MOST_VICTIMS, FakeTruth, likeliest_is_first
+from dalenius.attacks.fake_corruption import MOST_CELLS, MOST_VICTIMS, FakeTruth
 from dalenius.attacks.original import Ints
 from dalenius.attacks.result import AttackResult, measured
 from dalenius.attacks.threat import Threat
+from dalenius.mechanisms.bucketize.fake_law import likeliest_is_first
 
 THREAT = Threat(
     knows="a bucket's members, the sensitive values of all of them but one, the histogram, the fakes' law, "

@@ -66,27 +66,30 @@ def attack_another_prior(case: PerturbCase) -> AttackResult:
 
 
 def attack_corruption(case: PerturbCase) -> AttackResult:
-    """Who knows all others of a part can work the last person's value out from γ.
+    """Who knows all others of a part can work the last person's value out from γ, or from the part's values.
 
     γ gives back how many records the part's commonest protected value has. If one is missing among the
-    others, the last person has it.
+    others, the last person has it. So it is with a value that is listed and that none of the others has.
     """
     n_sure, n_looked = 0, len(case.row_part)
     tells_top = not case.is_uniform or case.release.manifest["promise"]["rho1"] == "max"
-    for part, channel in enumerate(case.channels if tells_top else ()):
+    for part, channel in enumerate(case.channels):
         mine = case.known[case.row_part[case.known] == part]
         n_rows = int((case.row_part == part).sum())
-        top = frequency_behind(channel.gamma, case.rho2) * n_rows
-        counts = np.bincount(case.row_truth[mine], minlength=case.n_values)[case.protected]
+        counts = np.bincount(case.row_truth[mine], minlength=case.n_values)
+        is_whole = len(mine) == n_rows
+        n_alone = int((counts == 1).sum()) if is_whole else 0
+        top = frequency_behind(channel.gamma, case.rho2) * n_rows if tells_top else Fraction(0)
         # where everybody of the part is known a tie can be seen; else it is taken for unlikely
-        tied = len(mine) == n_rows and int((counts == counts.max()).sum()) > 1
-        n_sure += int(top) if top.denominator == 1 and not tied else 0
+        tied = is_whole and int((counts[case.protected] == counts[case.protected].max(initial=0)).sum()) > 1
+        tops = int(top) if top.denominator == 1 and not tied else 0
+        n_sure += n_alone + (tops if tops > 1 or not is_whole else 0)
     low, high = clopper_pearson(n_sure, n_looked)
-    tells = "gamma tells the commonest value's exact count"
+    tells = "gamma tells the commonest value's exact count, and a part's list of values who has one alone"
     return computed(
         "corruption",
         Threat(
-            knows="everybody else's sensitive value and part, and what gamma tells",
+            knows="everybody else's sensitive value and part, what gamma tells, and which values are listed",
             wants="the last person's sensitive value, for certain",
             covered=False,
         ),
@@ -97,7 +100,8 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
         holds=None,
         n_trials=n_looked,
         detail={"people_known_for_certain": n_sure},
-        recommendation=f'{tells}: state rho1 as a number that is not a count, with method = "uniform"'
+        recommendation=f'{tells}: state rho1 as a number that is not a count, with method = "uniform", and '
+        "recode values that one record has"
         if n_sure
         else None,
     )

@@ -49,7 +49,10 @@ class OpenedTable(Scan, Protocol):
         """Write the tables of a release as Parquet into its folder, each in its order."""
 
     def fingerprint(self, key: bytes) -> str:
-        """A keyed digest of the records that does not depend on their order."""
+        """A keyed digest of the records that does not depend on their order; of many, of each column's."""
+
+    def record_fingerprint(self, key: bytes) -> str:
+        """The same of whole records, however many there are."""
 
 
 class Engine(Protocol):

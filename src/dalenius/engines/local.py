@@ -25,6 +25,7 @@ from dalenius.engines.preparing import (
     fingerprint_of,
     fingerprint_sums,
     rebatch,
+    record_sums,
     refuse_empty,
     refuse_intervals,
     refuse_outside,
@@ -150,6 +151,11 @@ class LocalScan:
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order."""
         asked = fingerprint_sums(key, self.schema.names, f"({self.select})", self.n_rows())
+        return fingerprint_of(key, self.schema, one_row(self.connection, asked))
+
+    def record_fingerprint(self, key: bytes) -> str:
+        """The same of whole records, however many there are."""
+        asked = record_sums(key, self.schema.names, f"({self.select})")
         return fingerprint_of(key, self.schema, one_row(self.connection, asked))
 
     def table(self) -> pa.Table:

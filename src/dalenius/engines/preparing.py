@@ -104,8 +104,23 @@ def fingerprint_sums(key: bytes, names: Sequence[str], relation: str, n_rows: in
         f"SELECT count(*) AS n, {hashed} AS h FROM {relation} "
         f"GROUP BY GROUPING SETS ({', '.join(f'({columns})' for columns in sets)})"
     )
-    halves = (f"coalesce(sum(n * ({half})::HUGEINT), 0)" for half in ("h >> 64", "h & 18446744073709551615"))
-    return f"SELECT coalesce(sum(n), 0) // {len(sets)}, {', '.join(halves)} FROM ({counted})"
+    return f"SELECT coalesce(sum(n), 0) // {len(sets)}, {_sums('n *')} FROM ({counted})"
+
+
+def record_sums(key: bytes, names: Sequence[str], relation: str) -> str:
+    """The same, with every record hashed however many there are: for who must know that none has changed.
+
+    Two people whose cells of one column were exchanged leave every column's counts as they are.
+    """
+    cells = ", ".join(f"coalesce({name}::VARCHAR, chr(30))" for name in map(identifier, names))
+    hashed = f"SELECT md5_number('{key.hex()}' || concat_ws(chr(31), {cells})) AS h FROM {relation}"
+    return f"SELECT count(*), {_sums()} FROM ({hashed})"
+
+
+def _sums(times: str = "") -> str:
+    """Of both halves of the hash `h`: a sum of whole ones would pass 128 bits."""
+    halves = ("h >> 64", "h & 18446744073709551615")
+    return ", ".join(f"coalesce(sum({times} ({half})::HUGEINT), 0)" for half in halves)
 
 
 def fingerprint_of(key: bytes, schema: pa.Schema, sums: Iterable[int]) -> str:

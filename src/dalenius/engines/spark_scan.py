@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.engines.base import Progress, WrittenTable
-from dalenius.engines.preparing import fingerprint_of, fingerprint_sums
+from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
 from dalenius.engines.spark_blocks import BLOCKS, GROUP
 from dalenius.engines.spark_errors import guarded, spark_errors
 from dalenius.engines.spark_shuffle import CountDifferentTask, MeetTask
@@ -35,7 +35,7 @@ from dalenius.engines.spark_tasks import (
 from dalenius.engines.spark_wire import from_wire, spark_schema, wire_schema
 from dalenius.engines.spark_writing import Partitions, SparkWriter
 from dalenius.errors import InternalError
-from dalenius.histogram import Histogram, Value
+from dalenius.histogram import Histogram, Value, with_one_nan
 from dalenius.mechanism_configs import AlphaBetaConfig
 from dalenius.mechanisms.base import Coding, Counting, PublishedTable
 from dalenius.mechanisms.sharding import Census
@@ -130,11 +130,20 @@ class SparkScan:
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order, nor on the engine."""
+        n_rows = self.partitions.census.n_rows
+        return self._fingerprint(
+            key, lambda relation: fingerprint_sums(key, self.schema.names, relation, n_rows)
+        )
+
+    def record_fingerprint(self, key: bytes) -> str:
+        """The same of whole records, however many there are."""
+        return self._fingerprint(key, lambda relation: record_sums(key, self.schema.names, relation))
+
+    def _fingerprint(self, key: bytes, asked: Callable[[str], str]) -> str:
         names = self.schema.names
         preparation = self.source.preparation(self.policy, names)
         relation = RELATION if preparation.select is None else f"({preparation.select})"
-        asked = fingerprint_sums(key, names, relation, self.partitions.census.n_rows)
-        task = AggregateTask(preparation=preparation, sql=asked)
+        task = AggregateTask(preparation=preparation, sql=asked(relation))
         return fingerprint_of(key, self.schema, self._sums(task, names))
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
@@ -227,7 +236,7 @@ def _values(found: pa.Table, schema: pa.Schema) -> list[Value]:
         return [()] * found.num_rows
     batches = [from_wire(batch, schema) for batch in cells.to_batches()]
     columns = pa.Table.from_batches(batches, schema).columns
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return [with_one_nan(value) for value in zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
 def _histogram(columns: tuple[str, ...], values: list[Value], counts: np.ndarray) -> Histogram:

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from dalenius.release.manifest import FILE_NAME
 
 _LOCK = ".lock"
 SPILL = ".spill"
+_DAY = 24 * 60 * 60
 
 
 @contextmanager
@@ -67,12 +69,11 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def _seal(folder: Path, target: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            path.chmod(0o644)
+    today = int(time.time()) // _DAY * _DAY
+    for path in (*folder.rglob("*"), folder):
+        path.chmod(0o644 if path.is_file() else 0o755)
+        os.utime(path, (today, today))  # copies keep it, and a release tells the day it was made, never finer
         _sync(path)
-    folder.chmod(0o755)
-    _sync(folder)
     try:
         folder.rename(target)
     except OSError:

@@ -213,6 +213,8 @@ def test_the_manifest_says_what_is_promised_assumed_and_told(tmp_path: Path) -> 
         policy(tmp_path / "b", domains={"age": "20..39"}, active=True), again=True
     ).manifest
     assert any(text.startswith("active domain") and "ill" in text for text in active["disclosed"])
+    assert any("news that a value of an active domain occurs" in text for text in active["not_covered"])
+    assert not any("active domain" in text for text in one["not_covered"])
     copies = dalenius.publish(
         policy(tmp_path / "c", duplicates="copies", domains={**DOMAINS, "copy": "1..3"}), again=True
     ).manifest

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dalenius
+from dalenius.engines import preparing
 from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
 from dalenius.ledger import Ledger
 from dalenius.release.series import open_release
@@ -49,6 +51,34 @@ def test_a_changed_table_is_refused_with_the_posterior(tmp_path: Path) -> None:
     shuffled = survey().take(list(reversed(range(300))))
     published(tmp_path, 1, table=shuffled)
     assert len(list(folder.iterdir())) == 3
+
+
+@pytest.mark.parametrize("few_rows", [preparing._FEW_ROWS, 0])
+def test_a_table_in_which_two_people_exchanged_a_cell_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_rows: int
+) -> None:
+    """Every column's counts are as they were, by which the ledger else knows a large table."""
+    monkeypatch.setattr(preparing, "_FEW_ROWS", few_rows)
+    published(tmp_path, 1)
+    table = survey()
+    ages = table["age"].to_pylist()
+    first, second = 0, next(i for i, age in enumerate(ages) if age != ages[0])
+    ages[first], ages[second] = ages[second], ages[first]
+    exchanged = table.set_column(table.column_names.index("age"), "age", pa.array(ages, table["age"].type))
+    with pytest.raises(PromiseNotMet, match="has changed since the first view"):
+        published(tmp_path, 1, table=exchanged)
+    with pytest.raises(PromiseNotMet, match="published before"):  # but about the same people
+        dalenius.publish(policy(tmp_path / "alone"))
+    published(tmp_path, 1)
+
+
+def test_a_view_that_is_not_what_was_published_stops_the_series(tmp_path: Path) -> None:
+    folder = published(tmp_path, 1)
+    file = folder / "view-1" / "view.parquet"
+    view = pq.read_table(file)
+    pq.write_table(view.slice(1), file)
+    with pytest.raises(InputError, match="is not the file that was published"):
+        published(tmp_path, 1)
 
 
 @pytest.mark.parametrize(

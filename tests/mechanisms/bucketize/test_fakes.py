@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +19,9 @@ from scipy import stats
 import dalenius
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.mechanisms.bucketize.content_law import content_weights
+from dalenius.mechanisms.bucketize.fake_counting import counted_law, expected_fakes
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.fake_law import FakeLaw, last_success
+from dalenius.mechanisms.bucketize.fake_law import FakeLaw, last_success, last_trials, likeliest_is_first
 from dalenius.mechanisms.bucketize.fakes import MixedLayout, count_values, plan_fakes
 from dalenius.mechanisms.bucketize.mixing import mix_contents
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
@@ -183,6 +184,74 @@ def test_the_chosen_law_is_better_than_uniform_and_proportional_and_above_the_fl
     assert max(found.floor, 1 / (1 + n_fakes)) - 0.01 < ours < proportional + 0.003
     assert ours < found.posterior < ours + 0.05
     assert uniform > ours + 0.02
+
+
+def whole_table_posteriors(
+    law: FakeLaw, columns: tuple[int, ...], n_buckets: int
+) -> list[tuple[float, float]]:
+    """(probability, posterior of the likeliest value) of all that who sees every bucket can know of the last.
+
+    Bayes over all contents and fakes of all buckets, one fake each; the last person is of the first bucket.
+    """
+    joint: dict[tuple[object, ...], Counter[int]] = {}
+    tables = all_tables(columns, n_buckets, law.size)
+    for table in tables:
+        absent = [[x for x in range(len(columns)) if x not in row] for row in table]
+        for fakes in product(*absent):
+            chances = [law.fake[f] / law.fake[free].sum() for f, free in zip(fakes, absent, strict=True)]
+            view = tuple(tuple(sorted((*row, f))) for row, f in zip(table, fakes, strict=True))
+            for own in table[0]:
+                others = tuple(x for x in table[0] if x != own)
+                joint.setdefault((view, others), Counter())[own] += math.prod(chances)
+    total = sum(sum(by_value.values()) for by_value in joint.values())
+    return [(sum(c.values()) / total, max(c.values()) / sum(c.values())) for c in joint.values()]
+
+
+def test_who_counts_the_fakes_of_all_buckets_is_certain_of_people_and_the_plan_says_so() -> None:
+    """By enumeration: five values in three buckets of two, 53 % at most from one bucket alone."""
+    columns = (2, 1, 1, 1, 1)
+    problem = problem_of(columns, l=2)
+    plan = plan_buckets(problem, "optimal")
+    assert (plan.sizes, plan.n_buckets) == ((2,), (3,))
+    found = plan_fakes(plan, problem, 1)
+    exact = whole_table_posteriors(found.laws[0], columns, 3)
+    known, *left = np.array(list(permutations(range(5), 3))).T
+    alone = found.laws[0].last_posterior(np.eye(5, dtype=np.int64)[known], np.stack(left, axis=1)).max()
+    assert alone < 0.6
+    assert max(posterior for _, posterior in exact) == pytest.approx(1)
+    assert sum(p for p, posterior in exact if posterior > 0.6) > 0.7
+    assert found.largest == 1.0
+    assert sum(p * posterior for p, posterior in exact) < found.posterior
+
+
+def test_counting_fakes_gains_less_than_is_stated_and_more_than_one_bucket_tells() -> None:
+    """Forty values, most of them rare: 0.53 from one bucket alone, 0.69 with the count of the fakes."""
+    counts = tuple(max(1, round(45 / (i + 1) ** 0.8)) for i in range(40))
+    problem = problem_of(counts, l=4)
+    plan = plan_buckets(problem, "optimal")
+    found = plan_fakes(plan, problem, 1)
+    right, alone, people = 0.0, 0.0, 0.0
+    for seed in range(12):
+        layout = MixedLayout(plan, problem, found, Randomness.seeded(seed))
+        for law, codes, fakes in zip(found.laws, layout._contents, layout._fakes, strict=True):
+            contents = count_values(codes, problem.n_values)
+            known, left, weight = last_trials(contents, fakes)
+            counted = counted_law(law, contents, fakes)
+            right += float((likeliest_is_first(counted.last_posterior(known, left)) * weight).sum())
+            alone += float((likeliest_is_first(law.last_posterior(known, left)) * weight).sum())
+            people += float(weight.sum())
+    assert alone / people + 0.1 < right / people < found.posterior
+
+
+def test_expected_numbers_of_fakes_are_those_of_brute_force() -> None:
+    absent = np.array([[True, False, True, True, True, False], [False, True, True, False, True, True]])
+    brute = np.zeros(6)
+    for row in absent:
+        sets = list(combinations(np.flatnonzero(row).tolist(), 2))
+        weights = np.array([math.prod(LAW.fake[x] for x in f) for f in sets])
+        for f, weight in zip(sets, weights / weights.sum(), strict=True):
+            brute[list(f)] += weight
+    assert expected_fakes(LAW, absent) == pytest.approx(brute)
 
 
 def test_every_bucket_has_its_people_and_its_fakes() -> None:

@@ -6,6 +6,7 @@ import datetime
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from dalenius.errors import DaleniusError, InputError, PolicyError, PromiseNotMe
 from dalenius.mechanisms.perturb import apply
 from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.mechanisms.perturb.public import as_ranges, from_ranges
-from dalenius.promises.rho_privacy import frequency_behind
+from dalenius.promises.rho_privacy import amplification_limit, frequency_behind
 
 from .histograms import FALSE_ALARM
 from .test_apply import transition_p_value
@@ -225,8 +226,9 @@ def test_with_rho1_max_the_manifest_says_what_gamma_gives_away(tmp_path: Path) -
     assert largest["promise"]["rho1"] == "max"
     assert largest["assumes"] == [
         "one row is one person",
-        "the attacker may believe anything about a person beforehand, short of knowing everybody else's "
-        "sensitive value: the promise is about every value that was believed with at most prior_at_most",
+        "the attacker knows beforehand which sensitive values occur in the table; given that, she may "
+        "believe anything about a person, short of knowing everybody else's sensitive value: the promise is "
+        "about every value that was believed with at most prior_at_most",
     ]
     tells = (
         "an attacker who knows everybody else's sensitive value: with rho1 = max, gamma gives away the exact "
@@ -234,7 +236,37 @@ def test_with_rho1_max_the_manifest_says_what_gamma_gives_away(tmp_path: Path) -
     )
     assert tells in largest["not_covered"]
     assert tells not in stated["not_covered"]
-    assert "may know everybody else's sensitive value" in stated["assumes"][1]
+    assert "short of knowing" not in stated["assumes"][1]
+
+
+def posterior_of_two(listed: set[str], prior: Fraction, gamma: Fraction) -> Fraction:
+    """Two people, `ill` or `well`, published as (ill, well): the first one's posterior of being ill.
+
+    The release lists the values that occur; without them all four tables are possible.
+    """
+    prior_of = {"ill": prior, "well": 1 - prior}
+    weight = {
+        pair: prior_of[pair[0]]
+        * prior_of[pair[1]]
+        * Fraction(gamma ** sum(map(str.__eq__, pair, ("ill", "well"))))
+        for pair in product(prior_of, repeat=2)
+        if not listed or set(pair) == listed
+    }
+    ill = sum((w for pair, w in weight.items() if pair[0] == "ill"), Fraction(0))
+    return ill / sum(weight.values(), Fraction(0))
+
+
+def test_which_values_occur_is_evidence_and_the_manifest_of_a_uniform_release_says_so(tmp_path: Path) -> None:
+    """The coins alone keep 1/2 for every belief of 1/10; the list of the values takes it to 81/82."""
+    gamma = amplification_limit(Fraction(1, 10), Fraction(1, 2))
+    assert posterior_of_two(set(), Fraction(1, 10), gamma) == Fraction(1, 2)
+    assert posterior_of_two({"ill", "well"}, Fraction(1, 10), gamma) == Fraction(81, 82)
+    table = pa.table({"uid": [1, 2], "value": ["ill", "well"]})
+    told = policy(table, tmp_path / "u", "uniform", rho1="1/10", rho2="1/2")
+    manifest = dalenius.publish(told).manifest
+    assert manifest["parameters"]["values"] == [["ill"], ["well"]]
+    assert "knows beforehand which sensitive values occur" in manifest["assumes"][1]
+    assert any("0.988 where 0.5 is promised" in text for text in manifest["not_covered"])
 
 
 def test_the_plan_prints_what_a_publisher_should_weigh(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def _statement(plan: ViewPlan) -> Statement:
                 "views": 1,
             },
             assumes=says.frapp_assumes(),
-            not_covered=says.frapp_not_covered(),
+            not_covered=says.frapp_not_covered(active),
             disclosed=says.frapp_disclosed(active, plan.reads),
             parameters=parameters,
         )
@@ -223,7 +223,7 @@ def _statement(plan: ViewPlan) -> Statement:
     return Statement(
         promise={**promise, "d": str(law.d), "views": law.law.views},
         assumes=says.assumes(law, plan.reads),
-        not_covered=says.not_covered(law, plan.reads),
+        not_covered=says.not_covered(law, plan.reads, active),
         disclosed=says.disclosed(law, active),
         parameters={**parameters, "noise_shares": shares},
     )

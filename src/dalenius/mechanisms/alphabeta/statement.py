@@ -13,6 +13,10 @@ _CORRELATED = (
     "mechanism covers that and stays useful"
 )
 _PARTS = "what a part of a tuple tells: a value, or a combination of some columns, may be known to occur"
+_ACTIVE = (
+    "an attacker to whom it is news that a value of an active domain occurs: if only one tuple with it was "
+    "thought possible, that tuple is certain; epsilon, too, is for tuples that leave the domain as it is"
+)
 
 
 def assumes(plan: AlphaBetaPlan, reads: Reads) -> tuple[str, ...]:
@@ -33,7 +37,7 @@ def assumes(plan: AlphaBetaPlan, reads: Reads) -> tuple[str, ...]:
     )
 
 
-def not_covered(plan: AlphaBetaPlan, reads: Reads) -> tuple[str, ...]:
+def not_covered(plan: AlphaBetaPlan, reads: Reads, active: tuple[str, ...]) -> tuple[str, ...]:
     """What the promise does not say."""
     exclusions = (
         "an attacker who knows sets of tuples of which exactly one is in the table may find that a tuple is "
@@ -54,6 +58,7 @@ def not_covered(plan: AlphaBetaPlan, reads: Reads) -> tuple[str, ...]:
         _PARTS,
         f"more than {plan.law.views} view(s) of this table",
         _CHANGED,
+        *([_ACTIVE] if active else []),
         *([copies] if reads == "copies" else []),
         *([steps] if plan.promise.k is not None else []),
         *([shaped] if plan.noise is not None else []),
@@ -83,7 +88,7 @@ def frapp_assumes() -> tuple[str, ...]:
     )
 
 
-def frapp_not_covered() -> tuple[str, ...]:
+def frapp_not_covered(active: tuple[str, ...]) -> tuple[str, ...]:
     """FRAPP's promise is per record, and weaker than for a tuple."""
     return (
         "whether a tuple is in the table: the promise is per record, and a tuple that the release shows j "
@@ -92,6 +97,7 @@ def frapp_not_covered() -> tuple[str, ...]:
         _PARTS,
         "another release of this table",
         _CHANGED,
+        *([_ACTIVE] if active else []),
     )
 
 

@@ -142,18 +142,32 @@ def symmetric_polynomials(weights: Floats, degree: int) -> Floats:
     return result
 
 
+def last_trials(contents: Ints, fakes: Ints) -> tuple[Ints, Ints, Floats]:
+    """One trial for each value of each bucket: the others' counts, what is left over, the share of people.
+
+    The first of what is left over is the person's own value.
+    """
+    bucket, value = np.nonzero(contents)
+    known = contents[bucket].copy()
+    known[np.arange(len(bucket)), value] -= 1
+    left = np.concatenate([value[:, None], fakes[bucket]], axis=1)
+    return known, left, contents[bucket, value] / contents.sum(axis=1)[bucket]
+
+
+def likeliest_is_first(posterior: Floats) -> Floats:
+    """1 where the first value is the likeliest; a part of 1 where several are."""
+    is_best = posterior >= posterior.max(axis=1, keepdims=True) * (1 - 1e-12)
+    return np.asarray(is_best[:, 0] / is_best.sum(axis=1))
+
+
 def last_success(law: FakeLaw, contents: Ints, fakes: Ints) -> tuple[float, float]:
-    """The best attacker's expected success on the last person of each bucket, and the surest he ever is.
+    """The expected success of who looks at one bucket on its last person, and the surest he ever is.
 
     Args:
         law: what he knows.
         contents: buckets × values, the real counts.
         fakes: buckets × σ.
     """
-    bucket, value = np.nonzero(contents)
-    weight = contents[bucket, value] / contents.sum(axis=1)[bucket]
-    known = contents[bucket].copy()
-    known[np.arange(len(bucket)), value] -= 1
-    left = np.concatenate([value[:, None], fakes[bucket]], axis=1)
+    known, left, weight = last_trials(contents, fakes)
     best = law.last_posterior(known, left).max(axis=1)
     return float((best * weight).sum() / len(contents)), float(best.max())

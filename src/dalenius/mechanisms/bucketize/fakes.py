@@ -3,8 +3,9 @@
 The paper's 1/(1+σ) holds for an attacker who takes a fake for as likely as a real value. Who knows the
 histogram does better (0.89 instead of 0.5 for uniform fakes on Adult, ℓ = 7, σ = 1), so the fakes' law is
 chosen against him: v = w^τ, w the odds of a value to be in a bucket, with the τ at which his exact Bayes
-posterior is least on average. That average is what a manifest states. No law gets below `floor`: the others'
-values and the histogram alone, without the sensitive table, already tell the likeliest value.
+posterior is least on average. A manifest states that average, or how often he is right who also counts the
+fakes of all buckets (`fake_counting`), whichever is more. No law gets below `floor`: the others' values and
+the histogram alone, without the sensitive table, already tell the likeliest value.
 
 Where thresholds differ by value: a fake is only ever a value that its threshold allows in a bucket of that
 size, so every entry, real or fake, is within its threshold of the bucket's people, and who knows which ones
@@ -27,6 +28,7 @@ from dalenius.errors import PromiseNotMet
 from dalenius.histogram import Histogram, label_cell
 from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.content_law import content_weights
+from dalenius.mechanisms.bucketize.fake_counting import counting_success
 from dalenius.mechanisms.bucketize.fake_law import MOST_SETS, FakeLaw, Floats, Ints, last_success
 from dalenius.mechanisms.bucketize.mixing import mix_contents
 from dalenius.mechanisms.bucketize.problem import BucketProblem
@@ -58,9 +60,10 @@ class FakePlan:
         """What a manifest says about corruption."""
         return (
             "who knows the sensitive values of all others in a bucket, the histogram and the law of the "
-            f"{self.n_fakes} fakes is right about the last person {self.posterior:.0%} of the time, averaged "
-            f"over people ({self.floor:.0%} from the others and the histogram alone); of some people he is "
-            f"surer, up to {self.largest:.1%}; who knows fewer others is less sure"
+            f"{self.n_fakes} fakes, and counts the fakes that each value has in all buckets, is right about "
+            f"the last person {self.posterior:.0%} of the time in simulated releases, averaged over people "
+            f"({self.floor:.0%} from the others and the histogram alone); of some people he is surer, up to "
+            f"{self.largest:.1%}; who knows fewer others is less sure"
         )
 
     def to_summary(self) -> dict[str, Any]:
@@ -112,7 +115,8 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
     tau = min(TAUS, key=tried)
     laws = laws_at(tau)
     found = [_success(law, counts) for law, counts in zip(laws, samples, strict=True)]
-    mean = average(success for success, _ in found)
+    counting = [_counting(law, counts) for law, counts in zip(laws, samples, strict=True)]
+    mean = max(average(success for success, _ in one) for one in (found, counting))
     error = 3 * math.sqrt(
         mean * (1 - mean) / sum(len(s) * law.size for s, law in zip(samples, laws, strict=True))
     )
@@ -125,7 +129,7 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
         tau=tau,
         laws=laws,
         posterior=min(1.0, math.ceil((mean + error) * 100) / 100),
-        largest=min(1.0, math.ceil(max(largest for _, largest in found) * 1000) / 1000),
+        largest=min(1.0, math.ceil(max(largest for _, largest in (*found, *counting)) * 1000) / 1000),
         floor=round(floor, 3),
     )
 
@@ -231,6 +235,10 @@ def simulated_contents(plan: BucketPlan, problem: BucketProblem, j: int) -> Ints
 def _success(law: FakeLaw, counts: Ints) -> tuple[float, float]:
     stream = Randomness.seeded(0).stream("fakes", "trial", law.size)
     return last_success(law, counts, law.draw(counts == 0, stream))
+
+
+def _counting(law: FakeLaw, counts: Ints) -> tuple[float, float]:
+    return counting_success(law, counts, Randomness.seeded(0).stream("fakes", "counted", law.size))
 
 
 def _floor(real: Floats, capacity: Ints, counts: Ints) -> float:

@@ -10,8 +10,8 @@ from dalenius.mechanisms.perturb.layout import PerturbPlan
 _ONE_ROW = "one row is one person"
 _UNIFORM_ASSUMES = (
     _ONE_ROW,
-    "the attacker may believe anything about a person beforehand, and may know everybody else's sensitive "
-    "value: the promise is about every value that was believed with at most prior_at_most",
+    "the attacker knows beforehand which sensitive values occur in the table; given that, she may believe "
+    "anything about a person: the promise is about every value that was believed with at most prior_at_most",
 )
 _PARTS_ASSUMES = (
     _ONE_ROW,
@@ -21,6 +21,9 @@ _PARTS_ASSUMES = (
 _UNIFORM_NOT_COVERED = (
     "values that the attacker believed with more than prior_at_most, for instance after learning from the "
     "release how quasi-identifiers and sensitive values go together",
+    "an attacker to whom it is news that a value occurs: who knows that nobody else has it knows that the "
+    "last person does, and a value that hardly anybody was thought to have can pass rho2 (of two people, a "
+    "belief of 0.1 in each becomes 0.988 where 0.5 is promised)",
 )
 _PARTS_NOT_COVERED = (
     "any other belief beforehand: the part number is evidence by itself, it rules out the values that the "
@@ -53,8 +56,9 @@ _PARTS_DISCLOSED = (
 
 _LARGEST_ASSUMES = (
     _ONE_ROW,
-    "the attacker may believe anything about a person beforehand, short of knowing everybody else's "
-    "sensitive value: the promise is about every value that was believed with at most prior_at_most",
+    "the attacker knows beforehand which sensitive values occur in the table; given that, she may believe "
+    "anything about a person, short of knowing everybody else's sensitive value: the promise is about every "
+    "value that was believed with at most prior_at_most",
 )
 _LARGEST_TELLS = (
     "an attacker who knows everybody else's sensitive value: with rho1 = max, gamma gives away the exact "
