@@ -53,6 +53,21 @@ def test_gzip_and_byte_order_mark(tmp_path: Path) -> None:
     assert read(path).to_pylist() == [{"a": 1, "b": "ä"}]
 
 
+def test_a_folder_on_the_path_is_no_column(tmp_path: Path) -> None:
+    folder = tmp_path / "age=7"
+    folder.mkdir()
+    assert read(write(folder / "t.csv", "age\n30\n")).to_pylist() == [{"age": 30}]
+    pq.write_table(pa.table({"age": [30]}), folder / "t.parquet")
+    assert read(folder / "t.parquet").to_pylist() == read(folder).to_pylist() == [{"age": 30}]
+
+
+def test_a_folder_inside_a_folder_of_parquet_may_be_one(tmp_path: Path) -> None:
+    for year in (2025, 2026):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(pa.table({"age": [30]}), tmp_path / f"year={year}" / "t.parquet")
+    assert read(tmp_path).to_pylist() == [{"age": 30, "year": 2025}, {"age": 30, "year": 2026}]
+
+
 def test_numbers_that_are_not_canonical_stay_text(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a,b,c,d\n+1,1e999,1.,9999999999999999999\n")
     assert read(path).to_pylist() == [{"a": "+1", "b": "1e999", "c": "1.", "d": 1e19}]

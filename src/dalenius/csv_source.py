@@ -85,7 +85,7 @@ def _read_csv(path: str, delimiter: str, header: tuple[str, ...], extra: str = "
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header)
     return (
         f"read_csv({literal(path)}, auto_detect = false, header = true, delim = {literal(delimiter)}, "
-        "quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, "
+        "quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, hive_partitioning = false, "
         f"columns = {{{columns}}}{extra})"
     )
 

@@ -79,8 +79,7 @@ def _published_cells(release: StoredRelease) -> Iterator[tuple[str, str]]:
 def _n_outside(release: StoredRelease, original: pa.Table, table: str, column: str) -> int:
     """Cells, or dictionary entries, that no row of the original has."""
     known = original.column(column).unique()
-    pieces = [pq.read_table(path, columns=[column]).column(column) for path in release.files(table)]
-    published = pa.chunked_array([chunk for piece in pieces for chunk in piece.chunks]).unique()
+    published = release.read(table, [column]).column(column).unique()
     if pa.types.is_dictionary(published.type):
         published = published.dictionary_decode()
     return len(set(published.to_pylist()) - set(known.cast(published.type).to_pylist()))

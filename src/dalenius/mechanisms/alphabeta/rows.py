@@ -63,7 +63,8 @@ def later_rows(
 ) -> Batches:
     """The next view of a series, in view of the ones before it (algorithm 4)."""
     table = domain.unpack(distinct_words(domain.pack(_joined(domain, map(domain.encode, batches)))))
-    shown = [_joined(domain, (domain.encode(pq.read_table(file)) for file in files)) for files in earlier]
+    views = [[pq.ParquetFile(file).read() for file in files] for files in earlier]
+    shown = [_joined(domain, map(domain.encode, tables)) for tables in views]
     stream = randomness.stream("alphabeta", "view", len(earlier) + 1)
     yield _as_batch(domain.pack(next_view(domain, table, shown, law, stream)))
 
