@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dalenius.cli.main import app, run
+import dalenius
+from dalenius.cli.main import COMMANDS, application, run
 from dalenius.demo_data import hospital
 
 POLICY = """
@@ -236,10 +240,38 @@ def test_demo_takes_the_tour(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_every_command_takes_json_and_has_help() -> None:
-    for command in app.registered_commands:
+    for command in application(COMMANDS).registered_commands:
         assert command.callback is not None
         assert "as_json" in command.callback.__annotations__
         assert command.callback.__doc__
+
+
+def test_help_and_version_are_whole_and_instant(capsys: pytest.CaptureFixture[str]) -> None:
+    """What takes time to load is not loaded for them, nor are lines of help cut off."""
+    assert run(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"  {name} " in printed and summary in printed for name, summary in COMMANDS.items())
+    code = (
+        "import sys; from dalenius.cli.main import run; assert run([sys.argv[1]]) == 0;"
+        "heavy = {'numpy', 'pyarrow', 'duckdb', 'sqlglot', 'scipy', 'rich'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    version = f"dalenius {dalenius.__version__}"
+    for option, expected in [("--help", "Usage: dalenius"), ("--version", version)]:
+        assert python("-c", code, option).stdout.startswith(expected)
+
+
+def test_no_arguments_show_the_help() -> None:
+    done = python("-m", "dalenius")
+    assert (done.stdout.startswith("Usage: dalenius"), done.stderr) == (True, "")
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Another process, which must end well."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(dalenius.__file__).parents[1])}
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, env=environment
+    )
 
 
 def test_a_bug_shows_its_place_and_no_cell(

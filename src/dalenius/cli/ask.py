@@ -17,8 +17,6 @@ from dalenius.release.series import open_release
 from dalenius.sql import connect
 from dalenius.table import open_source
 
-NAME = "ask"
-
 
 def command(
     release: Annotated[Path, typer.Argument(help="The release folder.")],

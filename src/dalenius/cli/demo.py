@@ -22,7 +22,6 @@ from dalenius.report.plan_chart import draw_plan
 from dalenius.report.writing import default_path, write_report
 from dalenius.sql import connect, count
 
-NAME = "demo"
 QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Hypertension'"
 POLICY = """\
 source  = "patients.csv"

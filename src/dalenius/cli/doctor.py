@@ -15,7 +15,6 @@ from typing import Any
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.randomness import Randomness
 
-NAME = "doctor"
 REQUIRED = ("duckdb", "highspy", "numpy", "pyarrow", "randomgen", "scipy", "sqlglot")
 OPTIONAL = {
     "adbc-driver-postgresql": "postgres",
