@@ -132,10 +132,15 @@ class Encoder:
 def positions(column: pa.Array, value_set: pa.Array) -> pa.Array:
     """Where each cell is in the set, NULL where it is not; of a coded column, its dictionary is sought."""
     if not pa.types.is_dictionary(column.type):
-        return pc.index_in(column, value_set=value_set)
+        return pc.index_in(_one_zero(column), value_set=_one_zero(value_set))
     found = pc.index_in(column.dictionary, value_set=value_set).take(column.indices)
     of_null = pc.index_in(pa.nulls(1, value_set.type), value_set=value_set)[0]
     return pc.if_else(column.is_null(), of_null, found)
+
+
+def _one_zero(cells: pa.Array) -> pa.Array:
+    """The cells with 0.0 for -0.0: DuckDB counts the two as one value, Arrow tells them apart."""
+    return pc.add(cells, pa.scalar(0, cells.type)) if pa.types.is_floating(cells.type) else cells
 
 
 def cells_at(codes: pa.Array, values: pa.Array) -> pa.Array:

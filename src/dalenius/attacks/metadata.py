@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dalenius.attacks.result import AttackResult
@@ -82,4 +83,4 @@ def _n_outside(release: StoredRelease, original: pa.Table, table: str, column: s
     published = release.read(table, [column]).column(column).unique()
     if pa.types.is_dictionary(published.type):
         published = published.dictionary_decode()
-    return len(set(published.to_pylist()) - set(known.cast(published.type).to_pylist()))
+    return int(pc.sum(pc.invert(pc.is_in(published, value_set=known.cast(published.type)))).as_py() or 0)
