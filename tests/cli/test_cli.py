@@ -129,6 +129,26 @@ def test_inspect_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert seen["feasible"]["largest_l"] == 2_000 // counts[0]
 
 
+def test_json_has_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Programs that read JSON as it is defined refuse a bare NaN."""
+    pq.write_table(
+        pa.table({"x": [float("nan"), 1.0, 2.0] * 4, "d": ["a", "b", "c"] * 4}), tmp_path / "t.parquet"
+    )
+    roles = '[columns]\nquasi = ["d"]\nsensitive = ["x"]\n'
+    promise = '[promise]\nkind = "l-diversity"\nl = 2\n'
+    (tmp_path / "p.toml").write_text(f'source = "t.parquet"\nrelease = "r"\n{roles}{promise}')
+    for arguments in (
+        ["plan", tmp_path / "p.toml"],
+        ["inspect", tmp_path / "t.parquet", "--sensitive", "x"],
+        ["publish", tmp_path / "p.toml", "--seed", 1],
+        ["ask", tmp_path / "r", "SELECT x, COUNT(*) FROM t GROUP BY x"],
+        ["audit", tmp_path / "r", "--original", tmp_path / "t.parquet", "--seed", 1],
+        ["report", tmp_path / "r"],
+    ):
+        assert run([*map(str, arguments), "--json"]) == 0
+        json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
 def test_an_infeasible_promise_exits_3(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = folder / "patients.toml"
     policy.write_text(POLICY.replace("Flu = 1.0", "Flu = 0.1"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,8 +22,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object,
 
 
 def print_json(payload: dict[str, Any]) -> None:
-    """The one object on standard output."""
-    print(json.dumps(payload, indent=2, ensure_ascii=False, default=str))
+    """The one object on standard output; a cell that is not a finite number is a text, as JSON has no such."""
+    try:
+        text = json.dumps(payload, indent=2, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(payload), indent=2, ensure_ascii=False, default=str, allow_nan=False)
+    print(text)
 
 
 def say(text: str = "") -> None:
@@ -79,6 +84,14 @@ def progress_bar(unit: str = "rows") -> Iterator[ShowProgress]:
             bar.update(tasks[step], completed=done, total=total)
 
         yield show
+
+
+def _finite(payload: Any) -> Any:
+    if isinstance(payload, dict):
+        return {key: _finite(part) for key, part in payload.items()}
+    if isinstance(payload, list | tuple):
+        return [_finite(part) for part in payload]
+    return str(payload) if isinstance(payload, float) and not math.isfinite(payload) else payload
 
 
 def _looks_numeric(cell: str) -> bool:
