@@ -45,6 +45,8 @@ class BucketizedModel:
         row_bucket = np.searchsorted(names, qit.column("bucket").to_numpy())
         if (
             qit.num_rows == 0
+            or st.num_rows == 0
+            or st.column("count").null_count
             or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any()
         ):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from dalenius.attacks.result import AttackResult
 from dalenius.attacks.threat import Threat
+from dalenius.release.files import changed_files
 from dalenius.release.manifest import FILE_NAME
 from dalenius.release.reader import StoredRelease
 
@@ -46,6 +47,7 @@ def _leaks(release: StoredRelease, original: pa.Table) -> Iterator[str]:
     for path in release.path.rglob("*"):
         if path.is_file() and path.relative_to(release.path).as_posix() not in listed:
             yield f"{path.name} is not part of the release"
+    yield from changed_files(release)
     for entry in release.manifest["tables"]:
         for path in release.files(entry["name"]):
             yield from _file_leaks(path)

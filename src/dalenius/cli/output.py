@@ -22,7 +22,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object,
 
 
 def print_json(payload: dict[str, Any]) -> None:
-    """The one object on standard output; a cell that is not a finite number is a text, as JSON has no such."""
+    """The one object on standard output; what is not a finite number is a text there."""
     try:
         text = json.dumps(payload, indent=2, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
