@@ -76,7 +76,7 @@ def test_numbers_that_are_not_canonical_stay_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a,b\n1,secret\n2\n", "line 3, column 1 ('b'): expected 2 fields, found 1"),
+        ("a,b\n1,secret\n2\n", "line 3, column 2 ('b'): expected 2 fields, found 1"),
         ("a,b\n1,secret\n2,secret,4\n", "line 3, column 3: expected 2 fields, found 3"),
         ('a,b\n1,"secret\n', "line 2"),
         ("a,,c\n1,secret,3\n", "line 1, column 2: the column has no name"),
@@ -90,9 +90,7 @@ def test_a_bad_csv_is_refused_with_its_place_and_without_its_cells(
 ) -> None:
     with pytest.raises(SourceError) as caught:
         read(write(tmp_path / "t.csv", text))
-    assert expected.replace("column 1 ('b')", "column") in caught.value.message.replace(
-        "column 1 ('b')", "column"
-    )
+    assert expected in caught.value.message
     assert "secret" not in caught.value.message + (caught.value.hint or "")
 
 

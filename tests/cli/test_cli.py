@@ -305,3 +305,52 @@ def test_a_bug_shows_its_place_and_no_cell(
     assert (code, printed["error"]["kind"]) == (1, "InternalError")
     assert "ValueError in test_cli.py, line" in printed["error"]["message"]
     assert "HIV" not in json.dumps(printed)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
+def test_ctrl_c_is_no_bug(
+    stop: BaseException, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB makes a RuntimeError of it while a query runs."""
+
+    def stopped(*_: object, **__: object) -> None:
+        try:
+            raise stop
+        except RuntimeError as error:
+            raise dalenius.EngineError("the table could not be read") from error
+
+    monkeypatch.setattr("dalenius.cli.plan.make_plan", stopped)
+    code, printed = call(capsys, "plan", folder / "patients.toml")
+    assert (code, printed["error"]["kind"]) == (1, "Stopped")
+    assert run(["plan", str(folder / "patients.toml")]) == 1
+    assert capsys.readouterr().err == "error: stopped; nothing was published\n"
+
+
+def test_explain_is_in_the_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    release = Path(__file__).parents[1] / "releases" / "bucketize"
+    code, answer = call(capsys, "ask", release, "SELECT COUNT(*) FROM t", "--explain")
+    assert (code, answer["explain"].startswith("question: SELECT COUNT(*) FROM t")) == (0, True)
+    assert "explain" not in call(capsys, "ask", release, "SELECT COUNT(*) FROM t")[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('unit = "patient_id"', 'unit = ["patient_id"]', "unit must be the name of one column"),
+        ("times = 4", "times = nan", "times: NaN is not a number"),
+    ],
+)
+def test_messages_write_values_as_the_policy_does(
+    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
+) -> None:
+    (folder / "patients.toml").write_text(POLICY.replace(old, new))
+    code, printed = call(capsys, "plan", folder / "patients.toml")
+    assert code == 2
+    assert message in printed["error"]["message"]
+
+
+def test_a_release_that_does_not_exist_is_said_not_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, printed = call(capsys, "verify", tmp_path / "none")
+    assert (code, printed["error"]["message"]) == (2, f"{tmp_path / 'none'} does not exist")

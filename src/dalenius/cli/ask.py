@@ -42,7 +42,7 @@ def command(
         consistent=consistent,
     )
     if as_json:
-        print_json(answer.to_dict())
+        print_json({**answer.to_dict(), **({"explain": answer.explain} if explain else {})})
     else:
         say_answer(answer)
         if explain:

@@ -34,6 +34,9 @@ COMMANDS = {
     "doctor": "Say what is installed, what is missing, how to get it.",
 }
 
+_STOPPED = 130
+"""What typer gives back after Ctrl-C."""
+
 
 def application(loaded: Collection[str]) -> typer.Typer:
     """The command line with these commands loaded, and no more than a line of help for the others."""
@@ -80,6 +83,8 @@ def run(arguments: list[str]) -> int:
     try:
         code = application(arguments)(arguments, prog_name="dalenius", standalone_mode=False)
     except DaleniusError as error:
+        if _was_stopped(error):
+            return _stop(as_json=as_json)
         say_error(error.to_dict(), as_json=as_json)
         return error.exit_code
     except typer.TyperException as error:
@@ -89,15 +94,33 @@ def run(arguments: list[str]) -> int:
         )
         return InputError.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        print("stopped; nothing was published", file=sys.stderr)
-        return 1
+        return _stop(as_json=as_json)
     except Exception as error:
         # The last resort: a traceback or an unknown message could quote a record, so only its place is shown.
+        if _was_stopped(error):
+            return _stop(as_json=as_json)
         if "DALENIUS_TRACEBACK" in os.environ:
             raise
         say_error(_bug(error).to_dict(), as_json=as_json)
         return InternalError.exit_code
+    if code == _STOPPED:
+        return _stop(as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def _stop(*, as_json: bool) -> int:
+    stopped = {"kind": "Stopped", "message": "stopped; nothing was published", "hint": None}
+    say_error({"error": stopped}, as_json=as_json)
+    return 1
+
+
+def _was_stopped(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: DuckDB makes a RuntimeError of it while a query runs."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _bug(error: Exception) -> InternalError:
