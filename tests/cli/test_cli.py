@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
+from dalenius.cli import demo
 from dalenius.cli.main import COMMANDS, application, run
 from dalenius.demo_data import hospital
 
@@ -354,3 +355,11 @@ def test_a_release_that_does_not_exist_is_said_not_to(
 ) -> None:
     code, printed = call(capsys, "verify", tmp_path / "none")
     assert (code, printed["error"]["message"]) == (2, f"{tmp_path / 'none'} does not exist")
+
+
+def test_the_demo_names_a_program_that_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [".venv/bin/dalenius", "demo"])
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert demo.program() == ".venv/bin/dalenius"
+    monkeypatch.setattr(sys, "argv", ["__main__.py"])
+    assert demo.program() == "dalenius"
