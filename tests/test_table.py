@@ -68,6 +68,25 @@ def test_a_folder_inside_a_folder_of_parquet_may_be_one(tmp_path: Path) -> None:
     assert read(tmp_path).to_pylist() == [{"age": 30, "year": 2025}, {"age": 30, "year": 2026}]
 
 
+def test_the_index_of_a_data_frame_is_no_column() -> None:
+    frame = pd.DataFrame({"age": [30, 40, 50]}, index=["x", "y", "z"])
+    assert read(frame).to_pylist() == [{"age": 30}, {"age": 40}, {"age": 50}]
+    assert read(frame.reset_index(drop=True).iloc[[2, 0]]).to_pylist() == [{"age": 50}, {"age": 30}]
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns of one name"),
+        (pd.DataFrame({"a": [1, "secret"]}), "cells of several types"),
+    ],
+)
+def test_a_data_frame_that_is_no_table_is_refused(frame: pd.DataFrame, message: str) -> None:
+    with pytest.raises(SourceError, match=message) as caught:
+        open_source(frame)
+    assert "secret" not in str(caught.value)
+
+
 def test_numbers_that_are_not_canonical_stay_text(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a,b,c,d\n+1,1e999,1.,9999999999999999999\n")
     assert read(path).to_pylist() == [{"a": "+1", "b": "1e999", "c": "1.", "d": 1e19}]

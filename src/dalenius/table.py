@@ -171,7 +171,21 @@ def _to_arrow(frame: Any) -> pa.Table:
             f"source of type {type(frame).__name__} is not a table",
             hint="give a path, or a pandas, polars or Arrow table",
         ) from error
+    except nw.exceptions.DuplicateError as error:
+        raise SourceError("the data frame has two columns of one name", hint="rename one of them") from error
+    if native.implementation.is_pandas():
+        return _from_pandas(frame)
     return native.collect().to_arrow() if isinstance(native, nw.LazyFrame) else native.to_arrow()
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError) as error:  # its text may quote a cell, or say too little
+        raise SourceError(
+            f"the data frame cannot be read ({type(error).__name__}): a column holds cells of several types",
+            hint="give every column one type, e.g. with frame.astype",
+        ) from error
 
 
 def _plain(table: pa.Table) -> pa.Table:
