@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dalenius import errors
-from dalenius.cli.main import app, run
+from dalenius.cli.main import COMMANDS, application, run
 from dalenius.policy_sections import PROMISES
 
 PROJECT = Path(__file__).parent.parent
@@ -39,7 +39,7 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_every_command_and_option_is_documented() -> None:
     text = (PROJECT / "docs" / "command-line.md").read_text(encoding="utf-8")
-    for command in app.registered_commands:
+    for command in application(COMMANDS).registered_commands:
         assert f"dalenius {command.name}" in text
         assert command.callback is not None
         for parameter in inspect.signature(command.callback, eval_str=True).parameters.values():

@@ -35,6 +35,7 @@ ORDER = [
     {"reproduce", "report"},
     {"api"},
     {"cli", "studio"},
+    {"__main__"},
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 MODULES = sorted(
@@ -69,6 +70,8 @@ def test_importing_dalenius_is_light() -> None:
         "starlette",
         "fastapi",
         "scipy.stats",
+        "duckdb",
+        "numpy",
     ]
     code = f"import sys, dalenius; print([name for name in {heavy!r} if name in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
@@ -76,6 +79,22 @@ def test_importing_dalenius_is_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
     )
     assert printed.stdout.strip() == "[]"
+
+
+def test_the_public_names_are_there_whatever_is_imported_first() -> None:
+    """They are loaded when they are used, and a room of the same name (report) does not hide one."""
+    code = (
+        "import dalenius; from dalenius.report.building import build_report;"
+        "assert all(callable(getattr(dalenius, name)) for name in dalenius.__all__);"
+        "assert set(dalenius.__all__) <= set(dir(dalenius));"
+        "from dalenius import *; assert report.__module__ == 'dalenius.api'; import dalenius.report.writing;"
+        "assert dalenius.report is report"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(SOURCE.parent)}
+    )
+    with pytest.raises(AttributeError, match="no attribute 'publis'"):
+        dalenius.publis  # noqa: B018
 
 
 def test_the_public_names_are_these() -> None:

@@ -20,9 +20,9 @@ class Hide:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Hide())
-from dalenius.cli.main import app, run
+from dalenius.cli.main import COMMANDS, run
 
-assert all(run([command.name, "--help"]) == 0 for command in app.registered_commands)
+assert all(run([command, "--help"]) == 0 for command in COMMANDS)
 assert run(["demo", sys.argv[1]]) == 0
 """
 

@@ -4,7 +4,11 @@ A plan is a function of the histogram. A release is that plan applied to the rec
 weighted sum over the release.
 """
 
-from dalenius.api import Release, audit, compare, open_release, plan, publish, report, verify
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from dalenius.errors import (
     DaleniusError,
     EngineError,
@@ -16,7 +20,10 @@ from dalenius.errors import (
     ReleaseCorrupt,
     SourceError,
 )
-from dalenius.policy import Policy
+
+if TYPE_CHECKING:
+    from dalenius.api import Release, audit, compare, open_release, plan, publish, report, verify
+    from dalenius.policy import Policy
 
 __all__ = [
     "DaleniusError",
@@ -39,3 +46,26 @@ __all__ = [
     "verify",
 ]
 __version__ = "0.1.0"
+
+
+class _Package(ModuleType):
+    """This package: `dalenius.report` stays the function when the room of that name is imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in __all__ and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is heavy when it is first used: most commands need little of it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = import_module("dalenius.policy" if name == "Policy" else "dalenius.api")
+    return globals().setdefault(name, getattr(home, name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -85,7 +85,7 @@ def _read_csv(path: str, delimiter: str, header: tuple[str, ...], extra: str = "
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in header)
     return (
         f"read_csv({literal(path)}, auto_detect = false, header = true, delim = {literal(delimiter)}, "
-        "quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, "
+        "quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, hive_partitioning = false, "
         f"columns = {{{columns}}}{extra})"
     )
 
@@ -142,13 +142,17 @@ def _types(
     except duckdb.Error as error:
         raise SourceError(f"{path} cannot be read: {_without_content(str(error))}") from error
     if rejects:
-        raise _ragged(path, rejects[0])
+        raise _ragged(path, header, rejects[0])
     fitting = [(name, kind) for (name, kind, _), ok in zip(tests, passed[: len(tests)], strict=True) if ok]
     return [next((kind for of, kind in fitting if of == name), "VARCHAR") for name in header]
 
 
-def _ragged(path: Path, reject: tuple[int, int, str | None, str, str]) -> SourceError:
+def _ragged(
+    path: Path, header: tuple[str, ...], reject: tuple[int, int, str | None, str, str]
+) -> SourceError:
     line, column, name, kind, message = reject
+    if name in header:  # of missing fields DuckDB gives the first one's name, and how many there are
+        column = header.index(name) + 1
     found = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", message)
     if found:
         what = f"expected {found[1]} fields, found {found[2]}"

@@ -136,7 +136,7 @@ def positions(column: pa.Array, value_set: pa.Array) -> pa.Array:
     """Where each cell is in the set, NULL where it is not; of a coded column, its dictionary is sought."""
     if not pa.types.is_dictionary(column.type):
         found = _in_range(column, value_set)
-        return pc.index_in(column, value_set=value_set) if found is None else found
+        return pc.index_in(_one_zero(column), value_set=_one_zero(value_set)) if found is None else found
     found = pc.index_in(column.dictionary, value_set=value_set).take(column.indices)
     if not column.indices.null_count:
         return found
@@ -154,6 +154,11 @@ def _in_range(column: pa.Array, value_set: pa.Array) -> pa.Array | None:
     places = column.to_numpy().astype(np.int64) - ends[0]
     is_outside = (places < 0) | (places >= len(value_set))
     return pa.array(places, mask=is_outside if is_outside.any() else None)
+
+
+def _one_zero(cells: pa.Array) -> pa.Array:
+    """The cells with 0.0 for -0.0: DuckDB counts the two as one value, Arrow tells them apart."""
+    return pc.add(cells, pa.scalar(0, cells.type)) if pa.types.is_floating(cells.type) else cells
 
 
 def cells_at(codes: pa.Array, values: pa.Array) -> pa.Array:

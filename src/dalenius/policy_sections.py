@@ -73,7 +73,9 @@ def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
     roles = {role: _names(section.get(role, []), f"[columns] {role}") for role in lists}
     unit = section.get("unit")
     if unit is not None:
-        roles["unit"] = _names([unit], "[columns] unit")
+        if not isinstance(unit, str):
+            raise PolicyError("[columns] unit must be the name of one column", hint='e.g. "patient_id"')
+        roles["unit"] = (unit,)
     whole_rows = isinstance(promise, Mapping) and promise.get("kind") == DGammaPrivacy.kind
     if not roles["sensitive"] and not whole_rows:
         raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')

@@ -15,7 +15,6 @@ import secrets
 from dataclasses import dataclass, field
 
 import numpy as np
-from randomgen import AESCounter
 
 _KEY_BYTES = 32
 
@@ -57,6 +56,8 @@ class Randomness:
 
     def stream(self, *name: str | int) -> np.random.Generator:
         """The generator for the step of that name."""
+        from randomgen import AESCounter  # not before it is needed: who only asks a release draws nothing
+
         digest = self.derived_key(*name)
         key = int.from_bytes(digest[:16], "little")
         return np.random.Generator(AESCounter(key=key))

@@ -41,6 +41,15 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def scan_parquet(files: Iterable[str], options: str = "hive_partitioning = false") -> str:
+    """Parquet files to select from; a folder on their path that is named `age=1` is no column.
+
+    >>> scan_parquet(["age=1/people.parquet"])
+    "read_parquet(['age=1/people.parquet'], hive_partitioning = false)"
+    """
+    return f"read_parquet([{', '.join(map(literal, files))}], {options})"
+
+
 def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
     """An in-memory database that keeps row order; what outgrows memory goes to `spill`.
 

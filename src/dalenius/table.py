@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
-import narwhals as nw
 import pyarrow as pa
 
 from dalenius.column_names import refuse_unusable_names
@@ -18,7 +17,7 @@ from dalenius.csv_source import CSV_SUFFIXES, CsvSource
 from dalenius.errors import SourceError
 from dalenius.postgres_source import read_table
 from dalenius.postgres_uri import is_uri
-from dalenius.sql import connect, identifier, literal
+from dalenius.sql import connect, identifier, scan_parquet
 
 
 class Source(Protocol):
@@ -43,6 +42,8 @@ class ParquetSource:
     name: str
     files: tuple[str, ...]
     column_names: tuple[str, ...]
+    partitioned: bool
+    """Whether folders inside the folder are named `column=value`, and are columns therefore."""
 
     @classmethod
     def open(cls, path: Path) -> ParquetSource:
@@ -55,7 +56,8 @@ class ParquetSource:
                 f"folder {path} holds no .parquet file",
                 hint="give a CSV or Parquet file, or a folder of Parquet",
             )
-        scan = _read_parquet(files)
+        partitioned = any("=" in part for file in files for part in Path(file).relative_to(path).parts[:-1])
+        scan = _scan(files, partitioned)
         try:
             described = connect().execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
         except duckdb.Error as error:
@@ -66,11 +68,12 @@ class ParquetSource:
                     f"{path}: column {column!r} is nested ({kind}); a published column holds plain values",
                     hint="unnest it, or leave it out of the file",
                 )
-        return cls(name=str(path), files=files, column_names=tuple(row[0] for row in described))
+        names = tuple(row[0] for row in described)
+        return cls(name=str(path), files=files, column_names=names, partitioned=partitioned)
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:  # noqa: ARG002  (the protocol's signature)
         """The files as one table."""
-        return _read_parquet(self.files)
+        return _scan(self.files, self.partitioned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -159,6 +162,8 @@ def _to_arrow(frame: Any) -> pa.Table:
         return frame
     if isinstance(frame, pa.RecordBatch):
         return pa.Table.from_batches([frame])
+    import narwhals as nw  # not before there is a frame: most tables are files
+
     try:
         native = nw.from_native(frame)
     except TypeError as error:
@@ -166,7 +171,21 @@ def _to_arrow(frame: Any) -> pa.Table:
             f"source of type {type(frame).__name__} is not a table",
             hint="give a path, or a pandas, polars or Arrow table",
         ) from error
+    except nw.exceptions.DuplicateError as error:
+        raise SourceError("the data frame has two columns of one name", hint="rename one of them") from error
+    if native.implementation.is_pandas():
+        return _from_pandas(frame)
     return native.collect().to_arrow() if isinstance(native, nw.LazyFrame) else native.to_arrow()
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError) as error:  # its text may quote a cell, or say too little
+        raise SourceError(
+            f"the data frame cannot be read ({type(error).__name__}): a column holds cells of several types",
+            hint="give every column one type, e.g. with frame.astype",
+        ) from error
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -180,9 +199,8 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.replace_schema_metadata(None).cast(pa.schema(fields))
 
 
-def _read_parquet(files: tuple[str, ...]) -> str:
-    listed = ", ".join(literal(file) for file in files)
-    return f"read_parquet([{listed}], union_by_name = true)"
+def _scan(files: tuple[str, ...], partitioned: bool) -> str:
+    return scan_parquet(files, f"union_by_name = true, hive_partitioning = {str(partitioned).lower()}")
 
 
 def _first_line(error: Exception) -> str:

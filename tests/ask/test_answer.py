@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,3 +135,10 @@ def test_consistent_tables_add_up_and_are_not_negative(release: StoredRelease, e
     assert {row.status for row in answer.rows} <= {"consistent", "exact", "undetermined"}
     assert answer.assumption is not None
     assert "no longer unbiased" in answer.assumption
+
+
+def test_an_answer_is_a_data_frame_too(release: StoredRelease) -> None:
+    answer = ask(release, "SELECT sex, COUNT(*) AS n FROM t GROUP BY sex")
+    table = answer.to_arrow()
+    assert answer.to_pandas()["estimate"].tolist() == table["estimate"].to_pylist()
+    assert pl.DataFrame(answer).equals(pl.from_arrow(table))

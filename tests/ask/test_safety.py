@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -103,6 +104,13 @@ def test_a_running_evaluation_is_interrupted(database: Database) -> None:
     with pytest.raises(QueryError, match="longer than"):
         database.select([endless], ROWS, Deadline(Limits(seconds=0.3)))
     assert database.select(["x + 1"], ROWS, Deadline(Limits())).column(1).to_pylist() == [2]
+
+
+def test_no_clock_runs_on_after_the_answer(database: Database) -> None:
+    """DuckDB complains on standard error of threads that hold it when the process ends."""
+    for _ in range(50):
+        database.select(["x"], ROWS, Deadline(Limits()))
+        assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
 
 
 def test_memory_is_limited() -> None:

@@ -14,7 +14,7 @@ import dalenius
 from dalenius.attacks.auditing import audit_release
 from dalenius.attacks.perturb_case import PerturbCase
 from dalenius.attacks.result import Audit
-from tests.attacks.releases import people
+from tests.attacks.releases import people, sign
 
 N_ROWS = 20_000
 
@@ -55,6 +55,7 @@ def keep_more(path: Path, table: pa.Table, share: float) -> None:
     pq.write_table(
         data.set_column(column, "disease", pa.array(published)), path / "data.parquet", store_schema=False
     )
+    sign(path)
 
 
 @pytest.mark.parametrize("method", ["small-domain", "uniform"])
@@ -94,6 +95,7 @@ def test_unshuffled_rows_are_caught(tmp_path: Path) -> None:
     place[table["uid"].to_numpy()] = np.arange(len(table))
     order = np.argsort(place[data["uid"].to_numpy()])
     pq.write_table(data.take(order), path / "data.parquet", store_schema=False)
+    sign(path)
     assert broken(dalenius.audit(path, table, seed=1)) == {"source order"}
 
 

@@ -16,6 +16,7 @@ from dalenius.attacks.result import Audit
 from dalenius.engines.preparing import sha256
 from dalenius.errors import InputError
 from dalenius.policy import Policy
+from tests.attacks.releases import sign
 
 DOMAINS = {"uid": "0..2999", "age": "0..49", "ill": ["cold", "flu", "hiv", "none"]}
 N_ROWS = 3_000
@@ -48,6 +49,7 @@ def broken(audit: Audit) -> set[str]:
 def rewrite(release: Path, table: pa.Table) -> None:
     """The same release with another view in it."""
     pq.write_table(table, release / "view.parquet", store_schema=False)
+    sign(release)
 
 
 def halve_noise(release: Path, table: pa.Table) -> None:

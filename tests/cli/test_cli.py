@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from dalenius.cli.main import app, run
+import dalenius
+from dalenius.cli import demo
+from dalenius.cli.main import COMMANDS, application, run
 from dalenius.demo_data import hospital
 
 POLICY = """
@@ -125,6 +130,26 @@ def test_inspect_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert seen["feasible"]["largest_l"] == 2_000 // counts[0]
 
 
+def test_json_has_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Programs that read JSON as it is defined refuse a bare NaN."""
+    pq.write_table(
+        pa.table({"x": [float("nan"), 1.0, 2.0] * 4, "d": ["a", "b", "c"] * 4}), tmp_path / "t.parquet"
+    )
+    roles = '[columns]\nquasi = ["d"]\nsensitive = ["x"]\n'
+    promise = '[promise]\nkind = "l-diversity"\nl = 2\n'
+    (tmp_path / "p.toml").write_text(f'source = "t.parquet"\nrelease = "r"\n{roles}{promise}')
+    for arguments in (
+        ["plan", tmp_path / "p.toml"],
+        ["inspect", tmp_path / "t.parquet", "--sensitive", "x"],
+        ["publish", tmp_path / "p.toml", "--seed", 1],
+        ["ask", tmp_path / "r", "SELECT x, COUNT(*) FROM t GROUP BY x"],
+        ["audit", tmp_path / "r", "--original", tmp_path / "t.parquet", "--seed", 1],
+        ["report", tmp_path / "r"],
+    ):
+        assert run([*map(str, arguments), "--json"]) == 0
+        json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
 def test_an_infeasible_promise_exits_3(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = folder / "patients.toml"
     policy.write_text(POLICY.replace("Flu = 1.0", "Flu = 0.1"))
@@ -236,10 +261,38 @@ def test_demo_takes_the_tour(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_every_command_takes_json_and_has_help() -> None:
-    for command in app.registered_commands:
+    for command in application(COMMANDS).registered_commands:
         assert command.callback is not None
         assert "as_json" in command.callback.__annotations__
         assert command.callback.__doc__
+
+
+def test_help_and_version_are_whole_and_instant(capsys: pytest.CaptureFixture[str]) -> None:
+    """What takes time to load is not loaded for them, nor are lines of help cut off."""
+    assert run(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"  {name} " in printed and summary in printed for name, summary in COMMANDS.items())
+    code = (
+        "import sys; from dalenius.cli.main import run; assert run([sys.argv[1]]) == 0;"
+        "heavy = {'numpy', 'pyarrow', 'duckdb', 'sqlglot', 'scipy', 'rich'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    version = f"dalenius {dalenius.__version__}"
+    for option, expected in [("--help", "Usage: dalenius"), ("--version", version)]:
+        assert python("-c", code, option).stdout.startswith(expected)
+
+
+def test_no_arguments_show_the_help() -> None:
+    done = python("-m", "dalenius")
+    assert (done.stdout.startswith("Usage: dalenius"), done.stderr) == (True, "")
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Another process, which must end well."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(dalenius.__file__).parents[1])}
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, env=environment
+    )
 
 
 def test_a_bug_shows_its_place_and_no_cell(
@@ -253,3 +306,60 @@ def test_a_bug_shows_its_place_and_no_cell(
     assert (code, printed["error"]["kind"]) == (1, "InternalError")
     assert "ValueError in test_cli.py, line" in printed["error"]["message"]
     assert "HIV" not in json.dumps(printed)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
+def test_ctrl_c_is_no_bug(
+    stop: BaseException, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB makes a RuntimeError of it while a query runs."""
+
+    def stopped(*_: object, **__: object) -> None:
+        try:
+            raise stop
+        except RuntimeError as error:
+            raise dalenius.EngineError("the table could not be read") from error
+
+    monkeypatch.setattr("dalenius.cli.plan.make_plan", stopped)
+    code, printed = call(capsys, "plan", folder / "patients.toml")
+    assert (code, printed["error"]["kind"]) == (1, "Stopped")
+    assert run(["plan", str(folder / "patients.toml")]) == 1
+    assert capsys.readouterr().err == "error: stopped; nothing was published\n"
+
+
+def test_explain_is_in_the_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    release = Path(__file__).parents[1] / "releases" / "bucketize"
+    code, answer = call(capsys, "ask", release, "SELECT COUNT(*) FROM t", "--explain")
+    assert (code, answer["explain"].startswith("question: SELECT COUNT(*) FROM t")) == (0, True)
+    assert "explain" not in call(capsys, "ask", release, "SELECT COUNT(*) FROM t")[1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('unit = "patient_id"', 'unit = ["patient_id"]', "unit must be the name of one column"),
+        ("times = 4", "times = nan", "times: NaN is not a number"),
+    ],
+)
+def test_messages_write_values_as_the_policy_does(
+    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
+) -> None:
+    (folder / "patients.toml").write_text(POLICY.replace(old, new))
+    code, printed = call(capsys, "plan", folder / "patients.toml")
+    assert code == 2
+    assert message in printed["error"]["message"]
+
+
+def test_a_release_that_does_not_exist_is_said_not_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, printed = call(capsys, "verify", tmp_path / "none")
+    assert (code, printed["error"]["message"]) == (2, f"{tmp_path / 'none'} does not exist")
+
+
+def test_the_demo_names_a_program_that_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [".venv/bin/dalenius", "demo"])
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert demo.program() == ".venv/bin/dalenius"
+    monkeypatch.setattr(sys, "argv", ["__main__.py"])
+    assert demo.program() == "dalenius"

@@ -39,3 +39,12 @@ def test_no_java_at_all_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     finding = next(f for f in doctor.examine() if f.name.startswith("java"))
     assert finding.found is None
     assert "openjdk-17" in str(finding.remedy)
+
+
+def test_a_remedy_can_be_copied(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it is, it stands on one line."""
+    remedy = f"{'/a/long/path' * 12}/python -m pip install x"
+    missing = doctor.Finding(name="x", found=None, needed=False, remedy=remedy)
+    monkeypatch.setattr(doctor, "examine", lambda: [missing])
+    assert doctor.command() == 0
+    assert f"to get x: {remedy}\n" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -237,3 +238,15 @@ def test_intervals_are_refused() -> None:
         LocalEngine().open(policy(lasting), None, silent),
     ):
         pass
+
+
+def test_a_folder_named_like_a_partition_changes_no_cell(tmp_path: Path) -> None:
+    """What is spilled beside the release is read back as it was written."""
+    folder = tmp_path / "age=1" / "disease=Flu"
+    folder.mkdir(parents=True)
+    table = pa.table({"age": list(range(60)), "disease": ["Flu", "Cold", "Gout"] * 20})
+    pyarrow.csv.write_csv(table, folder / "t.csv")
+    columns = {"quasi": ["age"], "sensitive": ["disease"]}
+    chosen = policy(str(folder / "t.csv"), release=str(folder / "out"), columns=columns)
+    release = dalenius.publish(chosen, seed=1)
+    assert sorted(pq.ParquetFile(release.path / "qit.parquet").read()["age"].to_pylist()) == list(range(60))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,15 @@ def test_it_opens_and_verifies(name: str) -> None:
 def test_it_answers_as_it_always_did(name: str, sql: str, estimate: float) -> None:
     (row,) = dalenius.open_release(FOLDER / name).ask(sql).rows
     assert row.estimate == pytest.approx(estimate, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_folder_named_like_a_partition_changes_nothing(name: str, tmp_path: Path) -> None:
+    moved = shutil.copytree(FOLDER / name, tmp_path / "age=1" / "disease=Flu" / name)
+    release = dalenius.open_release(moved)
+    assert release.verify().ok
+    for sql, estimate in QUESTIONS[name]:
+        assert release.ask(sql).rows[0].estimate == pytest.approx(estimate, abs=1e-6)
 
 
 def test_every_kept_release_is_tested() -> None:

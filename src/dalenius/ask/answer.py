@@ -70,6 +70,14 @@ class Answer:
         numbers = dict.fromkeys(("estimate", "std_error", "low", "high"), pa.float64())
         return pa.table({name: pa.array(cells, numbers.get(name)) for name, cells in columns.items()})
 
+    def to_pandas(self) -> Any:
+        """The same as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Let every library that reads Arrow take an answer as a table, e.g. `polars.DataFrame(answer)`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
 
 _FIELDS = ("column", "estimate", "std_error", "low", "high", "status")
 

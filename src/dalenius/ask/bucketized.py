@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dalenius.ask.columns import Table
 from dalenius.ask.totals import Floats
@@ -39,13 +38,15 @@ class BucketizedModel:
     def load(cls, release: StoredRelease) -> BucketizedModel:
         """Read and encode both tables."""
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
-        qit = _read(release, "qit", (*quasi, "bucket"))
-        st = _read(release, "st", ("bucket", *secret, "count"))
+        qit = release.read("qit", (*quasi, "bucket"))
+        st = release.read("st", ("bucket", *secret, "count"))
         entries = Table.of(st.select(list(secret))).combined(secret)
         names, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
         row_bucket = np.searchsorted(names, qit.column("bucket").to_numpy())
         if (
             qit.num_rows == 0
+            or st.num_rows == 0
+            or st.column("count").null_count
             or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any()
         ):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
@@ -118,11 +119,3 @@ class BucketEstimation:
         """The least and the most that each target can be, whatever the matching inside the buckets."""
         # with fakes an entry may be nobody's, so the contents set no limits
         return (trivial_range if self.has_fakes else possible_range)(self.sums, targets)
-
-
-def _read(release: StoredRelease, table: str, columns: tuple[str, ...]) -> pa.Table:
-    try:
-        parts = [pq.read_table(path, columns=list(columns)) for path in release.files(table)]
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise ReleaseCorrupt(f"{release.path}: table {table!r} cannot be read") from error
-    return pa.concat_tables(parts)

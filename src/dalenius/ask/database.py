@@ -113,6 +113,7 @@ class Database:
             yield
         finally:
             timer.cancel()
+            timer.join()  # DuckDB complains on stderr of a thread that still holds it when the process ends
 
 
 def _first_line(error: Exception) -> str:

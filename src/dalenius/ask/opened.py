@@ -15,7 +15,8 @@ from dalenius.ask.model import Model
 from dalenius.ask.perturbed import PerturbedModel
 from dalenius.ask.request import Request
 from dalenius.ask.viewed import ViewModel
-from dalenius.errors import QueryError
+from dalenius.errors import QueryError, ReleaseCorrupt
+from dalenius.release.files import STRANGE, refuse_changed
 from dalenius.release.reader import StoredRelease
 
 MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
@@ -57,7 +58,15 @@ def open_for_asking(release: StoredRelease) -> Opened:
         raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
     key = (str(release.path.resolve()), str(release.manifest["id"]), len(release.earlier))
     if key not in _open:
-        _open[key] = Opened(model=load(release), database=Database({}, Limits()))
+        refuse_changed(release)
+        try:
+            model = load(release)
+        except STRANGE as error:
+            raise ReleaseCorrupt(
+                f"{release.path}: the tables are not those of {release.mechanism} ({type(error).__name__})",
+                hint="`dalenius verify` lists what is wrong",
+            ) from error
+        _open[key] = Opened(model=model, database=Database({}, Limits()))
         while len(_open) > _KEPT_OPEN:
             _open.popitem(last=False)
     _open.move_to_end(key)

@@ -62,7 +62,7 @@ class PerturbedModel:
             ).to_arrow_table()
         laws = Laws.of(public.channels, public.values.num_rows)
         codes = _codes(data.select(list(secret)), public.values)
-        parts = data.column("part").to_numpy() - 1
+        parts = data.column("part").fill_null(0).to_numpy() - 1
         if (codes < 0).any() or parts.min() < 0 or parts.max() >= len(public.channels):
             raise ReleaseCorrupt(f"{release.path}: the table and the manifest do not have the same parts")
         try:

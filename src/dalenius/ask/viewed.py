@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dalenius.ask.view_kernels import FrappKernel, Kernel, ShapedKernel, UniformKernel
 from dalenius.ask.view_question import Ints
@@ -189,7 +188,6 @@ def _join(domain: Domain, parts: list[Codes]) -> tuple[Codes, Ints]:
 
 def _read(release: StoredRelease, domain: Domain) -> Codes:
     try:
-        table = pa.concat_tables([pq.read_table(path) for path in release.files("view")])
-        return domain.encode(table)
-    except (OSError, pa.ArrowException, KeyError, InputError) as error:
+        return domain.encode(release.read("view", domain.names))
+    except (pa.ArrowException, InputError) as error:
         raise ReleaseCorrupt(f"{release.path}: the view cannot be read") from error

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.attacks.original import Coded, Ints, code_column, combine, known_values, number, read_table
+from dalenius.attacks.original import Coded, Ints, code_column, combine, known_values, number
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.histogram import label, label_cell
 from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
@@ -59,8 +59,8 @@ class BucketCase:
     def load(cls, release: StoredRelease, original: pa.Table) -> BucketCase:
         """Read the release and find the original's people in it."""
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
-        qit = read_table(release, "qit", (*quasi, "bucket"))
-        st = read_table(release, "st", ("bucket", *secret, "count"))
+        qit = release.read("qit", (*quasi, "bucket"))
+        st = release.read("st", ("bucket", *secret, "count"))
         columns = tuple(code_column(name, (original, qit)) for name in quasi)
         everybody = np.zeros(original.num_rows, dtype=np.int64), np.zeros(qit.num_rows, dtype=np.int64)
         profile, row_profile = combine(columns) if columns else everybody

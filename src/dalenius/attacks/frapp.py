@@ -80,6 +80,7 @@ def _often(there: np.ndarray, here: np.ndarray, gamma: Fraction, d: float) -> At
     j = int(there.max())
     odds = j * float(gamma / (1 - gamma))
     n_right = int(((there == j) & (here > 0)).sum())
+    d = min(d, 1.0)  # the expected number of a tuple's records, at most which its probability is
     return computed(
         "repeated tuples",
         Threat(

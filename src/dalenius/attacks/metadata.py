@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dalenius.attacks.result import AttackResult
 from dalenius.attacks.threat import Threat
+from dalenius.release.files import changed_files
 from dalenius.release.manifest import FILE_NAME
 from dalenius.release.reader import StoredRelease
 
@@ -45,6 +47,7 @@ def _leaks(release: StoredRelease, original: pa.Table) -> Iterator[str]:
     for path in release.path.rglob("*"):
         if path.is_file() and path.relative_to(release.path).as_posix() not in listed:
             yield f"{path.name} is not part of the release"
+    yield from changed_files(release)
     for entry in release.manifest["tables"]:
         for path in release.files(entry["name"]):
             yield from _file_leaks(path)
@@ -79,8 +82,7 @@ def _published_cells(release: StoredRelease) -> Iterator[tuple[str, str]]:
 def _n_outside(release: StoredRelease, original: pa.Table, table: str, column: str) -> int:
     """Cells, or dictionary entries, that no row of the original has."""
     known = original.column(column).unique()
-    pieces = [pq.read_table(path, columns=[column]).column(column) for path in release.files(table)]
-    published = pa.chunked_array([chunk for piece in pieces for chunk in piece.chunks]).unique()
+    published = release.read(table, [column]).column(column).unique()
     if pa.types.is_dictionary(published.type):
         published = published.dictionary_decode()
-    return len(set(published.to_pylist()) - set(known.cast(published.type).to_pylist()))
+    return int(pc.sum(pc.invert(pc.is_in(published, value_set=known.cast(published.type)))).as_py() or 0)

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dalenius.engines.base import Progress, silent
 from dalenius.engines.local import LocalEngine
-from dalenius.errors import InputError, ReleaseCorrupt, SourceError, did_you_mean
+from dalenius.errors import InputError, SourceError, did_you_mean
 from dalenius.policy import Policy
 from dalenius.release.reader import StoredRelease
 from dalenius.sql import connect, identifiers
@@ -39,14 +38,6 @@ def read_original(original: Any, release: StoredRelease, progress: Progress = si
     if not table.num_rows:
         raise SourceError(f"{source.name} has no rows", hint="give the table that was published")
     return table
-
-
-def read_table(release: StoredRelease, table: str, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a published table."""
-    try:
-        return pa.concat_tables([pq.read_table(path, columns=list(columns)) for path in release.files(table)])
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise ReleaseCorrupt(f"{release.path}: table {table!r} cannot be read") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.attacks.original import Coded, Ints, code_column, combine, known_values, read_table
+from dalenius.attacks.original import Coded, Ints, code_column, combine, known_values
 from dalenius.errors import InputError
 from dalenius.mechanisms.perturb.matrix import Channel, reconstruct
 from dalenius.mechanisms.perturb.public import PublicParts
@@ -44,7 +44,7 @@ class PerturbCase:
     def load(cls, release: StoredRelease, original: pa.Table) -> PerturbCase:
         """Read the release and find the original's people in it."""
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
-        data = read_table(release, "data", (*quasi, *secret, "part"))
+        data = release.read("data", (*quasi, *secret, "part"))
         with release.connect() as connection:
             public = PublicParts.read(connection, release.manifest)
         columns: list[Coded] = [code_column(name, (original, data)) for name in quasi]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.attacks.original import Ints, code_column, combine, read_table
+from dalenius.attacks.original import Ints, code_column, combine
 from dalenius.mechanism_configs import COPY
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
@@ -93,7 +93,7 @@ def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, .
     names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
     if views[0].manifest["parameters"].get("unit") == "copy":
         names, original = [*names, COPY], number_copies(original.select(names))
-    tables = [read_table(view, "view", names) for view in views]
+    tables = [view.read("view", names) for view in views]
     return combine([code_column(name, (original, *tables)) for name in names])
 
 

@@ -17,8 +17,6 @@ from dalenius.release.series import open_release
 from dalenius.sql import connect
 from dalenius.table import open_source
 
-NAME = "ask"
-
 
 def command(
     release: Annotated[Path, typer.Argument(help="The release folder.")],
@@ -44,7 +42,7 @@ def command(
         consistent=consistent,
     )
     if as_json:
-        print_json(answer.to_dict())
+        print_json({**answer.to_dict(), **({"explain": answer.explain} if explain else {})})
     else:
         say_answer(answer)
         if explain:

@@ -14,7 +14,6 @@ from dalenius.errors import PromiseNotMet
 from dalenius.release.reader import StoredRelease
 from dalenius.release.series import open_release
 
-NAME = "audit"
 _LEFT_OUT = (
     "left out: others share their quasi-identifiers, so that nobody can say which record is whose, or they "
     "were not drawn from a large table"

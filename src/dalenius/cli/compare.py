@@ -18,7 +18,6 @@ from dalenius.evaluate.inference import NOT_COMPARABLE
 from dalenius.evaluate.measures import Measure
 from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
 
-NAME = "compare"
 MEASURES_SIDE_BY_SIDE = 2
 """More go into further tables, so that none is wider than a terminal."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +24,6 @@ from dalenius.report.plan_chart import draw_plan
 from dalenius.report.writing import default_path, write_report
 from dalenius.sql import connect, count
 
-NAME = "demo"
 QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Hypertension'"
 POLICY = """\
 source  = "patients.csv"
@@ -137,8 +138,14 @@ def _say_truth(folder: Path) -> None:
 
 
 def _say_next(published: Published, policy_file: Path) -> None:
-    release = published.release.path
+    release, dalenius = published.release.path, program()
     say("\nTry next:")
-    say(f"  dalenius ask {release} \"SELECT disease, COUNT(*) FROM t WHERE sex = 'F' GROUP BY disease\"")
-    say(f"  dalenius plan {policy_file}          after changing a threshold in it")
-    say("  dalenius inspect YOUR.csv; dalenius init YOUR.csv")
+    say(f"  {dalenius} ask {release} \"SELECT disease, COUNT(*) FROM t WHERE sex = 'F' GROUP BY disease\"")
+    say(f"  {dalenius} plan {policy_file}          after changing a threshold in it")
+    say(f"  {dalenius} inspect YOUR.csv; {dalenius} init YOUR.csv")
+
+
+def program() -> str:
+    """What to type to start this program again: its path, where its name alone would not be found."""
+    started = Path(sys.argv[0])
+    return str(started) if started.name == "dalenius" and shutil.which("dalenius") is None else "dalenius"

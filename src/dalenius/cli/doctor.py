@@ -15,7 +15,6 @@ from typing import Any
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.randomness import Randomness
 
-NAME = "doctor"
 REQUIRED = ("duckdb", "highspy", "numpy", "pyarrow", "randomgen", "scipy", "sqlglot")
 OPTIONAL = {
     "adbc-driver-postgresql": "postgres",
@@ -50,9 +49,12 @@ def command(as_json: JsonOption = False) -> int:
         print_json({"ok": ok, "findings": [finding.to_dict() for finding in findings]})
         return 0 if ok else 1
     say_table(
-        ["part", "found", "to get it"],
-        [[f.name, f.found or ("MISSING" if f.needed else "not installed"), f.remedy or ""] for f in findings],
+        ["part", "found"],
+        [[f.name, f.found or ("MISSING" if f.needed else "not installed")] for f in findings],
     )
+    for finding in findings:
+        if finding.remedy:  # on a line of its own, which can be copied
+            say(f"to get {finding.name}: {finding.remedy}")
     say("everything that is needed is there" if ok else "something that is needed is missing")
     return 0 if ok else 1
 

@@ -11,8 +11,6 @@ from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.export import export_release
 from dalenius.release.series import open_release
 
-NAME = "export"
-
 
 def command(
     release: Annotated[Path, typer.Argument(help="The release folder.")],

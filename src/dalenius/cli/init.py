@@ -14,7 +14,6 @@ from dalenius.errors import InputError
 from dalenius.inspection import Inspection, look_at
 from dalenius.table import open_source
 
-NAME = "init"
 _TEMPLATE = """\
 # What to publish and what to promise. Check every line; then:
 #   dalenius plan {policy}       shows what would be published

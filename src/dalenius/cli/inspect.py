@@ -13,7 +13,6 @@ from dalenius.inspection import Inspection, look_at
 from dalenius.mechanism_configs import SuppressConfig
 from dalenius.table import open_source
 
-NAME = "inspect"
 _MOST_SHOWN = 30
 
 

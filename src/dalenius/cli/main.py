@@ -5,68 +5,86 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Collection
+from importlib import import_module
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from dalenius.cli import (
-    ask,
-    audit,
-    compare,
-    demo,
-    doctor,
-    export,
-    init,
-    inspect,
-    plan,
-    publish,
-    report,
-    reproduce,
-    verify,
-)
+import dalenius
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError, InternalError
 from dalenius.postgres_uri import hide_passwords
 
-app = typer.Typer(
-    name="dalenius",
-    help="Publish tables about people so that what can be inferred about any one of them is bounded.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-COMMANDS = (
-    init,
-    demo,
-    inspect,
-    plan,
-    publish,
-    verify,
-    ask,
-    audit,
-    report,
-    compare,
-    export,
-    reproduce,
-    doctor,
-)
-for module in COMMANDS:
-    app.command(module.NAME)(module.command)
+# What `dalenius --help` says of each; a command's module is loaded only to run it, so that help is instant.
+COMMANDS = {
+    "init": "Write a commented policy for a table, to edit.",
+    "demo": "Take the whole tour on a synthetic hospital table.",
+    "inspect": "Show a table's columns, sensitive counts and feasible promises.",
+    "plan": "Show what a policy would publish; touches no output.",
+    "publish": "Write the release, whole or not at all.",
+    "verify": "Check a release from itself alone: files, tables, promise.",
+    "ask": "Answer SQL from a release, with error bars.",
+    "audit": "Attack a release with the original at hand.",
+    "report": "Write a report on a release as one HTML file.",
+    "compare": "Compare policies and baselines; publishes nothing.",
+    "export": "Write a release to PostgreSQL, DuckDB or CSV.",
+    "reproduce": "Make a table or figure of the papers again.",
+    "doctor": "Say what is installed, what is missing, how to get it.",
+}
+
+_STOPPED = 130
+"""What typer gives back after Ctrl-C."""
+
+
+def application(loaded: Collection[str]) -> typer.Typer:
+    """The command line with these commands loaded, and no more than a line of help for the others."""
+    app = typer.Typer(
+        name="dalenius",
+        help="Publish tables about people so that what can be inferred about any one of them is bounded.",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_common)
+    for name, summary in COMMANDS.items():
+        command = import_module(f"dalenius.cli.{name}").command if name in loaded else _not_loaded
+        app.command(name, short_help=summary)(command)
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"dalenius {dalenius.__version__}")
+        raise typer.Exit
+
+
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Publish tables about people so that what can be inferred about any one of them is bounded."""
+
+
+def _not_loaded() -> None: ...
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 3 a promise is not met."""
     given = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run(given))
+    sys.exit(run(given or ["--help"]))
 
 
 def run(arguments: list[str]) -> int:
     """Run the command line; the exit code."""
     as_json = "--json" in arguments
     try:
-        code = app(arguments, standalone_mode=False)
+        code = application(arguments)(arguments, prog_name="dalenius", standalone_mode=False)
     except DaleniusError as error:
+        if _was_stopped(error):
+            return _stop(as_json=as_json)
         say_error(error.to_dict(), as_json=as_json)
         return error.exit_code
     except typer.TyperException as error:
@@ -76,15 +94,33 @@ def run(arguments: list[str]) -> int:
         )
         return InputError.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        print("stopped; nothing was published", file=sys.stderr)
-        return 1
+        return _stop(as_json=as_json)
     except Exception as error:
         # The last resort: a traceback or an unknown message could quote a record, so only its place is shown.
+        if _was_stopped(error):
+            return _stop(as_json=as_json)
         if "DALENIUS_TRACEBACK" in os.environ:
             raise
         say_error(_bug(error).to_dict(), as_json=as_json)
         return InternalError.exit_code
+    if code == _STOPPED:
+        return _stop(as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def _stop(*, as_json: bool) -> int:
+    stopped = {"kind": "Stopped", "message": "stopped; nothing was published", "hint": None}
+    say_error({"error": stopped}, as_json=as_json)
+    return 1
+
+
+def _was_stopped(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: DuckDB makes a RuntimeError of it while a query runs."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _bug(error: Exception) -> InternalError:

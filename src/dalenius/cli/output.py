@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from dalenius.engines.base import Progress as ShowProgress
-from dalenius.engines.base import silent
+if TYPE_CHECKING:  # rich and the engines are loaded where they are used: `--json` and `--help` need neither
+    from dalenius.engines.base import Progress as ShowProgress
 
 SourceOption = Annotated[
     Path | None, typer.Option("--source", help="Instead of the policy's own source, e.g. today's batch.")
@@ -24,17 +22,26 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object,
 
 
 def print_json(payload: dict[str, Any]) -> None:
-    """The one object on standard output."""
-    print(json.dumps(payload, indent=2, ensure_ascii=False, default=str))
+    """The one object on standard output; what is not a finite number is a text there."""
+    try:
+        text = json.dumps(payload, indent=2, ensure_ascii=False, default=str, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(payload), indent=2, ensure_ascii=False, default=str, allow_nan=False)
+    print(text)
 
 
 def say(text: str = "") -> None:
     """A line for people."""
+    from rich.console import Console
+
     Console(highlight=False, markup=False, soft_wrap=True).print(text)
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table for people; columns after the first are right-aligned if they hold numbers."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, heading in enumerate(headings):
         is_number = i > 0 and all(_looks_numeric(row[i]) for row in rows)
@@ -58,9 +65,14 @@ def say_error(error: dict[str, dict[str, str | None]], *, as_json: bool) -> None
 @contextmanager
 def progress_bar(unit: str = "rows") -> Iterator[ShowProgress]:
     """A progress bar on standard error, on a terminal only; what is counted there is the unit."""
+    from dalenius.engines.base import silent
+
     if not sys.stderr.isatty():
         yield silent
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
     rows_done = TextColumn("{task.completed:,}{task.fields[unit]}")
     columns = (TextColumn("{task.description}"), BarColumn(), rows_done, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -72,6 +84,14 @@ def progress_bar(unit: str = "rows") -> Iterator[ShowProgress]:
             bar.update(tasks[step], completed=done, total=total)
 
         yield show
+
+
+def _finite(payload: Any) -> Any:
+    if isinstance(payload, dict):
+        return {key: _finite(part) for key, part in payload.items()}
+    if isinstance(payload, list | tuple):
+        return [_finite(part) for part in payload]
+    return str(payload) if isinstance(payload, float) and not math.isfinite(payload) else payload
 
 
 def _looks_numeric(cell: str) -> bool:

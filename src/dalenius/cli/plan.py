@@ -12,8 +12,6 @@ from dalenius.errors import PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan
 
-NAME = "plan"
-
 
 def command(
     policy: Annotated[Path, typer.Argument(help="The policy file.")],

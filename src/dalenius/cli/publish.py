@@ -12,8 +12,6 @@ from dalenius.engines.choosing import engine_named
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
 
-NAME = "publish"
-
 
 def command(
     policy: Annotated[Path, typer.Argument(help="The policy file.")],

@@ -15,8 +15,6 @@ from dalenius.report.document import Notice, Report
 from dalenius.report.plain import to_json
 from dalenius.report.writing import default_path, write_report
 
-NAME = "report"
-
 
 def command(
     release: Annotated[Path, typer.Argument(help="The release folder, or the folder of a series.")],

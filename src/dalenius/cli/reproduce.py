@@ -14,8 +14,6 @@ from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.picture import draw, refuse_table
 from dalenius.reproduce.progress import watched
 
-NAME = "reproduce"
-
 
 def command(
     name: Annotated[str | None, typer.Argument(help="The experiment; --list shows them.")] = None,

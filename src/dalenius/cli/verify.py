@@ -11,8 +11,6 @@ from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.errors import PromiseNotMet
 from dalenius.release.verify import verify
 
-NAME = "verify"
-
 
 def command(
     release: Annotated[Path, typer.Argument(help="The release folder.")],

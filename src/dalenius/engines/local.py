@@ -39,7 +39,7 @@ from dalenius.errors import EngineError, InternalError
 from dalenius.histogram import Histogram
 from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable
 from dalenius.policy import Policy
-from dalenius.sql import connect, count, identifier, identifiers, literal, one_row
+from dalenius.sql import connect, count, identifier, identifiers, literal, one_row, scan_parquet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,9 +264,9 @@ def _copied(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str, 
     """The columns that are read, as Parquet: publishing reads them several times, and a CSV file is slow."""
     unit = () if policy.columns.unit is None else (policy.columns.unit,)
     listed = identifiers(dict.fromkeys((*unit, *policy.columns.published)))
-    target = literal(str(spill / "source.parquet"))
-    connection.execute(f"COPY (SELECT {listed} FROM {source}) TO {target} (FORMAT parquet)")
-    return f"read_parquet({target})"
+    target = str(spill / "source.parquet")
+    connection.execute(f"COPY (SELECT {listed} FROM {source}) TO {literal(target)} (FORMAT parquet)")
+    return scan_parquet([target])
 
 
 def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:

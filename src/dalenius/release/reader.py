@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dalenius.errors import ReleaseCorrupt
 from dalenius.release.manifest import read_manifest
-from dalenius.sql import connect, identifier, literal
+from dalenius.sql import connect, identifier, scan_parquet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,15 +47,21 @@ class StoredRelease:
             raise ReleaseCorrupt(f"{self.path}: the manifest lists no table {table!r}")
         return [self.path / file["file"] for file in entries[0]["files"]]
 
+    def read(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """Some columns of a table, from the bytes of its files alone: their folders' names mean nothing."""
+        try:
+            files = [pq.ParquetFile(path) for path in self.files(table)]
+            return pa.concat_tables([file.read(list(columns)).select(list(columns)) for file in files])
+        except (OSError, pa.ArrowException, KeyError) as error:
+            raise ReleaseCorrupt(f"{self.path}: table {table!r} cannot be read") from error
+
     def connect(self) -> duckdb.DuckDBPyConnection:
         """A database in which every table of the release is a view."""
         connection = connect()
         for entry in self.manifest["tables"]:
-            listed = ", ".join(literal(str(path)) for path in self.files(entry["name"]))
+            scan = scan_parquet(map(str, self.files(entry["name"])))
             try:
-                connection.execute(
-                    f"CREATE VIEW {identifier(entry['name'])} AS FROM read_parquet([{listed}])"
-                )
+                connection.execute(f"CREATE VIEW {identifier(entry['name'])} AS FROM {scan}")
             except duckdb.Error as error:
                 raise ReleaseCorrupt(f"{self.path}: table {entry['name']!r} cannot be read") from error
         return connection

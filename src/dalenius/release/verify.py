@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,11 +10,11 @@ from typing import Any
 
 import duckdb
 
-from dalenius.engines.preparing import sha256
-from dalenius.errors import ReleaseCorrupt
+from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.registry import MECHANISMS
-from dalenius.release.manifest import FILE_NAME
+from dalenius.policy_sections import RESERVED_NAMES
+from dalenius.release.files import STRANGE, check_files
 from dalenius.release.reader import StoredRelease
 from dalenius.release.series import open_release
 from dalenius.sql import count, identifier
@@ -42,7 +43,7 @@ def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
     """
     if release.earlier:
         return Verdict(checks=tuple(_check_series(release, strict=strict)))
-    checks = [_check_files(release)]
+    checks = [check_files(release)]
     if checks[0].ok:
         checks.extend(_check_tables(release))
     if strict:
@@ -80,32 +81,14 @@ def check_promise(release: StoredRelease) -> list[Check]:
         return list(mechanism.check(connection, release.manifest))
 
 
-def _check_files(release: StoredRelease) -> Check:
-    listed = {file["file"]: file["sha256"] for table in release.manifest["tables"] for file in table["files"]}
-    present = {
-        path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()
-    }
-    missing = sorted(set(listed) - present)
-    extra = sorted(present - set(listed) - {FILE_NAME})
-    changed = [name for name in sorted(set(listed) & present) if sha256(release.path / name) != listed[name]]
-    problems = [
-        *(f"{name} is missing" for name in missing),
-        *(f"{name} is not the file that was published (SHA-256 differs)" for name in changed),
-        *(f"{name} is not in the manifest" for name in extra),
-    ]
-    return Check(
-        name="files",
-        ok=not problems,
-        detail="; ".join(problems) or f"{len(listed)} files match their SHA-256",
-    )
-
-
 def _check_tables(release: StoredRelease) -> Iterator[Check]:
     try:
         yield _check_rows(release)
+        yield _check_columns(release)
         yield from check_promise(release)
-    except (duckdb.Error, ReleaseCorrupt, KeyError, ValueError) as error:
-        detail = str(error).splitlines()[0]
+    except (DaleniusError, *STRANGE) as error:
+        known = isinstance(error, duckdb.Error | DaleniusError)
+        detail = str(error).splitlines()[0] if known else type(error).__name__
         yield Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")
 
 
@@ -118,6 +101,34 @@ def _check_rows(release: StoredRelease) -> Check:
         ]
     detail = f"the manifest states other row counts for {', '.join(wrong)}" if wrong else "row counts match"
     return Check(name="rows", ok=not wrong, detail=detail)
+
+
+def _check_columns(release: StoredRelease) -> Check:
+    """The tables hold the columns that the manifest describes, of its kinds, beside what joins the tables."""
+    listed = {column["name"]: _kind(column["type"]) for column in release.manifest["columns"]}
+    with release.connect() as connection:
+        schemas = [
+            connection.sql(f"SELECT * FROM {identifier(table['name'])} LIMIT 0").to_arrow_table().schema
+            for table in release.manifest["tables"]
+        ]
+    found = {field.name: _kind(str(field.type)) for schema in schemas for field in schema}
+    wrong = [name for name in listed if listed[name] != found.get(name)]
+    wrong += [name for name in found if name not in (*listed, *RESERVED_NAMES)]
+    detail = f"other columns or types than in the manifest: {', '.join(map(repr, wrong))}"
+    return Check(
+        name="columns", ok=not wrong, detail=detail if wrong else "the columns are those of the manifest"
+    )
+
+
+def _kind(arrow_type: str) -> str:
+    """What is left of a type's name however it is stored.
+
+    >>> _kind("large_string"), _kind("uint8"), _kind("timestamp[us, tz=UTC]"), _kind("double")
+    ('string', 'int', 'timestamp', 'float')
+    """
+    plain = arrow_type.removeprefix("dictionary<values=").removeprefix("large_").removeprefix("u")
+    kind = re.match(r"[a-z]*", plain)[0]  # type: ignore[index]
+    return {"double": "float", "halffloat": "float"}.get(kind, kind)
 
 
 def _check_publishable(manifest: dict[str, Any]) -> Check:

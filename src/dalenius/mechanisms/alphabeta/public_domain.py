@@ -77,6 +77,8 @@ def _refuse_type(name: str, kind: pa.DataType) -> None:
     """A domain is published as texts, which must give the same values back."""
     try:
         pa.array(["1"], pa.string()).slice(1).cast(_type_of(str(kind)))
+        if pa.types.is_binary(kind):
+            raise ValueError("not every sequence of bytes is a text")
     except (ValueError, pa.ArrowNotImplementedError) as error:
         raise PolicyError(
             f"column {name!r} is of type {kind}, which a published domain cannot describe",
@@ -131,10 +133,10 @@ def _read(entry: dict[str, Any]) -> DomainColumn:
     try:
         kind = _type_of(entry["type"])
         if "first" in entry:
-            values = pa.array(range(entry["first"], entry["last"] + 1), pa.int64()).cast(kind)
+            values = pa.array(range(entry["first"], entry["last"] + 1), kind)
         else:
             values = pa.array(entry["values"], pa.string()).cast(kind)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ReleaseCorrupt(f"the domain of {entry.get('name')!r} cannot be read") from error
     return DomainColumn(name=str(entry["name"]), values=values)
 

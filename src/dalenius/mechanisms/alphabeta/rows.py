@@ -58,7 +58,8 @@ def later_rows(
     """The next view of a series, in view of the ones before it (algorithm 4)."""
     tuples = TupleSet.of(domain)
     table = domain.unpack(np.concatenate([tuples.members(as_words(batch)) for batch in batches]))
-    shown = [_joined(domain, (domain.encode(pq.read_table(file)) for file in files)) for files in earlier]
+    views = [[pq.ParquetFile(file).read() for file in files] for files in earlier]
+    shown = [_joined(domain, map(domain.encode, tables)) for tables in views]
     stream = randomness.stream("alphabeta", "view", len(earlier) + 1)
     yield as_batch(domain.pack(next_view(domain, table, shown, law, stream)))
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 
 from dalenius.ahead import ahead
+from dalenius.histogram import label_cell
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.published import Entries, Ints, read_entries
 from dalenius.mechanisms.bucketize.region_check import check_regions
@@ -133,19 +133,14 @@ def _check_domain(
     connection: duckdb.DuckDBPyConnection, values: list[list[str | None]], sensitive: list[str]
 ) -> Check:
     """A fake from outside the domain would be known for one at once."""
-    domain = pa.table(
-        {f"v{i}": pa.array([value[i] for value in values], pa.string()) for i in range(len(sensitive))}
-    )
-    connection.register("domain", domain)
-    outside = count(connection, f"SELECT count(*) FROM st ANTI JOIN domain ON {_same_cells(sensitive)}")
+    domain = set(map(tuple, values))
+    listed = ", ".join(f"{identifier(name)} AS v{i}" for i, name in enumerate(sensitive))
+    rows = connection.sql(f"SELECT {listed}, count(*) AS n FROM st GROUP BY ALL").to_arrow_table()
+    *cells, counts = (column.to_pylist() for column in rows.columns)
+    labels = zip(*([None if c is None else label_cell(c) for c in column] for column in cells), strict=True)
+    outside = sum(n for value, n in zip(labels, counts, strict=True) if value not in domain)
     detail = f"{outside} entries are outside the domain" if outside else "every value is one of the domain's"
     return Check(name="fakes", ok=outside == 0, detail=detail)
-
-
-def _same_cells(sensitive: list[str]) -> str:
-    return " AND ".join(
-        f"CAST({identifier(name)} AS VARCHAR) IS NOT DISTINCT FROM v{i}" for i, name in enumerate(sensitive)
-    )
 
 
 def _check_numbers(n_people: int, rows: dict[str, Any]) -> Check:

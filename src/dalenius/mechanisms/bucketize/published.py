@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dalenius.coded_columns import CodedColumns
-from dalenius.histogram import mixed_radix
+from dalenius.histogram import label_cell, mixed_radix
 from dalenius.sql import identifier
 
 Ints = NDArray[np.int64]
@@ -48,7 +48,7 @@ def read_entries(
     connection: duckdb.DuckDBPyConnection, sensitive: list[str], where: str
 ) -> Iterator[Entries]:
     """The rows of the table that a condition holds for; a bucket comes whole if its rows stand together."""
-    cells = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS v{i}" for i, name in enumerate(sensitive))
+    cells = ", ".join(f"{identifier(name)} AS v{i}" for i, name in enumerate(sensitive))
     query = (
         f'SELECT coalesce(bucket::BIGINT, 0) AS bucket, coalesce("count"::BIGINT, 0) AS n, {cells} FROM st '
         f"WHERE {where}"
@@ -74,8 +74,10 @@ def _entries(rows: pa.Table) -> Entries:
     value_sets = [_value_set(column) for column in cells]
     present, code = _dense(mixed_radix(cells, value_sets), math.prod(map(len, value_sets)))
     places = np.unravel_index(present, tuple(map(len, value_sets)))
+    # the manifest's thresholds name values by the same texts
     found = [
-        values.take(pa.array(place)).to_pylist() for values, place in zip(value_sets, places, strict=True)
+        [None if cell is None else label_cell(cell) for cell in values.take(pa.array(place)).to_pylist()]
+        for values, place in zip(value_sets, places, strict=True)
     ]
     return Entries(
         bucket=bucket,
