@@ -250,6 +250,20 @@ def test_values_that_go_together_are_learned() -> None:
     assert np.abs(unrelated - np.diag(np.diag(unrelated))).max() < 0.2
 
 
+@pytest.mark.parametrize("name", ["shrinkage", "regression"])
+def test_targets_that_share_weights_are_estimated_as_each_alone(name: str) -> None:
+    buckets = buckets_of(PLACES, VALUE)
+    sums = ScoreSums.of(buckets, [Score(rows=POSITIVE), Score(rows=np.arange(300), values=np.arange(300.0))])
+    one, two = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.5])
+    terms = [[(0, one)], [(1, two)], [(0, -3 * two)], [(1, 2 * one), (0, -one)], [(0, 0 * one)], [(1, one)]]
+    estimator = make_estimator(name, buckets, [VALUE % 2, VALUE // 2])
+    together = estimator.estimate(sums, Targets.of(terms))
+    for k, own in enumerate(terms):
+        alone = estimator.estimate(sums, Targets.of([own]))
+        for part in ("mean", "variance", "weight"):
+            assert getattr(together, part)[k] == pytest.approx(getattr(alone, part)[0], rel=1e-9, abs=1e-9)
+
+
 # --- intervals ---
 
 
