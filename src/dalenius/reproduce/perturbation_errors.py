@@ -211,7 +211,7 @@ def _picture() -> Line:
         panel="varied",
         columns=3,
         own_axes=("x", "y"),
-        x_title="L, or thousands of rows",
+        x_title="L (above) or thousands of rows (below)",
         y_title="mean relative error, % (± 2 s.e.)",
     )
 
