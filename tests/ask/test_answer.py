@@ -141,4 +141,4 @@ def test_an_answer_is_a_data_frame_too(release: StoredRelease) -> None:
     answer = ask(release, "SELECT sex, COUNT(*) AS n FROM t GROUP BY sex")
     table = answer.to_arrow()
     assert answer.to_pandas()["estimate"].tolist() == table["estimate"].to_pylist()
-    assert pl.DataFrame(answer).equals(pl.from_arrow(table))
+    assert pl.DataFrame(answer).equals(pl.DataFrame(table))

@@ -354,7 +354,10 @@ def test_a_release_that_does_not_exist_is_said_not_to(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, printed = call(capsys, "verify", tmp_path / "none")
-    assert (code, printed["error"]["message"]) == (2, f"{tmp_path / 'none'} does not exist")
+    assert (code, printed["error"]["message"]) == (
+        2,
+        f"{tmp_path / 'none'} is not a release: it does not exist",
+    )
 
 
 def test_the_demo_names_a_program_that_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Read and check the manifest of a release folder."""
     path = folder / FILE_NAME
     if not folder.exists():
-        raise InputError(f"{folder} does not exist", hint="`dalenius publish` makes releases")
+        raise InputError(f"{folder} is not a release: it does not exist", hint="`dalenius publish` makes one")
     if not folder.is_dir() or not path.is_file():
         raise InputError(
             f"{folder} is not a release: it has no {FILE_NAME}", hint="`dalenius publish` makes one"
