@@ -70,7 +70,6 @@ class Answer:
         numbers = dict.fromkeys(("estimate", "std_error", "low", "high"), pa.float64())
         return pa.table({name: pa.array(cells, numbers.get(name)) for name, cells in columns.items()})
 
-
     def to_pandas(self) -> Any:
         """The same as a pandas data frame."""
         return self.to_arrow().to_pandas()
