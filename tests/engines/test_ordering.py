@@ -27,10 +27,12 @@ def rows(keys: list[list[int]], sizes: list[int]) -> list[pa.RecordBatch]:
     return [batch.slice(start, size) for start, size in zip(edges, [*sizes, n], strict=True)]
 
 
-@pytest.mark.parametrize("file_rows", [4, 10**6], ids=["files", "memory"])
+@pytest.mark.parametrize(
+    ("file_rows", "most_sorted"), [(4, 2**22), (4, 5), (10**6, 2**22)], ids=["files", "again", "memory"]
+)
 @given(data=st.data())
 def test_rows_come_sorted_and_whole(
-    file_rows: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+    file_rows: int, most_sorted: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     bits = data.draw(st.integers(0, 12), label="bits")
     key = st.lists(st.integers(0, 2**bits - 1), min_size=1, max_size=1)
@@ -43,6 +45,7 @@ def test_rows_come_sorted_and_whole(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordering, "FILE_ROWS", file_rows)
         patch.setattr(ordering, "_PIECE_ROWS", 3)
+        patch.setattr(ordering, "_MOST_SORTED", most_sorted)
         found = pa.Table.from_batches(in_order(iter(batches), names, bits, len(keys), folder)).to_pylist()
     expected = pa.Table.from_batches(batches).to_pylist()
     assert [[row[name] for name in names] for row in found] == sorted(keys)
@@ -58,6 +61,26 @@ def test_files_are_used_for_many_rows(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 2 <= len(list(tmp_path.iterdir())) < 32
     list(sorted_rows)
     assert not any(tmp_path.iterdir())
+
+
+def test_rows_of_one_range_are_dealt_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codes of a skewed column: all but the last few keys have the same high bits."""
+    monkeypatch.setattr(ordering, "FILE_ROWS", 4)
+    monkeypatch.setattr(ordering, "_MOST_SORTED", 16)
+    together = []
+
+    def seen(table: pa.Table, keys: list[str]) -> list[pa.RecordBatch]:
+        together.append(table.num_rows)
+        return plain_sort(table, keys)
+
+    plain_sort = ordering._sorted
+    monkeypatch.setattr(ordering, "_sorted", seen)
+    keys = [*range(100), 2**20 - 2, 2**20 - 1]
+    batches = rows([[key] for key in reversed(keys)], [])
+    assert pa.Table.from_batches(in_order(iter(batches), ["k0"], 20, 102, tmp_path))["k0"].to_pylist() == keys
+    assert max(together) <= 16
+    equal = in_order(iter(rows([[7]] * 64, [])), ["k0"], 20, 64, tmp_path)
+    assert sum(batch.num_rows for batch in equal) == 64, "equal keys cannot be told apart, and it ends"
 
 
 def test_keys_alone_are_sorted_too(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ _FEWER_ROWS = 2**17
 _MOST_FILES = 2**8
 _FEW_FILES = 2**3
 _PIECE_ROWS = 2**13
+_MOST_SORTED = 2**22
+"""Rows that are sorted in memory at once, unless their first keys are all the same."""
 
 
 def in_order(batches: Batches, keys: Sequence[str], bits: int, n_rows: int, folder: Path) -> Batches:
@@ -31,34 +33,46 @@ def in_order(batches: Batches, keys: Sequence[str], bits: int, n_rows: int, fold
     Args:
         batches: The rows.
         keys: Columns of whole numbers from 0.
-        bits: The first key is below 2 to this power.
+        bits: The first key is ordered by this many of its low bits; those above are the same in all rows.
         n_rows: About how many rows there are.
         folder: Where the files may be; they are removed.
     """
     # a few files also for a table of one file's size: one is written while the next is sorted
     n_files = max(min(n_rows // FILE_ROWS, _MOST_FILES - 1), min(n_rows // _FEWER_ROWS, _FEW_FILES - 1))
     file_bits = min(bits, n_files.bit_length())
-    files = [folder / f"rows{number}.arrow" for number in range(2**file_bits)]
+    files = [folder / f"rows{bits}-{number}.arrow" for number in range(2**file_bits)]
     if len(files) == 1:
         yield from _sorted(pa.Table.from_batches(batches), keys)
         return
-    _deal(ahead(rebatch(batches, len(files) * _PIECE_ROWS)), keys[0], bits - file_bits, files)
-    for rows in ahead(_read(file, keys) for file in files):
+    bits_left = bits - file_bits
+    counts = _deal(ahead(rebatch(batches, len(files) * _PIECE_ROWS)), keys[0], bits_left, files)
+    for rows in ahead(_in_file(*file, keys, bits_left) for file in zip(files, counts, strict=True)):
         yield from rows
 
 
-def _deal(batches: Batches, key: str, shift: int, files: list[Path]) -> None:
-    """Append every row to the file of its key's range."""
+def _in_file(path: Path, n_rows: int, keys: Sequence[str], bits: int) -> Batches:
+    """The rows of a file in order; dealt again, if most keys are in its range, as codes may be."""
+    if n_rows > _MOST_SORTED and bits:
+        return in_order(_read(path), keys, bits, n_rows, path.parent)
+    return iter(_sorted(pa.Table.from_batches(_read(path)), keys))
+
+
+def _deal(batches: Batches, key: str, shift: int, files: list[Path]) -> list[int]:
+    """Append every row to the file of its key's range, and say how many each has."""
+    counts = np.zeros(len(files), dtype=np.int64)
     with ExitStack() as opened:
         writers: list[pa.RecordBatchStreamWriter] = []
         for batch in batches:
             writers = writers or [_open(opened, file, batch.schema) for file in files]
-            numbers = (batch.column(key).to_numpy() >> shift).astype(np.uint8)
+            numbers = ((batch.column(key).to_numpy() >> shift) & (len(files) - 1)).astype(np.uint8)
             # a stable sort of bytes counts them
             together = batch.take(pa.array(np.argsort(numbers, kind="stable")))
-            ends = np.cumsum(np.bincount(numbers, minlength=len(files)))
+            in_files = np.bincount(numbers, minlength=len(files))
+            ends = np.cumsum(in_files)
             for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
                 writer.write_batch(together.slice(start, end - start))
+            counts += in_files
+    return [int(count) for count in counts]
 
 
 def _open(opened: ExitStack, path: Path, schema: pa.Schema) -> pa.RecordBatchStreamWriter:
@@ -66,11 +80,11 @@ def _open(opened: ExitStack, path: Path, schema: pa.Schema) -> pa.RecordBatchStr
     return opened.enter_context(pa.ipc.new_stream(file, schema))
 
 
-def _read(path: Path, keys: Sequence[str]) -> list[pa.RecordBatch]:
+def _read(path: Path) -> Batches:
+    """The rows of a file, which is removed at their end."""
     with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
-        rows = stream.read_all()
+        yield from stream
     path.unlink()
-    return _sorted(rows, keys)
 
 
 def _sorted(rows: pa.Table, keys: Sequence[str]) -> list[pa.RecordBatch]:
