@@ -155,7 +155,10 @@ def test_the_case_numbers_values_as_the_manifest_does(tmp_path: Path) -> None:
     release = dalenius.open_release(publish(tmp_path, table))
     case = PerturbCase.load(release.stored, table)
     names = [value[0] for value in release.manifest["parameters"]["values"]]
+    assert case.labels == tuple(names)
     assert [names[code] for code in case.value] == table["disease"].to_pylist()
+    guesses = audit_release(release.stored, table, seed=1).named("linking").detail["values"]
+    assert {guess["value"] for guess in guesses} <= set(names)
     assert case.rho2 == Fraction(1, 3)
     assert len(case.known) == len(table)
     truth = dict(zip(table["uid"].to_pylist(), table["disease"].to_pylist(), strict=True))

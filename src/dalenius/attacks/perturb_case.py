@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dalenius.attacks.original import Coded, Ints, code_column, combine, known_values
 from dalenius.errors import InputError
+from dalenius.histogram import label
 from dalenius.mechanisms.perturb.matrix import Channel, reconstruct
 from dalenius.mechanisms.perturb.public import PublicParts
 from dalenius.release.reader import StoredRelease
@@ -38,7 +39,7 @@ class PerturbCase:
     row_value: Ints
     """The published one."""
     channels: tuple[Channel, ...]
-    n_values: int
+    labels: tuple[str, ...]
 
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> PerturbCase:
@@ -68,8 +69,13 @@ class PerturbCase:
             row_part=data.column("part").to_numpy().astype(np.int64) - 1,
             row_value=number[row_value],
             channels=public.channels,
-            n_values=len(listed),
+            labels=tuple(map(label, zip(*public.values.to_pydict().values(), strict=True))),
         )
+
+    @property
+    def n_values(self) -> int:
+        """How many values the manifest lists."""
+        return len(self.labels)
 
     @property
     def rho2(self) -> Fraction:

@@ -83,7 +83,7 @@ def _per_value(
         scale = case.counts[code] / guessed[code]
         rows.append(
             {
-                "value": int(code),
+                "value": case.labels[code],
                 "at_most": float(case.rho2) if case.protected[code] else None,
                 "guessed": int(guessed[code]),
                 "right": float(scale * n_right[code] / max(n_known[code], 1)),
