@@ -1,6 +1,6 @@
 """Draws the pictures of the documentation and writes docs/reproduce.md: `make figures`.
 
-With names of experiments as arguments, only these are run and drawn, and the page is left alone.
+With names of experiments as arguments, only these are run and drawn, and only their sections written anew.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pyarrow.csv
-from reproduce_page import page
+from reproduce_page import page, with_section
 
 import dalenius
 from dalenius.cli.demo import POLICY
@@ -32,7 +32,9 @@ def main() -> None:
     FIGURES.mkdir(exist_ok=True)
     if names := sys.argv[1:]:
         for name in names:
-            _run(EXPERIMENTS[name])
+            if (outcome := _run(EXPERIMENTS[name])) is not None:
+                text = with_section(PAGE.read_text(encoding="utf-8"), EXPERIMENTS[name], outcome)
+                PAGE.write_text(text, encoding="utf-8")
         return
     _draw_tour()
     outcomes = {name: _run(experiment) for name, experiment in EXPERIMENTS.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dalenius.reproduce.catalogue import PAPERS
 from dalenius.reproduce.experiment import Experiment, Reproduction
 
@@ -41,6 +43,13 @@ def page(outcomes: dict[str, Reproduction]) -> str:
         parts += [_section(experiment, outcomes[experiment.name]) for experiment in experiments]
         parts.append(f"{LEFT_OUT[paper.split('(')[1].rstrip(')')]}\n")
     return "\n".join(parts)
+
+
+def with_section(text: str, experiment: Experiment, outcome: Reproduction) -> str:
+    """The page's text with this outcome in the place of the experiment's earlier one."""
+    ends = "|".join(("### ", "## ", *map(re.escape, LEFT_OUT.values())))
+    begins = rf"### [^\n]*\n\n`dalenius reproduce {re.escape(experiment.name)}`\n"
+    return re.sub(rf"{begins}.*?(?=\n(?:{ends}))", lambda _: _section(experiment, outcome), text, flags=re.S)
 
 
 def _section(experiment: Experiment, outcome: Reproduction) -> str:
