@@ -48,9 +48,9 @@ types: .venv/.tests
 check: lint types test  ## what continuous integration runs
 
 bench: .venv/.tests  ## speed, as ratios in one run
-	$(BIN)/python bench/plan_speed.py
-	$(BIN)/python bench/ask_speed.py
-	$(BIN)/python bench/publish_speed.py
+	$(BIN)/python -m bench.plan_speed
+	$(BIN)/python -m bench.ask_speed
+	$(BIN)/python -m bench.publish_speed
 
 bench-spark: .venv/.tests  ## publishing on Spark, as ratios to Spark's own copy in one run
 	$(BIN)/python bench/spark_speed.py 1e6 1e7
