@@ -126,6 +126,7 @@ def _policy(frame: pd.DataFrame, folder: Path, promise: dict[str, Any], mechanis
         {
             "source": frame,
             "release": str(folder / "release"),
+            "ledger": {"path": str(folder / "ledger")},  # the same table is published again and again here
             "columns": {"quasi": _QUASI, "sensitive": [_SENSITIVE]},
             "promise": promise,
             "mechanism": mechanism,
