@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -105,3 +106,16 @@ def test_without_exclusions_it_is_the_corruption_attack(case: BucketCase) -> Non
     assert found.success == pytest.approx(found.control)
     assert found.detail["fakes_excluded"] == 0
     assert found.recommendation is None
+
+
+def test_people_whom_nothing_tells_apart_are_no_trials(tmp_path: Path) -> None:
+    table = pa.table({"sex": ["F", "M"] * 300, "disease": [f"d{i % 9}" for i in range(600)]})
+    source = {"source": table, "release": str(tmp_path / "r")}
+    columns = {"quasi": ["sex"], "sensitive": ["disease"]}
+    promise = {"kind": "l-diversity", "l": 3}
+    policy = {**source, "columns": columns, "promise": promise, "mechanism": {"fakes": 1}}
+    release = dalenius.publish(Policy.from_dict(policy))
+    audit = dalenius.audit(release.path, table, seed=1)
+    assert audit.ok
+    assert audit.named("fakes excluded").n_trials == 0
+    assert audit.named("fakes excluded").n_failed == 600

@@ -73,7 +73,8 @@ def _victims(case: BucketCase, truth: FakeTruth, size: int) -> tuple[Ints, Ints]
     chosen = np.zeros(len(usable), dtype=bool)
     chosen[np.flatnonzero(usable)[:most]] = True
     place = truth.place[case.row_bucket]
-    rows = np.flatnonzero((place >= 0) & chosen[place])
+    rows = np.flatnonzero(place >= 0)
+    rows = rows[chosen[place[rows]]]
     return rows, place[rows]
 
 
