@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import stat
@@ -50,22 +51,54 @@ def scan_parquet(files: Iterable[str], options: str = "hive_partitioning = false
     return f"read_parquet([{', '.join(map(literal, files))}], {options})"
 
 
-def connect(spill: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """An in-memory database that keeps row order; what outgrows memory goes to `spill`.
+def connect(spill: Path | None = None, *, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    """An in-memory database that keeps row order.
 
-    Without one it goes to a private folder: DuckDB's own place, `.tmp` in the working folder, can be read by
-    everybody.
+    Args:
+        spill: Where what outgrows memory goes; a private folder if None.
+        threads: How many it may use, if not all.
     """
     connection = duckdb.connect(config={"preserve_insertion_order": True})
     # Extensions would be fetched over the network at run time.
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute("SET enable_progress_bar = false")
+    # The files of a release all have the time of their day: another one under the same name looks the same.
+    connection.execute("SET enable_external_file_cache = false")
+    # DuckDB's own place, `.tmp` in the working folder, can be read by everybody.
     folder = _private_folder(os.getuid()) / secrets.token_hex(8) if spill is None else spill
     connection.execute(f"SET temp_directory = {literal(str(folder))}")
     if spill is not None:
         connection.execute(f"SET memory_limit = {literal(_MEMORY_BEFORE_SPILLING)}")
+    if threads is not None:
+        connection.execute(f"SET threads = {threads}")
     return connection
+
+
+_shared: dict[int, duckdb.DuckDBPyConnection] = {}
+"""By process: the threads of a database do not follow into a forked one."""
+
+
+def connect_shared() -> duckdb.DuckDBPyConnection:
+    """A connection of its own to the database that a process keeps: a new one takes 25 ms.
+
+    For reading: only temporary views and tables and registered ones, which other connections do not see.
+    """
+    process = os.getpid()
+    try:
+        connection = _shared[process].cursor()
+        connection.execute("SELECT 1").fetchall()
+    except (KeyError, duckdb.Error):  # an internal error of DuckDB, met in a broken file, ends a database
+        _shared[process] = connect()
+        atexit.register(_close, process, _shared[process])
+        connection = _shared[process].cursor()
+    return connection
+
+
+def _close(process: int, database: duckdb.DuckDBPyConnection) -> None:
+    """Remove what was spilled; a forked process would wait for threads that it does not have."""
+    if os.getpid() == process:
+        database.close()
 
 
 @cache

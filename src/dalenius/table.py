@@ -17,7 +17,7 @@ from dalenius.csv_source import CSV_SUFFIXES, CsvSource
 from dalenius.errors import SourceError
 from dalenius.postgres_source import read_table
 from dalenius.postgres_uri import is_uri
-from dalenius.sql import connect, identifier, scan_parquet
+from dalenius.sql import connect_shared, identifier, scan_parquet
 
 
 class Source(Protocol):
@@ -59,7 +59,7 @@ class ParquetSource:
         partitioned = any("=" in part for file in files for part in Path(file).relative_to(path).parts[:-1])
         scan = _scan(files, partitioned)
         try:
-            described = connect().execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+            described = connect_shared().execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
         except duckdb.Error as error:
             raise SourceError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
         for column, kind, *_ in described:

@@ -129,8 +129,7 @@ class MeetTask:
 
     def _scatter(self, batches: Batches) -> Scattered:
         names = identifiers(self.preparation.schema.names)
-        with connect() as connection:
-            connection.execute("SET threads = 1")
+        with connect(threads=1) as connection:
             for batch in self.preparation.batches(batches):
                 connection.register("rows", pa.Table.from_batches([batch]))
                 found = connection.sql(f"SELECT hash({names}) % {self.n_groups} FROM rows").to_arrow_table()
@@ -147,8 +146,7 @@ class CountDifferentTask:
         """Their number."""
         group = TaskContext.get().partitionId()  # type: ignore[union-attr]
         rows = from_blocks(batches, group, self.schema)
-        with connect() as connection:
-            connection.execute("SET threads = 1")
+        with connect(threads=1) as connection:
             connection.register("rows", rows)
             n_different = count(connection, "SELECT count(*) FROM (SELECT DISTINCT * FROM rows)")
         yield pa.RecordBatch.from_arrays([pa.array([n_different])], names=["n"])

@@ -58,8 +58,7 @@ class Preparation:
 
     @contextmanager
     def _connected(self, batches: Batches) -> Iterator[duckdb.DuckDBPyConnection]:
-        with connect() as connection:
-            connection.execute("SET threads = 1")
+        with connect(threads=1) as connection:
             reader = pa.RecordBatchReader.from_batches(self.source, self._read(batches))
             connection.register(RELATION, reader)
             yield connection

@@ -15,7 +15,7 @@ from dalenius.export.view_weights import weigh_view
 from dalenius.export.weights import Place, Weighting, stage, weigh_perturbed
 from dalenius.release.reader import StoredRelease
 from dalenius.release.verify import verify_release
-from dalenius.sql import count, identifier
+from dalenius.sql import connect, count, identifier
 
 WEIGHTS: dict[
     str, Callable[[StoredRelease, duckdb.DuckDBPyConnection, Place, tuple[str, ...]], Weighting]
@@ -50,7 +50,7 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
     _refuse_series(release)
     _refuse_damaged(release)
     own = tuple(str(entry["name"]) for entry in release.manifest["tables"])
-    with release.connect() as connection:
+    with release.connect(connect()) as connection:
         weighting = make_weights(release, connection, place, chosen)
         tables = (*own, *(name for name, _ in weighting.helpers))
         stage(connection, "dictionary", make_dictionary(release, connection, tables, chosen, weighting))

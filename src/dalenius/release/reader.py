@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from dalenius.errors import ReleaseCorrupt
 from dalenius.release.manifest import read_manifest
-from dalenius.sql import connect, identifier, scan_parquet
+from dalenius.sql import connect_shared, identifier, scan_parquet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,13 +55,13 @@ class StoredRelease:
         except (OSError, pa.ArrowException, KeyError) as error:
             raise ReleaseCorrupt(f"{self.path}: table {table!r} cannot be read") from error
 
-    def connect(self) -> duckdb.DuckDBPyConnection:
-        """A database in which every table of the release is a view."""
-        connection = connect()
+    def connect(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
+        """A connection on which every table of the release is a view: this one, else one for reading only."""
+        connection = connection or connect_shared()
         for entry in self.manifest["tables"]:
             scan = scan_parquet(map(str, self.files(entry["name"])))
             try:
-                connection.execute(f"CREATE VIEW {identifier(entry['name'])} AS FROM {scan}")
+                connection.execute(f"CREATE TEMP VIEW {identifier(entry['name'])} AS FROM {scan}")
             except duckdb.Error as error:
                 raise ReleaseCorrupt(f"{self.path}: table {entry['name']!r} cannot be read") from error
         return connection
