@@ -57,15 +57,19 @@ class LocalEngine:
                 source = _copied(connection, policy, source, spill)
             _check_recodes(connection, policy, source)
             _check_units(connection, policy, source)
-            scan = LocalScan(
+            select = selection(policy, source, policy.columns.published)
+            schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
+            refuse_intervals(schema)
+            total = count(connection, f"SELECT count(*) FROM ({select})")
+            refuse_empty(policy, total)
+            yield LocalScan(
                 connection=connection,
-                select=selection(policy, source, policy.columns.published),
+                select=select,
+                schema=schema,
+                total=total,
                 spill=spill,
                 progress=progress,
             )
-            refuse_intervals(scan.schema)
-            refuse_empty(policy, scan.n_rows())
-            yield scan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,20 +78,19 @@ class LocalScan:
 
     connection: duckdb.DuckDBPyConnection
     select: str
+    schema: pa.Schema
+    """Types of the published columns, after recoding."""
+    total: int
+    """How many records there are."""
     spill: Path | None
     progress: Progress
     _coded: list[CodedColumns] = field(default_factory=list, init=False)
     """Found when they are needed first."""
     _kept: dict[Coding, SortedCodes] = field(default_factory=dict, init=False)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Types of the published columns, after recoding."""
-        return self.connection.sql(f"{self.select} LIMIT 0").to_arrow_table().schema
-
     def n_rows(self) -> int:
         """How many records there are."""
-        return count(self.connection, f"SELECT count(*) FROM ({self.select})")
+        return self.total
 
     def histogram(self, columns: tuple[str, ...]) -> Histogram:
         """How often each combination of cells of these columns occurs."""
@@ -150,7 +153,7 @@ class LocalScan:
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order."""
-        asked = fingerprint_sums(key, self.schema.names, f"({self.select})", self.n_rows())
+        asked = fingerprint_sums(key, self.schema.names, f"({self.select})", self.total)
         return fingerprint_of(key, self.schema, one_row(self.connection, asked))
 
     def record_fingerprint(self, key: bytes) -> str:
@@ -176,7 +179,7 @@ class LocalScan:
             folder = spill / f"codes{len(self._kept)}"
             folder.mkdir()
             codes = mapped(coding.encode, self.batches())
-            ascending = in_order(codes, coding.names, coding.bits, self.n_rows(), folder)
+            ascending = in_order(codes, coding.names, coding.bits, self.total, folder)
             self._kept[coding] = SortedCodes.write(ascending, folder / "codes.arrow")
         return self._kept[coding]
 
@@ -185,12 +188,12 @@ class LocalScan:
 
         Text columns of few values are dictionary arrays.
         """
-        total, done = self.n_rows(), 0
+        done = 0
         reader = self.connection.sql(self._coded_select()).to_arrow_reader(BATCH_ROWS)
         for batch in ahead(rebatch(reader, BATCH_ROWS)):
             yield self._columns().decoded(batch)
             done += batch.num_rows
-            self.progress("reading", done, total)
+            self.progress("reading", done, self.total)
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
         """Write each table as a Parquet file into the folder, in its order.
@@ -217,7 +220,7 @@ class LocalScan:
         reads = table.reads
         rows = table.rows(self.batches if reads is None else lambda: self._codes(reads, spill).batches())
         if table.order_by:
-            rows = in_order(rows, table.order_by, table.order_bits, self.n_rows(), spill)
+            rows = in_order(rows, table.order_by, table.order_bits, self.total, spill)
         return rows if table.finish is None else table.finish(rows)
 
 
