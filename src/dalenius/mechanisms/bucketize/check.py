@@ -34,9 +34,10 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     n_uneven = _n_strange(connection, n_people)
     # by ranges of bucket numbers: memory does not grow with the release, whose files are sorted by them
     for first in range(1, n_people + 1, _WINDOW):
-        people = _people(connection, first)
+        numbers = range(first, min(first + _WINDOW, n_people + 1))
+        people = _people(connection, numbers)
         last = first - 1
-        for entries in ahead(read_entries(connection, sensitive, _between(first))):
+        for entries in ahead(read_entries(connection, sensitive, _within(numbers))):
             n_malformed += _malformed(entries, last)
             n_broken += limits.broken(entries)
             last = int(entries.bucket[-1])
@@ -70,16 +71,16 @@ def _n_strange(connection: duckdb.DuckDBPyConnection, n_people: int) -> int:
     return sum(count(connection, f"SELECT count(*) FROM {table} {strange}") for table in ("qit", "st"))
 
 
-def _between(first: int) -> str:
-    return f"bucket >= {first} AND bucket < {first + _WINDOW}"
+def _within(numbers: range) -> str:
+    return f"bucket >= {numbers.start} AND bucket < {numbers.stop}"
 
 
-def _people(connection: duckdb.DuckDBPyConnection, first: int) -> Ints:
+def _people(connection: duckdb.DuckDBPyConnection, numbers: range) -> Ints:
     """How many people each of a range of buckets has."""
-    people = np.zeros(_WINDOW, dtype=np.int64)
-    query = f"SELECT bucket::BIGINT FROM qit WHERE {_between(first)}"
+    people = np.zeros(len(numbers), dtype=np.int64)
+    query = f"SELECT bucket::BIGINT FROM qit WHERE {_within(numbers)}"
     for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
-        np.add.at(people, batch.column(0).to_numpy(zero_copy_only=False) - first, 1)
+        np.add.at(people, batch.column(0).to_numpy(zero_copy_only=False) - numbers.start, 1)
     return people
 
 
