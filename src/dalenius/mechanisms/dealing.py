@@ -82,12 +82,16 @@ class Dealer:
         record_stream: np.random.Generator,
     ) -> NDArray[np.int32]:
         """A destination for each record of the next batch."""
+        return deal(codes, self.quota(codes, quota_stream), record_stream)
+
+    def quota(self, codes: NDArray[np.integer], stream: np.random.Generator) -> IntArray:
+        """How many records of the next batch go where, for `deal`."""
         counts = np.bincount(codes, minlength=len(self._remaining)).astype(np.int64)
         if (counts > self._remaining.sum(axis=1)).any():
             raise InternalError("the table changed between two passes over it: a value has more records")
-        quota = draw_quota(self._remaining, counts, quota_stream)
+        quota = draw_quota(self._remaining, counts, stream)
         self._remaining = self._remaining - quota
-        return deal(codes, quota, record_stream)
+        return quota
 
     def finish(self) -> None:
         """Check that every quota was used up."""

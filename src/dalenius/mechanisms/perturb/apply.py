@@ -5,20 +5,23 @@ One pass over the source: a batch needs its own rows, what is left of the parts'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dalenius.ahead import mapped
 from dalenius.histogram import Encoder
-from dalenius.mechanisms.dealing import Dealer, IntArray
+from dalenius.mechanisms.dealing import Dealer, IntArray, deal
 from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.randomness import Randomness
 
 CodeArray = NDArray[np.int32]
+
+_Prepared = tuple[pa.RecordBatch, np.random.Generator, Callable[[], tuple[CodeArray, CodeArray]]]
 
 _LARGEST_DENOMINATOR = 2**63 - 1
 _ROUNDED_DENOMINATOR = 2**62
@@ -61,10 +64,19 @@ class Perturber:
 
     def perturb(self, codes: NDArray[np.int32]) -> tuple[CodeArray, CodeArray]:
         """The part (from 0) and the published code of each record of the next batch."""
-        parts = self._dealer.deal(codes, self.stream("quota"), self.stream("part"))
-        published = perturb_values(codes, parts, self._plan.channels, self.stream("value"))
+        return self.prepare(codes)()
+
+    def prepare(self, codes: NDArray[np.int32]) -> Callable[[], tuple[CodeArray, CodeArray]]:
+        """The same, to be carried out later: what batches share, the quotas, is drawn now."""
+        quota = self._dealer.quota(codes, self.stream("quota"))
+        part_stream, value_stream = self.stream("part"), self.stream("value")
         self._n_batches += 1
-        return parts, published
+
+        def perturbed() -> tuple[CodeArray, CodeArray]:
+            parts = deal(codes, quota, part_stream)
+            return parts, perturb_values(codes, parts, self._plan.channels, value_stream)
+
+        return perturbed
 
     def stream(self, step: str) -> np.random.Generator:
         """The stream of a step of the next batch."""
@@ -83,11 +95,20 @@ def data_rows(
     tag: str,
 ) -> Iterator[pa.RecordBatch]:
     """The published table: quasi columns, perturbed sensitive columns, part, and a random tag to sort by."""
-    for batch in batches:
-        tags = perturber.stream("order").integers(2**63, size=batch.num_rows)
-        parts, published = perturber.perturb(encoder.encode(batch))
+
+    def prepared() -> Iterator[_Prepared]:
+        for batch in batches:
+            order = perturber.stream("order")
+            yield batch, order, perturber.prepare(encoder.encode(batch))
+
+    def rows(step: _Prepared) -> pa.RecordBatch:
+        batch, order, perturb = step
+        parts, published = perturb()
+        tags = order.integers(2**63, size=batch.num_rows)
         columns = {name: batch.column(name) for name in quasi}
-        yield pa.RecordBatch.from_pydict(
+        return pa.RecordBatch.from_pydict(
             {**columns, **encoder.decode(published), "part": parts + np.int32(1), tag: tags}
         )
+
+    yield from mapped(rows, prepared())
     perturber.finish()
