@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dalenius.ahead import mapped
 from dalenius.errors import InternalError
 from dalenius.histogram import Encoder
 from dalenius.mechanisms.base import KEY_BITS
@@ -132,9 +133,14 @@ class Assigner:
         self._next = np.concatenate([[0], self._ends[:-1]])
         # one array, filled value by value: the only memory that grows with the records
         self._places = np.empty(self._ends[-1], np.int32 if layout.n_buckets < 2**31 else np.int64)
-        for value, (start, end) in enumerate(zip(self._next, self._ends, strict=True)):
-            self._places[start:end] = layout.places(value)
-            randomness.stream("bucketize", "assign", value).shuffle(self._places[start:end])
+
+        def fill(value: int) -> None:
+            own = self._places[self._next[value] : self._ends[value]]
+            own[:] = layout.places(value)
+            randomness.stream("bucketize", "assign", value).shuffle(own)
+
+        for _ in mapped(fill, range(len(self._ends))):
+            pass
 
     def assign(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
         """The bucket number of each record of the next batch."""
