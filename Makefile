@@ -60,7 +60,8 @@ bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could insta
 
 .venv-peers/.peers: bench/peers.txt pyproject.toml
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip install --quiet -r bench/peers.txt -e .
+	.venv-peers/bin/pip install --quiet -r bench/peers.txt
+	.venv-peers/bin/pip install --quiet -e .  # after them: pycanon's command line wants an older typer
 	touch $@
 
 coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
