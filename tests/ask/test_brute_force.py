@@ -42,7 +42,7 @@ SUMMANDS = ["1", "age", "weight", "severity", "age * severity", "CASE WHEN disea
 @pytest.fixture(scope="module")
 def joined(release: StoredRelease) -> duckdb.DuckDBPyConnection:
     connection = release.connect()
-    connection.execute(f"CREATE TABLE joined AS {JOINED}")
+    connection.execute(f"CREATE TEMP TABLE joined AS {JOINED}")
     return connection
 
 

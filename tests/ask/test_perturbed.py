@@ -88,7 +88,7 @@ def weighted(release: StoredRelease) -> duckdb.DuckDBPyConnection:
         ),
     )
     connection.execute(
-        """CREATE TABLE weighted AS
+        """CREATE TEMP TABLE weighted AS
            SELECT data.* EXCLUDE (part, disease, severity), d.disease, d.severity::BIGINT AS severity,
                   ((m - 1 + gamma) * (data.disease IS NOT DISTINCT FROM d.disease
                     AND data.severity IS NOT DISTINCT FROM d.severity::BIGINT)::INT - 1) / (gamma - 1) AS w
@@ -156,9 +156,9 @@ def pairs(perturbed: StoredRelease) -> duckdb.DuckDBPyConnection:
     values = perturbed.manifest["parameters"]["values"]
     columns = {"disease": [v[0] for v in values], "severity": [v[1] for v in values]}
     connection.register("listed", pa.table({"code": range(len(values)), **columns}))
-    connection.execute("CREATE TABLE numbered AS SELECT *, row_number() OVER () - 1 AS place FROM data")
+    connection.execute("CREATE TEMP TABLE numbered AS SELECT *, row_number() OVER () - 1 AS place FROM data")
     connection.execute(
-        """CREATE TABLE pairs AS
+        """CREATE TEMP TABLE pairs AS
            SELECT n.* EXCLUDE (disease, severity), code, listed.disease, listed.severity::BIGINT AS severity
            FROM numbered AS n, listed"""
     )
