@@ -118,6 +118,12 @@ def test_estimates_are_those_of_the_definition(
         assert row.low <= row.estimate <= row.high
 
 
+def test_a_text_is_counted_beside_a_sum(views: dict[str, dalenius.Release]) -> None:
+    counted, _ = views["one"].ask("SELECT COUNT(ill), SUM(age) FROM t").rows
+    (alone,) = views["one"].ask("SELECT COUNT(ill) FROM t").rows
+    assert (counted.estimate, counted.std_error) == (alone.estimate, alone.std_error)
+
+
 def test_groups_of_the_domain_that_the_view_lacks_are_answered(views: dict[str, dalenius.Release]) -> None:
     question = "SELECT age, zip, ill, COUNT(*) FROM t GROUP BY age, zip, ill"
     rows = views["one"].ask(question).rows

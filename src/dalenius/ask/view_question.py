@@ -96,8 +96,9 @@ def evaluate(query: Query, atoms: Atoms, sizes: tuple[int, ...]) -> Question:
     """Evaluate a query's conditions, arguments and keys."""
     where = _formula(query.where, atoms)
     totals = totals_of(query.aggregates)
+    summed = {total.argument for total in totals if total.kind == "sum"}
     numbers = {
-        total.argument: _numbers(total.argument, atoms, is_summed=any(t.kind == "sum" for t in totals))
+        total.argument: _numbers(total.argument, atoms, is_summed=total.argument in summed)
         for total in totals
         if total.argument is not None
     }
