@@ -124,6 +124,32 @@ def test_a_text_is_counted_beside_a_sum(views: dict[str, dalenius.Release]) -> N
     assert (counted.estimate, counted.std_error) == (alone.estimate, alone.std_error)
 
 
+@pytest.mark.parametrize("large", [1e14, 1e9 + 0.5])
+def test_small_numbers_are_summed_beside_large_ones(tmp_path: Path, large: float) -> None:
+    costs = [0.1, 2.0, 3.5, 50.0, large]
+    table = pa.table({"person": range(200), "cost": [costs[person % 5] for person in range(200)]})
+    release = dalenius.publish(
+        policy(
+            tmp_path / "r",
+            table,
+            active=True,
+            columns={"quasi": ["person"], "sensitive": ["cost"]},
+            promise={"kind": "d-gamma-privacy", "d": 0.3, "gamma": 0.8},
+            domains={},
+        ),
+        seed=1,
+    )
+    law = PublishedView.of(release.manifest).law
+    assert law is not None
+    shown = pq.read_table(release.path / "view.parquet").column("cost").to_pylist()
+    alpha, beta = float(law.alpha), float(law.beta)
+    small = sum(cost for cost in shown if cost < 100)
+    total, average = release.ask("SELECT SUM(cost), AVG(cost) FROM t WHERE cost < 100").rows
+    assert total.estimate == pytest.approx((small - beta * 200 * sum(costs[:4])) / alpha, rel=1e-6)
+    (only,) = release.ask("SELECT AVG(CASE WHEN cost < 100 THEN cost END) FROM t").rows
+    assert (average.estimate, average.std_error) == pytest.approx((only.estimate, only.std_error), rel=1e-6)
+
+
 def test_groups_of_the_domain_that_the_view_lacks_are_answered(views: dict[str, dalenius.Release]) -> None:
     question = "SELECT age, zip, ill, COUNT(*) FROM t GROUP BY age, zip, ill"
     rows = views["one"].ask(question).rows

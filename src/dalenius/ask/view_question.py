@@ -6,6 +6,8 @@ tables are looked up for the view's rows and contracted over the domain, so both
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +29,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 EVERYTHING = Table(columns=(), holds=np.array(True))
 
-_SCALE = 2**40
+_PIECE_BITS = 40
+_CLOSE = 2.0**-26
+"""How exact every single number must be: sums of 10¹² of them are then well within their noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,12 +42,21 @@ class Numbers:
     values: Floats
     present: NDArray[np.bool_]
 
-    def tensor(self) -> tuple[Tensor, float]:
-        """The values as whole numbers, and what they are to be divided by."""
-        if (self.values == np.rint(self.values)).all() and np.abs(self.values).max(initial=0) < _SCALE:
-            return Tensor(indices=self.columns, entries=self.values.astype(np.int64)), 1.0
-        scale = _SCALE / float(np.abs(self.values).max())
-        return Tensor(indices=self.columns, entries=np.rint(self.values * scale).astype(np.int64)), scale
+    def pieces(self) -> Iterator[tuple[Tensor, float]]:
+        """The values as a sum of whole numbers, each with what it is to be multiplied by.
+
+        One piece is as fine as the largest value allows; small values beside large ones need a second.
+        """
+        if (self.values == np.rint(self.values)).all() and self.largest < 2**_PIECE_BITS:
+            yield Tensor(indices=self.columns, entries=self.values.astype(np.int64)), 1.0
+            return
+        rest = self.values
+        while (np.abs(rest) > _CLOSE * np.abs(self.values)).any():
+            # powers of two, so that what is left is exact; 2^-1074 is the least number that there is
+            unit = max(math.frexp(float(np.abs(rest).max()))[1] - _PIECE_BITS, -1074)
+            whole = np.rint(np.ldexp(rest, -unit))
+            yield Tensor(indices=self.columns, entries=whole.astype(np.int64)), math.ldexp(1.0, unit)
+            rest = rest - np.ldexp(whole, unit)
 
     @property
     def largest(self) -> float:

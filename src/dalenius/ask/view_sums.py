@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -78,10 +80,10 @@ class Sums:
         for index in summands[1:]:
             if index != summands[0]:
                 rows = np.intersect1d(rows, self._counted(index), assume_unique=True)
-        product = np.ones(len(rows)) if weights is None else weights[rows]
+        numbers = np.ones(len(rows)) if weights is None else weights[rows]
         for index in summands:
-            product = product * self.question.summands[index].at(self.rows.codes, rows)
-        return self._rows_by_group(rows, product)
+            numbers = numbers * self.question.summands[index].at(self.rows.codes, rows)
+        return self._rows_by_group(rows, numbers)
 
     def count_rows(self, summand: int, weights: Floats | None = None) -> Floats:
         """Per group, how many rows of the view the summand counts, weighed."""
@@ -107,14 +109,13 @@ class Sums:
         return np.asarray(np.ravel_multi_index([self.rows.codes[column][rows] for column in kept], shape))
 
     def _contract(self, formula: Formula, numbers: Sequence[Numbers], power: int) -> Floats:
-        tensors, divisor = [], 1.0
-        for number in numbers:
-            tensor, scale = number.tensor()
-            tensors.append(tensor)
-            divisor *= scale
         weights = integer_weights(self._shares(power), self.domain.names, self.domain.sizes)
-        found = sum_formula(formula, weights, self.question.kept, tensors)
-        return found.astype(np.float64).ravel() / divisor
+        kept = self.question.kept
+        found = np.zeros(math.prod(self.domain.sizes[column] for column in kept))
+        for pieces in product(*(tuple(number.pieces()) for number in numbers)):
+            part = sum_formula(formula, weights, kept, [tensor for tensor, _ in pieces])
+            found += part.astype(np.float64).ravel() * math.prod(unit for _, unit in pieces)
+        return found
 
     def _shares(self, power: int) -> Mapping[str, Sequence[Fraction]]:
         if not power or self.noise is None:
