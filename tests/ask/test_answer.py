@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 from dalenius.ask import ask
 from dalenius.ask.consistent import project
 from dalenius.release.reader import StoredRelease
+from tests.ask.releases import write_release
 
 
 def test_json_has_the_agreed_shape(release: StoredRelease) -> None:
@@ -40,6 +44,14 @@ def test_arrow_has_a_row_per_group_and_aggregate(release: StoredRelease) -> None
 def test_empty_groups_of_sensitive_values_are_shown(release: StoredRelease) -> None:
     answer = ask(release, "SELECT disease, COUNT(*) FROM t WHERE age = 20 OR age = 21 GROUP BY disease")
     assert [dict(row.group)["disease"] for row in answer.rows] == ["Cold", "Flu", "Gout", None]
+
+
+def test_nan_is_counted_neither_alone_nor_beside_a_sum(tmp_path: Path) -> None:
+    table = pa.table({"weight": [1.0, 2.0, math.nan, None], "ill": ["flu", "cold", "flu", "cold"]})
+    release = write_release(tmp_path, table, ["ill"], np.array([0, 0, 1, 1]))
+    (alone,) = ask(release, "SELECT COUNT(weight) FROM t").rows
+    beside, total = ask(release, "SELECT COUNT(weight), SUM(weight) FROM t").rows
+    assert (alone.estimate, beside.estimate, total.estimate) == (2, 2, 3)
 
 
 def test_wider_with_confidence_and_whole_for_counts(release: StoredRelease) -> None:

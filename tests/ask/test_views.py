@@ -150,6 +150,33 @@ def test_small_numbers_are_summed_beside_large_ones(tmp_path: Path, large: float
     assert (average.estimate, average.std_error) == pytest.approx((only.estimate, only.std_error), rel=1e-6)
 
 
+def test_nan_counts_as_null_and_what_is_infinite_is_not_summed(tmp_path: Path) -> None:
+    values = [1.0, 2.0, math.nan, math.inf]
+    table = pa.table({"person": range(80), "kilos": [values[person % 4] for person in range(80)]})
+    release = dalenius.publish(
+        policy(
+            tmp_path / "r",
+            table,
+            active=True,
+            columns={"quasi": ["person"], "sensitive": ["kilos"]},
+            promise={"kind": "d-gamma-privacy", "d": 0.3, "gamma": 0.8},
+            domains={},
+        ),
+        seed=1,
+    )
+    alone, others = release.ask("SELECT COUNT(kilos), COUNT(*) FILTER (WHERE kilos <> 'nan') FROM t").rows
+    assert alone.estimate == pytest.approx(others.estimate)
+    with pytest.raises(QueryError, match="is infinite for some values"):
+        release.ask("SELECT SUM(kilos) FROM t WHERE kilos < 3")
+    total, low, high = release.ask(
+        "SELECT SUM(CASE WHEN abs(kilos) < 1e300 THEN kilos END), COUNT(*) FILTER (WHERE kilos = 1), "
+        "COUNT(*) FILTER (WHERE kilos = 2) FROM t"
+    ).rows
+    assert low.estimate is not None
+    assert high.estimate is not None
+    assert total.estimate == pytest.approx(low.estimate + 2 * high.estimate)
+
+
 def test_groups_of_the_domain_that_the_view_lacks_are_answered(views: dict[str, dalenius.Release]) -> None:
     question = "SELECT age, zip, ill, COUNT(*) FROM t GROUP BY age, zip, ill"
     rows = views["one"].ask(question).rows

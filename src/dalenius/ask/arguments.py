@@ -22,7 +22,7 @@ def argument_tables(lookup: Lookup, totals: tuple[Total, ...]) -> dict[Expressio
         if argument in summed:
             flat = _numbers(column, argument)
         else:
-            flat = np.where(column.is_null().to_numpy(zero_copy_only=False), np.nan, 0.0)
+            flat = np.where(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), np.nan, 0.0)
         n_outer = lookup.sensitive.n_rows if lookup.sensitive_part(argument.columns) else 1
         found[argument] = flat.reshape(n_outer, -1)
     return found

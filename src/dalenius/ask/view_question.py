@@ -170,11 +170,18 @@ def _sql(condition: Condition) -> str:
 
 def _numbers(argument: Expression, atoms: Atoms, *, is_summed: bool) -> Numbers:
     columns, shape, cells = atoms.values(parse_predicate(argument.sql))
-    present = np.asarray(cells.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_).reshape(shape)
+    absent = cells.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    present = ~np.asarray(absent, dtype=np.bool_).reshape(shape)
     values = np.zeros(shape)
     if is_summed:
         values = np.asarray(_as_floats(cells, argument).to_numpy(zero_copy_only=False), dtype=np.float64)
         values = np.where(present, values.reshape(shape), 0.0)
+        if np.isinf(values).any():
+            raise QueryError(
+                f"{argument.sql.replace(ROW + '.', '')} is infinite for some values of the domain and cannot "
+                "be summed",
+                hint="leave them out inside the sum, e.g. SUM(CASE WHEN abs(x) < 1e300 THEN x END)",
+            )
     return Numbers(columns=columns, values=values, present=present)
 
 
