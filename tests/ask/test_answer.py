@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dalenius.ask import ask
 from dalenius.ask.consistent import project
+from dalenius.errors import QueryError
 from dalenius.release.reader import StoredRelease
 from tests.ask.releases import write_release
 
@@ -44,6 +45,11 @@ def test_arrow_has_a_row_per_group_and_aggregate(release: StoredRelease) -> None
 def test_empty_groups_of_sensitive_values_are_shown(release: StoredRelease) -> None:
     answer = ask(release, "SELECT disease, COUNT(*) FROM t WHERE age = 20 OR age = 21 GROUP BY disease")
     assert [dict(row.group)["disease"] for row in answer.rows] == ["Cold", "Flu", "Gout", None]
+
+
+def test_a_tuple_is_no_group_key(release: StoredRelease) -> None:
+    with pytest.raises(QueryError, match="is not one value"):
+        ask(release, "SELECT COUNT(*) FROM t GROUP BY (sex, age)")
 
 
 def test_nan_is_counted_neither_alone_nor_beside_a_sum(tmp_path: Path) -> None:

@@ -218,6 +218,7 @@ def test_what_cannot_be_asked_is_refused(views: dict[str, dalenius.Release]) -> 
     for question, message in [
         ("SELECT SUM(ill) FROM t", "SUM and AVG need numbers"),
         ("SELECT COUNT(*) FROM t WHERE random() < 0.5", "not possible here"),
+        ("SELECT COUNT(*) FROM t GROUP BY (sex, ill)", "is not one value"),
         ("SELECT copy, COUNT(*) FROM t GROUP BY copy", "'copy' is not in the release"),
     ]:
         with pytest.raises(QueryError, match=message):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dalenius.ask.lookup import Lookup
 from dalenius.ask.query import Query
+from dalenius.errors import QueryError
 
 Key = tuple[int, ...]
 """A group: the code of each of its keys."""
@@ -28,6 +29,7 @@ def group_codes(lookup: Lookup, query: Query) -> tuple[tuple[GroupCodes, ...], t
     keys, values = [], []
     for group in query.groups:
         column = lookup.values(group.expression).combine_chunks()
+        refuse_nested(column.type, group.name)
         encoded = column.dictionary_encode(null_encoding="encode")
         encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -35,6 +37,14 @@ def group_codes(lookup: Lookup, query: Query) -> tuple[tuple[GroupCodes, ...], t
         keys.append(GroupCodes(codes=codes.reshape(n_outer, -1), columns=group.expression.columns))
         values.append(encoded.dictionary)
     return tuple(keys), tuple(values)
+
+
+def refuse_nested(kind: pa.DataType, name: str) -> None:
+    """A group is named by plain values."""
+    if pa.types.is_nested(kind):
+        raise QueryError(
+            f"the group key {name} is not one value but {kind}", hint="GROUP BY a, b, without parentheses"
+        )
 
 
 def secret_groups(

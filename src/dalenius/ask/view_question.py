@@ -19,8 +19,9 @@ from dalenius.ask.domain_atoms import Atoms
 from dalenius.ask.domain_count import LARGEST_RESULT, parse_predicate
 from dalenius.ask.domain_formula import Formula, Table, both, is_true
 from dalenius.ask.domain_network import Tensor
+from dalenius.ask.grouping import refuse_nested
 from dalenius.ask.names import ROW
-from dalenius.ask.query import Condition, Either, Every, Expression, Membership, Negation, Query
+from dalenius.ask.query import Condition, Either, Every, Expression, GroupKey, Membership, Negation, Query
 from dalenius.ask.totals import Total, totals_of
 from dalenius.errors import QueryError
 from dalenius.mechanisms.alphabeta.domain import Codes
@@ -119,7 +120,7 @@ def evaluate(query: Query, atoms: Atoms, sizes: tuple[int, ...]) -> Question:
         totals=totals,
         where=where,
         summands=tuple(_summand(total, where, numbers, atoms) for total in totals),
-        keys=tuple(_group_table(key.expression, atoms) for key in query.groups),
+        keys=tuple(_group_table(key, atoms) for key in query.groups),
     )
     n_cells = int(np.prod([float(sizes[column]) for column in question.kept]))
     if n_cells > LARGEST_RESULT:
@@ -197,8 +198,9 @@ def _as_floats(cells: pa.Array, argument: Expression) -> pa.Array:
     return cells.cast(pa.float64())
 
 
-def _group_table(expression: Expression, atoms: Atoms) -> GroupTable:
-    columns, shape, cells = atoms.values(parse_predicate(expression.sql))
+def _group_table(key: GroupKey, atoms: Atoms) -> GroupTable:
+    columns, shape, cells = atoms.values(parse_predicate(key.expression.sql))
+    refuse_nested(cells.type, key.name)
     encoded = cells.dictionary_encode(null_encoding="encode")
     codes: Any = encoded.indices.to_numpy(zero_copy_only=False)
     return GroupTable(columns=columns, codes=codes.astype(np.int64).reshape(shape), values=encoded.dictionary)
