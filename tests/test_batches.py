@@ -14,7 +14,7 @@ import pytest
 
 import dalenius
 from dalenius import Policy
-from dalenius.errors import InputError, PolicyError, ReleaseCorrupt
+from dalenius.errors import InputError, PolicyError, PromiseNotMet, ReleaseCorrupt
 
 DISEASES = ["Flu", "Cold", "Asthma", "Gout", "Angina"]
 QUESTIONS = [
@@ -95,6 +95,18 @@ def test_what_is_no_new_batch_is_refused(series: dalenius.Release, tmp_path: Pat
         with pytest.raises(InputError, match=message):
             dalenius.publish(policy(tmp_path, source, **changes))
     assert sorted(path.name for path in (tmp_path / "daily").iterdir()) == ["batch-1", "batch-2", "batch-3"]
+
+
+def test_a_corrected_table_is_no_new_batch(tmp_path: Path) -> None:
+    diseases = [f"disease {number}" for number in range(20)]
+    table = day(1, n_rows=2000, values=diseases)
+    ages = [table.column("age")[0].as_py() + 1, *table.column("age").to_pylist()[1:]]
+    corrected = table.set_column(0, "age", pa.array(ages))
+    dalenius.publish(policy(tmp_path, table))
+    with pytest.raises(PromiseNotMet, match="exactly these counts of sensitive values"):
+        dalenius.publish(policy(tmp_path, corrected))
+    assert dalenius.publish(policy(tmp_path, corrected), again=True).path.name == "batch-2"
+    assert dalenius.publish(policy(tmp_path, day(2, n_rows=2000, values=diseases))).path.name == "batch-3"
 
 
 def test_batches_are_for_bucketize(tmp_path: Path) -> None:

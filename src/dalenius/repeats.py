@@ -49,7 +49,7 @@ class KnownTable:
     records: str | None
     """Of its whole records, where it is one of a series of views."""
     earlier: tuple[Entry, ...]
-    """Its releases so far, but for those of the series that the next one belongs to."""
+    """Its releases so far, but for the views of the series that the next one belongs to."""
 
     def entry(self, manifest: dict[str, Any], folder: Path, target: Path) -> Entry:
         """What the ledger remembers of a release, which is written to `folder` and will be at `target`."""
@@ -78,7 +78,8 @@ def look_up(policy: Policy, scan: OpenedTable, view: NextInSeries | None) -> Kno
     values = None
     if policy.columns.sensitive:
         values = values_fingerprint(scan.histogram(policy.columns.sensitive), key)
-    same_series = None if view is None else view.place.id
+    # views of a series are drawn in view of each other; batches are of different people, or repetitions
+    same_series = view.place.id if view is not None and view.kind == "views" else None
     known = ledger.of_source(source, values)
     earlier = tuple(e for e in known if e.for_publication and (not same_series or e.series_id != same_series))
     records = None if view is None else view.records
