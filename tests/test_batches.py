@@ -97,6 +97,37 @@ def test_what_is_no_new_batch_is_refused(series: dalenius.Release, tmp_path: Pat
     assert sorted(path.name for path in (tmp_path / "daily").iterdir()) == ["batch-1", "batch-2", "batch-3"]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"default": {"times": 3, "plus": 0.2}, "values": {"Flu": 0.8}},
+        {"default": {"times": 2, "plus": 0.2}, "values": {"Flu": 0.9}},
+        {"default": {"times": 2, "plus": 0.2}},
+        {"default": {"times": 2, "plus": 0.2}, "values": {"Flu": 0.8, "Mumps": 0.5}},
+        {"default": 1, "values": {"Flu": 0.8}},
+    ],
+)
+def test_other_thresholds_are_another_promise(tmp_path: Path, other: dict[str, Any]) -> None:
+    def batch(number: int, promise: dict[str, Any], values: list[str] = DISEASES) -> Policy:
+        return Policy.from_dict(
+            {
+                "source": day(number, values=values),
+                "release": "daily",
+                "columns": {"quasi": ["age", "sex"], "sensitive": ["disease"]},
+                "promise": {"kind": "f-privacy", **promise},
+                "series": {"kind": "batches"},
+                "ledger": {"path": "ledger"},
+            },
+            folder=tmp_path,
+        )
+
+    first = {"default": {"times": 2, "plus": 0.2}, "values": {"Flu": 0.8}}
+    dalenius.publish(batch(1, first))
+    with pytest.raises(InputError, match="another promise"):
+        dalenius.publish(batch(2, other, [*DISEASES, "Mumps"]))
+    assert dalenius.publish(batch(2, first, [*DISEASES, "Mumps"])).path.name == "batch-2"
+
+
 def test_a_corrected_table_is_no_new_batch(tmp_path: Path) -> None:
     diseases = [f"disease {number}" for number in range(20)]
     table = day(1, n_rows=2000, values=diseases)

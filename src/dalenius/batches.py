@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.engines.base import OpenedTable
-from dalenius.errors import InputError
+from dalenius.errors import InputError, PolicyError
+from dalenius.histogram import Histogram
 from dalenius.ledger import open_ledger
 from dalenius.mechanisms.base import Draft, Place
 from dalenius.policy import Policy
+from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.release.manifest import FILE_NAME, published_columns
+from dalenius.release.reader import StoredRelease
 from dalenius.release.series import releases_in
 from dalenius.series import NextInSeries, refuse_wrong_series
+from dalenius.sql import identifiers
 
 _ASSUMES = ("nobody is in two batches of the series",)
 _NOT_COVERED = (
@@ -51,7 +55,7 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
     series_id = secrets.token_hex(16)
     if earlier:
         refuse_wrong_series(earlier, ledger, policy.release)
-        _refuse_other_policy(earlier[0].manifest, policy, scan)
+        _refuse_other_policy(earlier[0], policy, scan)
         series_id = str(earlier[0].manifest["series"]["id"])
         for entry in ledger.series(series_id):
             if entry.source_fingerprint == fingerprint:
@@ -83,10 +87,10 @@ def as_batch(draft: Draft) -> Draft:
     )
 
 
-def _refuse_other_policy(first: dict[str, Any], policy: Policy, scan: OpenedTable) -> None:
+def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable) -> None:
     """All batches have the columns, types and promise of the first, so that they can be added up."""
     ours = {entry["name"]: entry for entry in published_columns(policy, scan.schema)}
-    theirs = {entry["name"]: entry for entry in first["columns"]}
+    theirs = {entry["name"]: entry for entry in first.manifest["columns"]}
     changed = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
     if changed:
         raise InputError(
@@ -94,7 +98,7 @@ def _refuse_other_policy(first: dict[str, Any], policy: Policy, scan: OpenedTabl
             + ", ".join(changed),
             hint="all batches of a series have the same columns; `dalenius inspect` shows the types",
         )
-    if _promised(first["promise"]) != _own_promise(policy):
+    if _promised(first.manifest["promise"]) != _own_promise(policy) or not _same_thresholds(first, policy):
         raise InputError(
             "the policy has changed since the first batch: another promise or method of suppression",
             hint="a series has one promise; another one is a new series in another folder",
@@ -108,3 +112,19 @@ def _promised(promise: dict[str, Any]) -> tuple[Any, ...]:
 def _own_promise(policy: Policy) -> tuple[Any, ...]:
     ell = policy.promise.l if isinstance(policy.promise, LDiversity) else None
     return policy.promise.kind, ell, None if policy.suppress is None else policy.suppress.method
+
+
+def _same_thresholds(first: StoredRelease, policy: Policy) -> bool:
+    """Whether the policy gives every value of the first batch the threshold that it had there."""
+    if not isinstance(policy.promise, FPrivacy) or "fakes" in first.manifest["parameters"]:
+        return True  # with fakes among the published counts the shares are not known
+    names = policy.columns.sensitive
+    with first.connect() as connection:
+        query = f"SELECT {identifiers(names)}, sum(count)::BIGINT FROM st GROUP BY {identifiers(names)}"
+        *cells, counts = (column.to_pylist() for column in connection.sql(query).to_arrow_table().columns)
+    histogram = Histogram.of(names, dict(zip(zip(*cells, strict=True), counts, strict=True)))
+    try:
+        ours = policy.promise.to_dict(histogram)
+    except PolicyError:  # it names a value that the first batch does not have
+        return False
+    return bool(ours["thresholds"] == first.manifest["promise"]["thresholds"])
