@@ -73,6 +73,16 @@ def test_wider_with_confidence_and_whole_for_counts(release: StoredRelease) -> N
     assert widths[0] < widths[-1]
 
 
+@pytest.mark.parametrize("aggregate", ["COUNT(*)", "SUM(age)"])
+def test_a_number_that_is_added_moves_the_interval(release: StoredRelease, aggregate: str) -> None:
+    question = f"SELECT sex, {aggregate}, {aggregate} + 500, {aggregate} - 500, 1 + {aggregate} - 1 FROM t"
+    rows = ask(release, f"{question} WHERE disease = 'Flu' AND age > 40 GROUP BY sex").rows
+    for plain, *moved in (rows[:4], rows[4:]):
+        for row, added in zip(moved, (500, -500, 0), strict=True):
+            for end in ("estimate", "low", "high"):
+                assert getattr(row, end) == pytest.approx(getattr(plain, end) + added)
+
+
 @pytest.mark.parametrize("estimator", ["shrinkage", "anatomy", "regression"])
 def test_formulas_agree_with_their_parts(release: StoredRelease, estimator: str) -> None:
     question = """SELECT COUNT(*) AS n, 2 * COUNT(*) AS twice, COUNT(*) + COUNT(*) AS sum,

@@ -204,6 +204,17 @@ def test_an_average_is_the_ratio_of_its_totals(views: dict[str, dalenius.Release
     assert ratio == average
 
 
+@pytest.mark.parametrize("aggregate", ["COUNT(*)", "SUM(age)"])
+def test_a_number_that_is_added_moves_the_interval(
+    views: dict[str, dalenius.Release], aggregate: str
+) -> None:
+    question = f"SELECT {aggregate}, {aggregate} + 500, {aggregate} - 500 FROM t WHERE ill = 'flu'"
+    plain, *moved = views["one"].ask(question).rows
+    for row, added in zip(moved, (500, -500), strict=True):
+        for end in ("estimate", "low", "high"):
+            assert getattr(row, end) == pytest.approx(getattr(plain, end) + added)
+
+
 def test_consistent_answers_are_possible(views: dict[str, dalenius.Release]) -> None:
     question = "SELECT age, ill, COUNT(*) FROM t WHERE zip = 3 GROUP BY age, ill"
     plain, moved = views["one"].ask(question), views["one"].ask(question, consistent=True)

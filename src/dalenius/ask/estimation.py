@@ -174,11 +174,12 @@ def estimate_formulas(estimation: Estimation, wanted: Sequence[Wanted], confiden
     for k, single in enumerate(singles):
         if single is not None:
             totals = wanted[k].totals
+            added = np.nan_to_num(linear[k].value - totals.estimate[:, single])
             columns[k] = Column(
                 estimate=linear[k].value,
                 std_error=totals.std_error[:, single],
-                low=totals.low[:, single],
-                high=totals.high[:, single],
+                low=totals.low[:, single] + added,
+                high=totals.high[:, single] + added,
             )
     return [columns[k] for k in range(len(wanted))]
 
@@ -284,7 +285,7 @@ def _estimate_each(
 
 
 def _single_total(linear: Linear) -> int | None:
-    """The total that the formula simply is, if it is one."""
+    """The total that the formula is but for a number that is added, if it is one."""
     if not len(linear.gradient):
         return 0
     row = linear.gradient[0]

@@ -108,7 +108,8 @@ class _Estimates:
         unknown = np.isnan(linear.value) & ~np.isnan(totals).any(axis=1)
         std_error = np.where(unknown, np.nan, np.sqrt(np.maximum(variance, 0.0)))
         if single is not None and question.totals[single].kind == "count":
-            low, high = self._count_interval(single)
+            added = np.nan_to_num(linear.value - totals[:, single])
+            low, high = (end + added for end in self._count_interval(single))
         elif single is not None:
             low, high = self._sum_interval(single, linear.value, variance)
         else:
