@@ -54,12 +54,37 @@ def test_two_bucketizations_are_bayes_by_enumeration() -> None:
             cell[value] += 1
     largest = max(cell.max() / cell.sum() for cell in joint.values())
     total = sum(cell.sum() for cell in joint.values())
-    found = repeat_buckets(plan_contents(plan, problem, None), problem.thresholds, 2)
+    found = repeat_buckets([plan_contents(plan, problem, None)], problem.thresholds, 2)
     assert found.how == "exact"
     assert found.posterior == pytest.approx(largest)
     assert found.success == pytest.approx(sum(cell.max() for cell in joint.values()) / total)
     assert found.success_of_one == pytest.approx(0.5)
     assert found.promised == 0.5
+
+
+def test_two_bucketizations_in_regions_are_bayes_by_enumeration() -> None:
+    """Who is in which region is published; a person's two buckets are buckets of the person's region."""
+    regions = [
+        ((3, 2, 1), np.array([True, True, True, False])),
+        ((2, 2), np.array([False, True, False, True])),
+    ]
+    joint: dict[tuple[int, int, int], np.ndarray] = {}
+    parts = []
+    for number, (counts, occur) in enumerate(regions):
+        plan, problem = buckets(counts, 2)
+        parts.append(plan_contents(plan, problem, None).among(occur))
+        ways = dealings(plan, counts)
+        people = [x for x, count in zip(np.flatnonzero(occur), counts, strict=True) for _ in range(count)]
+        for one, two in product(ways, ways):
+            for person, value in enumerate(people):
+                joint.setdefault((number, one[person], two[person]), np.zeros(4))[value] += 1 / len(ways) ** 2
+    found = repeat_buckets(parts, (Fraction(1, 2),) * 4, 2)
+    assert found.how == "exact"
+    assert found.posterior == pytest.approx(max(cell.max() / cell.sum() for cell in joint.values()))
+    assert found.success == pytest.approx(sum(cell.max() for cell in joint.values()) / 10)
+    three = repeat_buckets(parts, (Fraction(1, 2),) * 4, 3)
+    assert three.how == "simulated"
+    assert (three.success or 0) > (found.success or 0)
 
 
 @pytest.mark.parametrize("method", ["optimal", "two-size", "anatomy"])
@@ -70,7 +95,7 @@ def test_contents_are_those_of_the_plan_and_pairs_agree_with_simulation(method: 
     assert contents.is_complete
     assert (contents.weight @ contents.real).tolist() == list(counts)
     assert sorted(set(contents.real.sum(axis=1))) == list(plan.sizes)
-    exact = repeat_buckets(contents, problem.thresholds, 2)
+    exact = repeat_buckets([contents], problem.thresholds, 2)
     sampled = Contents(
         real=contents.real,
         believed=contents.believed,
@@ -78,19 +103,19 @@ def test_contents_are_those_of_the_plan_and_pairs_agree_with_simulation(method: 
         counts=contents.counts,
         is_complete=False,
     )
-    simulated = repeat_buckets(sampled, problem.thresholds, 2)
+    simulated = repeat_buckets([sampled], problem.thresholds, 2)
     assert (exact.how, simulated.how) == ("exact", "simulated")
     assert simulated.posterior <= exact.posterior + 1e-12
     assert simulated.success == pytest.approx(exact.success, abs=0.02)  # 20,000 people: 6 sd
-    three = repeat_buckets(contents, problem.thresholds, 3)
+    three = repeat_buckets([contents], problem.thresholds, 3)
     assert (three.success or 0) > (exact.success or 0) > (exact.success_of_one or 0)
 
 
 def test_fakes_blur_what_two_buckets_share() -> None:
     plan, problem = buckets((60, 55, 50, 40, 30, 30, 20), 4)
-    without = repeat_buckets(plan_contents(plan, problem, None), problem.thresholds, 2)
+    without = repeat_buckets([plan_contents(plan, problem, None)], problem.thresholds, 2)
     fakes = plan_fakes(plan, problem, 1)
-    found = repeat_buckets(plan_contents(plan, problem, fakes), problem.thresholds, 2)
+    found = repeat_buckets([plan_contents(plan, problem, fakes)], problem.thresholds, 2)
     assert found.how == "simulated"
     assert (found.success_of_one or 0) < (found.success or 0) < (without.success or 0)
 
@@ -99,7 +124,7 @@ def test_who_was_withheld_from_one_release_had_a_value_that_is_withheld() -> Non
     """Of a thinned table: five withheld people all have value 0, and the second release shows them."""
     plan, problem = buckets((3, 3, 3), 3)
     contents = plan_contents(plan, problem, None).with_withheld((3, 3, 3), (8, 3, 3))
-    found = repeat_buckets(contents, (Fraction(1, 3),) * 3, 2)
+    found = repeat_buckets([contents], (Fraction(1, 3),) * 3, 2)
     assert found.posterior == 1.0
     gone = plan_contents(plan, problem, None).with_withheld((0, 3, 3, 3), (4, 3, 3, 3))
     assert (gone.weight @ gone.real).tolist() == [4, 3, 3, 3]

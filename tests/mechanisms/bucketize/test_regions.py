@@ -26,6 +26,8 @@ from dalenius.mechanisms.bucketize.published_regions import regions_of_buckets, 
 from dalenius.mechanisms.bucketize.region_cells import NumberCells, TextCells, first_cells
 from dalenius.mechanisms.bucketize.region_rule import CutRule
 from dalenius.mechanisms.bucketize.regions import least_rows
+from dalenius.mechanisms.registry import mechanism_of
+from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.release.verify import check_promise
 from tests.mechanisms.bucketize.memory_scan import grown
@@ -173,6 +175,37 @@ def test_every_bucket_keeps_every_threshold_and_is_in_one_region(method: str, tm
         sizes[row["bucket"]] += 1
     assert all(Fraction(e["count"], sizes[e["bucket"]]) <= limits[e["value"]] for e in entries)
     assert release.verify().ok
+
+
+def test_two_releases_are_joined_region_by_region(tmp_path: Path) -> None:
+    """A person's two buckets are two of the region: all pairs of them, from what is published."""
+    asked = policy(people(), tmp_path / "r")
+    release = dalenius.publish(asked, seed=1)
+    limits = {e["value"][0]: float(Fraction(e["at_most"])) for e in release.manifest["promise"]["thresholds"]}
+    entries, rows = published(release, "st"), published(release, "qit")
+    worst, right = dict.fromkeys(limits, 0.0), 0.0
+    for region in release.manifest["parameters"]["regions"]:
+        inside = [row for row in rows if all(holds(row, condition) for condition in region["where"])]
+        buckets = {row["bucket"]: dict.fromkeys(limits, 0) for row in inside}
+        for entry in entries:
+            if entry["bucket"] in buckets:
+                buckets[entry["bucket"]][entry["value"]] = entry["count"]
+        total = {value: sum(bucket[value] for bucket in buckets.values()) for value in limits}
+        for one, other in product(buckets.values(), repeat=2):
+            joint = {value: one[value] * other[value] / total[value] for value in limits if total[value]}
+            right += max(joint.values()) / len(rows)
+            for value, weight in joint.items():
+                worst[value] = max(worst[value], weight / sum(joint.values()) if weight else 0.0)
+    found = mechanism_of(asked).repeated(asked, make_plan(asked), 2)
+    broken = {
+        value: worst[value] / max(1 - worst[value], 1e-12) * (1 - limits[value]) / limits[value]
+        for value in limits
+    }
+    assert found.how == "exact"
+    assert found.posterior == pytest.approx(
+        max(worst[v] for v in limits if broken[v] == max(broken.values()))
+    )
+    assert found.success == pytest.approx(right)
 
 
 def test_verify_finds_a_record_in_a_bucket_of_another_region(tmp_path: Path) -> None:

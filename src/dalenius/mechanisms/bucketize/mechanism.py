@@ -23,7 +23,13 @@ from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.fakes import FakePlan, MixedLayout, plan_fakes
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
-from dalenius.mechanisms.bucketize.region_plan import RegionCoder, RegionLayout, RegionsPlan, plan_regions
+from dalenius.mechanisms.bucketize.region_plan import (
+    RegionCoder,
+    RegionLayout,
+    RegionsPlan,
+    plan_regions,
+    problem_of_region,
+)
 from dalenius.mechanisms.bucketize.regions import grow, least_rows
 from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
 from dalenius.mechanisms.bucketize.shards import BucketGroups, QitGroups, StGroups
@@ -156,8 +162,14 @@ class Bucketize:
 
     def repeated(self, policy: Policy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
         """A person's buckets in all releases, intersected."""
-        contents = plan_contents(plan.buckets, plan.problem, plan.fakes)
-        return repeat_buckets(contents, plan.thresholds, times)
+        if plan.regions is None:
+            parts = [plan_contents(plan.buckets, plan.problem, plan.fakes)]
+        else:
+            parts = [
+                plan_contents(own, problem_of_region(plan.problem, counts), None).among(counts > 0)
+                for own, counts in zip(plan.regions.plans, plan.regions.counts, strict=True)
+            ]
+        return repeat_buckets(parts, plan.thresholds, times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
@@ -225,9 +237,7 @@ def _in_regions(policy: Policy, plan: BucketizePlan, scan: Scan) -> BucketizePla
     tree, counts = grow(
         scan, encoder, plan.thresholds, policy.columns.quasi, max_bucket=config.max_bucket, least=least
     )
-    regions = plan_regions(
-        tree, counts, plan.thresholds, plan.buckets, max_bucket=config.max_bucket, least_rows=least
-    )
+    regions = plan_regions(tree, counts, plan.problem, plan.buckets, least)
     buckets = regions.merged()
     buckets.check(plan.problem)
     return replace(plan, buckets=buckets, regions=regions)

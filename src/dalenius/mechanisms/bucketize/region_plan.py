@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -116,25 +115,24 @@ def show_condition(condition: dict[str, Any]) -> str:
 
 
 def plan_regions(
-    tree: RegionTree,
-    counts: Ints,
-    thresholds: tuple[Fraction, ...],
-    without: BucketPlan,
-    *,
-    max_bucket: int,
-    least_rows: int,
+    tree: RegionTree, counts: Ints, problem: BucketProblem, without: BucketPlan, least_rows: int
 ) -> RegionsPlan:
     """Plan the buckets of each region, with the thresholds of the whole table."""
-    plans = []
-    for own in counts:
-        used = np.flatnonzero(own).tolist()
-        problem = BucketProblem(
-            counts=tuple(int(own[code]) for code in used),
-            thresholds=tuple(thresholds[code] for code in used),
-            max_bucket=max_bucket,
-        )
-        plans.append(plan_buckets(problem, without.method) if len(counts) > 1 else without)
+    plans = [
+        plan_buckets(problem_of_region(problem, own), without.method) if len(counts) > 1 else without
+        for own in counts
+    ]
     return RegionsPlan(tree=tree, least_rows=least_rows, counts=counts, plans=tuple(plans), without=without)
+
+
+def problem_of_region(problem: BucketProblem, counts: Ints) -> BucketProblem:
+    """The values that occur in a region, with the thresholds that they have in the whole table."""
+    used = np.flatnonzero(counts).tolist()
+    return BucketProblem(
+        counts=tuple(int(counts[code]) for code in used),
+        thresholds=tuple(problem.thresholds[code] for code in used),
+        max_bucket=problem.max_bucket,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

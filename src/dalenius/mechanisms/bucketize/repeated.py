@@ -13,9 +13,8 @@ repeatable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,32 +54,40 @@ class Contents:
 
         The people that are in no bucket are one content more: what they share is not being published.
         """
-        is_kept = np.array(kept) > 0
+        wide = self.among(np.array(kept) > 0)
         rest = np.array([counts], dtype=np.float64) - np.array([kept])
-
-        def widened(contents: Floats) -> Floats:
-            wide = np.zeros((len(contents), len(kept)))
-            wide[:, is_kept] = contents
-            return np.concatenate([wide, rest])
-
-        return Contents(
-            real=widened(self.real),
-            believed=widened(self.believed),
+        return replace(
+            wide,
+            real=np.concatenate([wide.real, rest]),
+            believed=np.concatenate([wide.believed, rest]),
             weight=np.append(self.weight, 1.0),
             counts=np.array(counts, dtype=np.float64),
-            is_complete=self.is_complete,
+        )
+
+    def among(self, occur: NDArray[np.bool_]) -> Contents:
+        """The same with all values of the table, of which only these occur here."""
+
+        def widened(cells: Floats) -> Floats:
+            wide = np.zeros((*cells.shape[:-1], len(occur)))
+            wide[..., occur] = cells
+            return wide
+
+        return replace(
+            self, real=widened(self.real), believed=widened(self.believed), counts=widened(self.counts)
         )
 
 
-def repeat_buckets(contents: Contents, thresholds: Sequence[Fraction], times: int) -> Repeated:
-    """The largest posterior of the value that it is worst for, and how often the best guess is right."""
+def repeat_buckets(parts: Sequence[Contents], thresholds: Sequence[Fraction], times: int) -> Repeated:
+    """The largest posterior of the value that it is worst for, and how often the best guess is right.
+
+    Regions are parts: who is in which is published, and all releases of a table have the same.
+    """
     limits = np.array([float(threshold) for threshold in thresholds])
-    n_contents = len(contents.weight)
-    how: Literal["exact", "simulated"] = "simulated"
-    if times == 2 and n_contents**2 <= _MOST_PAIRS and contents.is_complete:
-        largest, success, how = *_all_pairs(contents), "exact"
-    else:
-        largest, success = _simulated(contents, times)
+    is_exact = times == 2 and all(c.is_complete and len(c.weight) ** 2 <= _MOST_PAIRS for c in parts)
+    n_people = max(1, _PEOPLE // len(parts))
+    found = [_all_pairs(part) if is_exact else _simulated(part, times, n_people) for part in parts]
+    largest = np.max([of_values for of_values, _ in found], axis=0)
+    people = [part.counts.sum() for part in parts]
     # the value whose promise is broken worst: by the ratio of the odds, among equals the surest
     ratio = largest * (1 - limits) / np.maximum((1 - largest) * limits, 1e-12)
     worst = int(np.lexsort((-largest, -ratio))[0])
@@ -89,9 +96,9 @@ def repeat_buckets(contents: Contents, thresholds: Sequence[Fraction], times: in
         posterior=float(largest[worst]),
         promised=float(limits[worst]),
         about="the sensitive value of the worst-off person",
-        how=how,
-        success=success,
-        success_of_one=_one(contents),
+        how="exact" if is_exact else "simulated",
+        success=float(np.average([success for _, success in found], weights=people)),
+        success_of_one=float(np.average([_one(part) for part in parts], weights=people)),
     )
 
 
@@ -148,11 +155,11 @@ def _all_pairs(contents: Contents) -> tuple[Floats, float]:
     return largest, float(success)
 
 
-def _simulated(contents: Contents, times: int) -> tuple[Floats, float]:
-    """The same of random people, whose contents are drawn given their values."""
+def _simulated(contents: Contents, times: int, n_people: int) -> tuple[Floats, float]:
+    """The same of so many random people, whose contents are drawn given their values."""
     stream = Randomness.seeded(0).stream("repeated", "people")
     m, counts = len(contents.counts), contents.counts
-    n_people = max(1, min(_PEOPLE, _MOST_CELLS // m))
+    n_people = max(1, min(n_people, _MOST_CELLS // m))
     places = contents.weight @ contents.real
     # every value at least once, so that rare ones are not left out of the largest
     drawn = stream.choice(m, size=n_people, p=places / places.sum())

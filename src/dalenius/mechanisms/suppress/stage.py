@@ -124,7 +124,7 @@ class SuppressedBucketize:
         buckets = plan_counts(policy, _thinned(plan.histogram, kept), plan.schema)
         published = plan_contents(buckets.buckets, buckets.problem, buckets.fakes)
         contents = published.with_withheld(kept, plan.histogram.counts)
-        return repeat_buckets(contents, (Fraction(1, ell),) * len(kept), times)
+        return repeat_buckets([contents], (Fraction(1, ell),) * len(kept), times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
         """Bucketize's own check knows suppression."""
