@@ -53,10 +53,10 @@ bench: .venv/.tests  ## speed, as ratios in one run
 	$(BIN)/python -m bench.publish_speed
 
 bench-spark: .venv/.tests  ## publishing on Spark, as ratios to Spark's own copy in one run
-	$(BIN)/python bench/spark_speed.py 1e6 1e7
+	$(BIN)/python -m bench.spark_speed 1e6 1e7
 
 bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could install instead
-	.venv-peers/bin/python bench/peers.py
+	.venv-peers/bin/python -m bench.peers
 
 .venv-peers/.peers: bench/peers.txt pyproject.toml
 	$(PYTHON) -m venv .venv-peers

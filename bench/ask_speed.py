@@ -1,6 +1,6 @@
 """How fast a release is asked, beside DuckDB on the raw table.
 
-    python -m bench.ask_speed [--queries 5000] [--data ../shared/data]
+    python -m bench.ask_speed [--queries 5000] [--data FOLDER]
 
 Prints the milliseconds of a warm COUNT on a million rows, and of 5,000 questions of Anatomy's workload on
 300,000 rows: `ask_many` on the release, and DuckDB answering them one by one on the raw table.
@@ -9,7 +9,6 @@ Prints the milliseconds of a warm COUNT on a million rows, and of 5,000 question
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,13 +19,14 @@ import numpy as np
 from bench.anatomy_workload import Original, enlarge, load, publish, questions
 
 from dalenius.ask import ask, ask_many
+from dalenius.reproduce.experiment import data_folder
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--queries", type=int, default=5000)
     parser.add_argument("--raw-queries", type=int, default=500, help="how many of them DuckDB is timed on")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     options = parser.parse_args()
     rng = np.random.default_rng(1)
     workers = load(options.data, "kdd")

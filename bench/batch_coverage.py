@@ -1,6 +1,6 @@
 """Coverage of answers from a series of batches: how often a 95 % interval holds the truth.
 
-    python -m bench.batch_coverage [--data ../shared/data] [--series 8]
+    python -m bench.batch_coverage [--data FOLDER] [--series 8]
 
 Every series is five batches of 600 Adult records (safe suppression, l = 5), drawn at random or, with drift,
 each from another age group. Questions: each occupation with each of three conditions, where at least five
@@ -10,7 +10,6 @@ people satisfy both.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dalenius
+from dalenius.reproduce.experiment import data_folder
 
 CONDITIONS = {
     "sex = 'Female'": lambda table: table.sex == "Female",
@@ -31,7 +31,7 @@ ESTIMATORS = ("anatomy", "shrinkage")
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--series", type=int, default=8)
     options = parser.parse_args()
     adult = pd.read_csv(options.data / "adult.csv")[["age", "sex", "education", "occupation"]]

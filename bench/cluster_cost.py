@@ -1,6 +1,6 @@
-"""The cost model of publishing on Spark, fitted to what `bench/spark_speed.py --json FILE` has measured.
+"""The cost model of publishing on Spark, fitted to what `bench.spark_speed --json FILE` has measured.
 
-    python bench/cluster_cost.py FILE [--into docs/cluster.md]
+    python -m bench.cluster_cost FILE [--into docs/cluster.md]
 
 Seconds are a + b · rows / cores, by least squares of relative errors over the sizes that were measured; of
 several runs of one size the last counts. Prints the measurements, the fit and what it predicts as Markdown,

@@ -1,4 +1,6 @@
-"""How long `dalenius compare` takes on all columns of KDD Census-Income: `python -m bench.compare_speed`.
+"""How long `dalenius compare` takes on all columns of KDD Census-Income.
+
+    python -m bench.compare_speed
 
 Four policies, one for each kind of promise, and the baselines at their bounds; 300 questions, three draws of
 each. DALENIUS_DATA names the folder of the data.

@@ -6,13 +6,12 @@
 
 *mechanisms*: one synthetic table, every mechanism, many seeded releases, random questions; the truth is
 counted on the table. *real*: the estimators of bucketized releases on Adult and KDD workers, where the data
-are present (bench/real_coverage.py). With --keep what was measured is kept, and not measured again.
+are present (bench.real_coverage). With --keep what was measured is kept, and not measured again.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 from collections.abc import Iterable
 from multiprocessing import Pool
@@ -23,6 +22,8 @@ from bench.coverage_questions import COLUMNS
 from bench.coverage_subjects import LEVELS, Held, subjects
 from bench.real_coverage import real_tables
 
+from dalenius.reproduce.experiment import data_folder
+
 CLASSES = ("< 5", "5 to 20", "> 20")
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 
@@ -30,7 +31,7 @@ BEGIN, END = "<!-- measured -->", "<!-- end -->"
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--part", choices=("mechanisms", "real"), default="mechanisms")
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--releases", type=int, help="by default 200, of real tables 8")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--processes", type=int, default=2)

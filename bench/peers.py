@@ -1,6 +1,8 @@
 """The same job beside what a user could install instead: anonypy, anjana, pycanon and multi-freq-ldpy.
 
-    make bench-peers
+    python -m bench.peers [--data FOLDER] [--limit 300]
+
+in the environment that `make bench-peers` makes from bench/peers.txt, and then runs this in.
 
 On Adult (where the data folder is there) and on 500,000 generated rows. Each job is a process of its own
 with the table in memory as a pandas frame, libraries imported and compiled code warm; ours include
@@ -15,7 +17,6 @@ import argparse
 import contextlib
 import io
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -27,6 +28,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from dalenius.reproduce.experiment import data_folder
 
 _ELL = 3
 _QUASI = ["age", "sex", "education", "marital"]
@@ -41,7 +44,7 @@ _PAIRS = [
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--limit", type=float, default=_LIMIT_SECONDS, help="seconds a job may take")
     parser.add_argument("--measure", nargs=2, metavar=("JOB", "TABLE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -92,7 +95,7 @@ def _compare(title: str, table: Path, limit: float) -> None:
 
 
 def _seconds(job: str, table: Path, limit: float) -> float | str:
-    command = [sys.executable, __file__, "--measure", job, str(table)]
+    command = [sys.executable, "-m", "bench.peers", "--measure", job, str(table)]
     try:
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=limit + 60)
     except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
 """How fast buckets are planned, as ratios measured in one run.
 
-    python bench/plan_speed.py [--json] [--plain-limit SECONDS]
+    python -m bench.plan_speed [--json] [--plain-limit SECONDS]
 
 a  two sizes, full pruning against no pruning: ten million rows, 50 values, sizes up to 50
 b  the optimum by cuts against the same model given whole to HiGHS: 500,000 rows, 400 values

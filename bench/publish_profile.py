@@ -1,17 +1,14 @@
 """Where the time of publishing goes, by mechanism: seconds by the clock and, in brackets, of all processors.
 
-    python bench/publish_profile.py [--rows 10000000] [--mechanisms bucketize perturb]
+    python -m bench.publish_profile [--rows 10000000] [--mechanisms bucketize perturb]
 
-The tables and policies are those of publish_speed.py. The rows of the printed table are those of
+The table and the policies are those of `bench.publish_speed`; the rows that are printed go into
 docs/cluster.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,8 +16,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-import duckdb
-from publish_speed import _COLUMNS, _PROMISES, _publish, _warm_up
+from bench.publish_jobs import generate, in_own_process, options_parser, publish, warm_up
 
 from dalenius import publishing
 from dalenius.engines import ordering
@@ -72,11 +68,8 @@ def _minus(one: Clocks, other: Clocks) -> Clocks:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = options_parser()
     parser.add_argument("--rows", type=int, default=10**7)
-    parser.add_argument("--mechanisms", nargs="+", default=list(_PROMISES), choices=list(_PROMISES))
-    parser.add_argument("--folder", type=Path, help="where the table goes")
-    parser.add_argument("--measure", nargs=2, metavar=("MECHANISM", "TABLE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         _measure(options.measure[0], Path(options.measure[1]))
@@ -84,16 +77,15 @@ def main() -> None:
     print("| | " + " | ".join(["all", *PHASES]) + " |\n" + "|---" * (len(PHASES) + 2) + "|")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         table = Path(folder) / "table.parquet"
-        duckdb.execute(f"COPY (SELECT {_COLUMNS} FROM range({options.rows})) TO '{table}' (FORMAT parquet)")
+        generate(options.rows, table)
         for mechanism in options.mechanisms:
-            command = [sys.executable, __file__, "--measure", mechanism, str(table)]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            cells = [f"{clock:.1f} ({processor:.1f})" for clock, processor in json.loads(done.stdout)]
+            found = in_own_process("bench.publish_profile", mechanism, table)
+            cells = [f"{clock:.1f} ({processor:.1f})" for clock, processor in found]
             print(f"| {mechanism} | " + " | ".join(cells) + " |", flush=True)
 
 
 def _measure(mechanism: str, table: Path) -> None:
-    _warm_up(table.parent)
+    warm_up(table.parent)
     profile = Profile()
     for kind in (*map(type, MECHANISMS.values()), SuppressedBucketize):
         profile.watch(kind, "plan", "plan")
@@ -104,7 +96,7 @@ def _measure(mechanism: str, table: Path) -> None:
     profile.watch(publishing, "_write_tables", "sort, code, write")
     profile.watch(publishing, "_recheck", "check")
     started = _clocks()
-    _publish(mechanism, table)
+    publish(mechanism, table)
     print(json.dumps([_minus(_clocks(), started), *profile.spent.values()]))
 
 

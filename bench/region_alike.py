@@ -1,6 +1,6 @@
 """How far the intervals of shrinkage in regions depend on how alike the regions' errors are taken to be.
 
-    python -m bench.region_alike [--data ../shared/data] [--dataset adult education] [--theta 8 16]
+    python -m bench.region_alike [--data FOLDER] [--dataset adult education] [--theta 8 16]
 
 The number (`ALIKE`) was 0.15, chosen on Adult and KDD workers, until KDD adults with education showed that it
 is too small. Printed is how often 95 % intervals hold the truth, and how wide they are as a multiple of those
@@ -11,7 +11,6 @@ Estimates do not depend on it.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from pathlib import Path
 from unittest.mock import patch
@@ -22,6 +21,7 @@ from bench.anatomy_workload import TABLES, Original, load, publish, questions
 from dalenius.ask import ask_many
 from dalenius.mechanisms.bucketize import estimate_regions
 from dalenius.release.reader import StoredRelease
+from dalenius.reproduce.experiment import data_folder
 
 TRIED = (0.05, 0.1, 0.15, 0.2, 0.3)
 
@@ -51,7 +51,7 @@ def measure(original: Original, theta: int, seed: int, n: int) -> list[tuple[flo
 def main() -> None:
     """A row for each table and θ."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--dataset", nargs="+", choices=list(TABLES), default=["adult", "education"])
     parser.add_argument("--theta", nargs="+", type=int, default=[8, 16])
     parser.add_argument("--releases", type=int, default=2)

@@ -1,6 +1,6 @@
 """What telling nothing costs: regions cut where it is sure, and cut while both halves keep their thresholds.
 
-    python -m bench.region_rules [--data ../shared/data] [--releases 4] [--questions 250]
+    python -m bench.region_rules [--data FOLDER] [--releases 4] [--questions 250]
 
 The second rule, the obvious one, tells what it should not (docs/regions.md) and is here for comparison only.
 Both choose among the same cuts and are planned and dealt by the same functions, in memory, on Adult with
@@ -11,7 +11,6 @@ least 0.1 % of the rows, ± the standard deviation over releases.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,6 +31,7 @@ from dalenius.mechanisms.bucketize.regions import least_rows
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Bucketized
 from dalenius.reproduce.census import sensitive_codes, value_counts
+from dalenius.reproduce.experiment import data_folder
 from dalenius.reproduce.query_pools import Pool, anatomy_pool, at_least
 
 Ints = NDArray[np.int64]
@@ -156,7 +156,7 @@ def answer(
 def main() -> None:
     """A row for each θ."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--theta", nargs="+", type=int, default=[2, 4, 8, 16])
     parser.add_argument("--releases", type=int, default=4)
     parser.add_argument("--questions", type=int, default=250)

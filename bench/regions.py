@@ -1,6 +1,6 @@
 """What regions gain and cost, as tables for docs/regions.md.
 
-    python -m bench.regions [--data ../shared/data] [--dataset adult kdd] [--releases 3] [--questions 200]
+    python -m bench.regions [--data FOLDER] [--dataset adult kdd] [--releases 3] [--questions 200]
 
 Every θ is published with and without regions, several times over (other random assignment, same plan), and
 asked Anatomy's workload; questions whose true count is below 0.1 % of the rows are left out of the errors.
@@ -10,7 +10,6 @@ The deFinetti attacker is that of `dalenius audit`.
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from dalenius.attacks.bucket_case import BucketCase
 from dalenius.attacks.definetti import attack_definetti
 from dalenius.attacks.pairs import RowPairs, draw_buckets
 from dalenius.release.reader import StoredRelease
+from dalenius.reproduce.experiment import data_folder
 
 ESTIMATORS = ("anatomy", "shrinkage", "regression")
 _HEAD = """| θ | regions | MSE | RE: Anatomy | shrinkage | regression | 95 %: Anatomy | shrinkage \
@@ -46,7 +46,7 @@ class Measured:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DALENIUS_DATA", "../shared/data")))
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--dataset", nargs="+", default=["adult", "kdd"])
     parser.add_argument("--theta", nargs="+", type=int, default=[2, 4, 8, 16])
     parser.add_argument("--releases", type=int, default=3)

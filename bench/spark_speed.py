@@ -1,12 +1,12 @@
 """Publishing on Spark against Spark's own read, repartition and write of the same table, on two cores.
 
-    python bench/spark_speed.py 1e6 1e7 [--only perturb] [--folder DIR] [--json FILE] [--stages]
+    python -m bench.spark_speed 1e6 1e7 [--only perturb] [--folder DIR] [--json FILE] [--stages]
 
 Every job is a process of its own; a copy of the table comes before the mechanisms, so that ratios are of one
 run. The copy shuffles every row once, as Spark's `repartition` does it, into as many files as a release has,
 compressed by the same method; its order within a file is the shuffle's own, where that of a release must be
 random. `perturb-frame` publishes what Spark reads, the others what their tasks read themselves. `--json`
-appends a line a job, from which `bench/cluster_cost.py` fits the cost model; `--stages` prints where the time
+appends a line a job, from which `bench.cluster_cost` fits the cost model; `--stages` prints where the time
 goes. A table of 100 million rows takes 0.6 GB, which stay in the folder, and a run 4 GB more, which do not.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from spark_events import Watch, print_stages
+from bench.spark_events import Watch, print_stages
 
 SOURCE = Path(__file__).parent.parent / "src"
 FILE_ROWS = 1_000_000
@@ -148,7 +148,7 @@ def run_job(name: str, table: Path, folder: Path) -> dict[str, Any]:
     """In a process of its own, so that peaks of memory are its own."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYSPARK_PYTHON": sys.executable}
     with tempfile.TemporaryDirectory(dir=folder) as own:
-        command = [sys.executable, __file__, "--job", name, str(table), own]
+        command = [sys.executable, "-m", "bench.spark_speed", "--job", name, str(table), own]
         ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise SystemExit(ran.stderr[-3_000:])

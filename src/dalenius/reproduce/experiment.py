@@ -72,9 +72,14 @@ class Experiment:
     picture: Line | None = None
 
 
+def data_folder() -> Path:
+    """The folder of the real microdata, which DALENIUS_DATA names."""
+    return Path(os.environ.get("DALENIUS_DATA", "../shared/data"))
+
+
 def data_file(name: str) -> Path:
-    """A file of the real microdata, whose folder DALENIUS_DATA names."""
-    folder = Path(os.environ.get("DALENIUS_DATA", "../shared/data"))
+    """A file of the real microdata."""
+    folder = data_folder()
     path = folder / name
     if not path.is_file():
         raise InputError(

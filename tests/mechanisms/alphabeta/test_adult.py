@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
@@ -20,16 +19,12 @@ from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 
-PROJECT = Path(__file__).parents[3]
-ADULT = PROJECT / os.environ.get("DALENIUS_DATA", "../shared/data") / "adult.csv"
 PROMISE = DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(10))
-
-pytestmark = pytest.mark.skipif(not ADULT.exists(), reason=f"{ADULT} is not there; set DALENIUS_DATA")
 
 
 @pytest.fixture(scope="module")
-def adult() -> tuple[Domain, Codes]:
-    table = pyarrow.csv.read_csv(ADULT)
+def adult(real_data: Path) -> tuple[Domain, Codes]:
+    table = pyarrow.csv.read_csv(real_data / "adult.csv")
     domain = Domain.of({name: table.column(name).unique() for name in table.column_names})
     return domain, domain.encode(table)
 

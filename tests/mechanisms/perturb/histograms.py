@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from dalenius.mechanisms.perturb.bounds import IntArray, Objective
+from dalenius.reproduce.experiment import data_folder
 
 FALSE_ALARM = 1e-6
 EXAMPLE = (12, 8, 6, 5, 4, 3, 1, 1, 1, 1)  # example 1; the paper's text prints zeros for the ones
@@ -21,8 +21,7 @@ EDU_LIKE = (273, 204, 180, 97, 53, 33, 30, 27, 25, 22, 20, 18, 14, 4)  # 14 valu
 
 def kdd_occupations() -> list[int]:
     """The counts of occupation_code in KDD Census-Income, standing in for CENSUS."""
-    default = Path(__file__).parents[3] / ".." / "shared" / "data"
-    path = Path(os.environ.get("DALENIUS_DATA", default)) / "kdd_workers.csv.gz"
+    path = Path(__file__).parents[3] / data_folder() / "kdd_workers.csv.gz"
     if not path.exists():
         pytest.skip(f"no real data at {path}; set DALENIUS_DATA")
     with gzip.open(path, "rt") as lines:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from fractions import Fraction as Fr
@@ -24,7 +23,6 @@ from dalenius.mechanisms.suppress.rates import suppression_rates
 from dalenius.randomness import Randomness
 
 FALSE_ALARM = 1e-6
-DATA = Path(os.environ.get("DALENIUS_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 
 @given(
@@ -148,11 +146,8 @@ def test_zipf_tables_start_to_violate_at_the_stated_exponent() -> None:
 
 
 @pytest.fixture(scope="module")
-def occupation_codes() -> np.ndarray:
-    path = DATA / "adult.csv"
-    if not path.exists():
-        pytest.skip(f"needs {path.name}; set DALENIUS_DATA to the folder that holds it")
-    with path.open() as lines:
+def occupation_codes(real_data: Path) -> np.ndarray:
+    with (real_data / "adult.csv").open() as lines:
         column = next(lines).strip().split(",").index("occupation")
         occupations = [line.strip().split(",")[column] for line in lines]
     return np.unique(occupations, return_inverse=True)[1]
