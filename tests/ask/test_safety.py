@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -88,13 +88,18 @@ def test_strings_stay_strings(release: StoredRelease) -> None:
         assert ask(release, question).rows[0].estimate == 0.0
 
 
+def test_what_would_take_hours_is_interrupted(database: Database) -> None:
+    endless = "(SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = x)"
+    with pytest.raises(QueryError, match=r"longer than 0\.5 seconds") as stopped:
+        database.select([endless], ROWS, Deadline(Limits(seconds=0.5)))
+    assert isinstance(stopped.value.__cause__, duckdb.InterruptException)
+
+
 def test_time_is_limited(release: StoredRelease) -> None:
     tables = {"big": pa.table({"x": list(range(20_000))})}
     slow = "SELECT COUNT(*) FROM t WHERE age < (SELECT COUNT(*) FROM big WHERE sqrt(x * t.age) > t.severity)"
-    started = time.monotonic()
     with pytest.raises(QueryError, match=r"longer than 0\.001 seconds"):
         ask(release, slow, tables=tables, limits=Limits(seconds=0.001))
-    assert time.monotonic() - started < 20
     with pytest.raises(QueryError, match="longer than"):
         ask_many(release, ["SELECT COUNT(*) FROM t WHERE age > 1"] * 500, limits=Limits(seconds=0.0001))
 

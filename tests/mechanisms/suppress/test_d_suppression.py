@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,11 +70,9 @@ def test_theorem_2_nothing_with_both_conditions_keeps_more_than_unsafe_d() -> No
         assert sum(d.minimal_suppression(table, ell)) == max(map(sum, brute.all_views(table, ell)))
 
 
-def test_a_billion_rows_take_milliseconds() -> None:
+def test_a_billion_rows_are_not_removed_one_by_one() -> None:
     table = (8 * 10**8, 10**8, 5 * 10**7, 3 * 10**7, 2 * 10**7)
-    start = time.process_time()
     kept = d.safe_d(table, 3), d.unsafe_d(table, 3), d.after_removals(table, 12_345_678)
-    assert time.process_time() - start < 0.05
     assert kept[0] == (5 * 10**7, 5 * 10**7, 5 * 10**7, 3 * 10**7, 2 * 10**7)
     assert kept[2][0] == 8 * 10**8 - 12_345_678
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from fractions import Fraction as Fr
 from pathlib import Path
@@ -121,9 +120,7 @@ def test_a_law_too_long_to_list_is_drawn_from_all_the_same(monkeypatch: pytest.M
 def test_billions_of_rows_are_planned_and_drawn() -> None:
     zipf = tuple(10**9 // i for i in range(1, 21))
     for method in ("safe", "exact"):
-        start = time.process_time()
         kept = plan_suppression(zipf, 5, method).draw(Randomness.seeded(1).stream("suppress"))
-        assert time.process_time() - start < 0.25
         assert is_eligible(kept, 5)
     assert is_eligible(plan_suppression(zipf, 5, "randomized").draw(Randomness.seeded(1).stream("s")), 5)
 
@@ -159,9 +156,7 @@ def test_adult_samples(occupation_codes: np.ndarray) -> None:
     samples = np.array(
         [np.bincount(stream.choice(occupation_codes, 150, replace=False), minlength=14) for _ in range(1_500)]
     )
-    start = time.process_time()
     rates = suppression_rates(samples, 6)
-    assert time.process_time() - start < 5
     mean = {name: float(rate.mean()) for name, rate in rates.items()}
     # Ours over many samples: 35 % violate; R 3.4 %, unsafe D 3.06 %, safe D 8.8 %. The tolerances are five
     # standard errors of 1,500 samples.
