@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -43,6 +45,20 @@ def test_the_wheel_holds_the_schema_and_the_type_marker(wheel: Path) -> None:
     assert "dalenius/report/style.css" in names
     assert "dalenius/py.typed" in names
     assert not any(name.startswith("tests") for name in names)
+
+
+def test_the_source_archive_holds_what_its_makefile_needs(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=PROJECT, check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        names = {name.partition("/")[2] for name in files.getnames()}
+    makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
+    needed = set(re.findall(r"[\w/-]+\.(?:lock|toml|txt)\b", makefile))
+    needed |= {f"bench/{name}.py" for name in re.findall(r"-m bench\.(\w+)", makefile)}
+    assert {"requirements-test.lock", "bench/plan_speed.py"} <= needed
+    assert needed <= names
 
 
 def test_every_command_starts_from_the_wheel_without_the_extras(wheel: Path, tmp_path: Path) -> None:
