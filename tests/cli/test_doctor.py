@@ -1,12 +1,30 @@
-"""The doctor looks at the Java that Spark would find."""
+"""The doctor looks for all that the package asks for, and at the Java that Spark would find."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from dalenius.cli import doctor
+
+PROJECT = Path(__file__).parents[2]
+
+
+def test_every_dependency_is_looked_for() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {
+        extra: names_in(needs) for extra, needs in project["optional-dependencies"].items() if extra != "test"
+    }
+    assert set(doctor.REQUIRED) == names_in(project["dependencies"])
+    assert set(doctor.OPTIONAL) == set().union(*extras.values()) - {"dalenius"}
+    assert all(name in extras[extra] for name, extra in doctor.OPTIONAL.items())
+
+
+def names_in(needs: list[str]) -> set[str]:
+    return {re.split(r"[^\w-]", need)[0] for need in needs}
 
 
 @pytest.mark.parametrize(

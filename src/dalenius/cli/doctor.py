@@ -15,7 +15,20 @@ from typing import Any
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.randomness import Randomness
 
-REQUIRED = ("duckdb", "highspy", "numpy", "pyarrow", "randomgen", "scipy", "sqlglot")
+REQUIRED = (
+    "duckdb",
+    "highspy",
+    "jsonschema",
+    "narwhals",
+    "numpy",
+    "opt_einsum",
+    "pyarrow",
+    "randomgen",
+    "rich",
+    "scipy",
+    "sqlglot",
+    "typer",
+)
 OPTIONAL = {
     "adbc-driver-postgresql": "postgres",
     "altair": "plots",
@@ -60,7 +73,7 @@ def command(as_json: JsonOption = False) -> int:
 
 
 def examine() -> list[Finding]:
-    """Python, packages, randomness, disk."""
+    """Python, randomness, disk, packages, Java."""
     python = Finding(name="python", found=platform.python_version(), needed=True, remedy=None)
     random = Finding(name="cryptographic randomness", found=_randomness(), needed=True, remedy=None)
     free = f"{shutil.disk_usage('.').free / 2**30:.1f} GiB free here"
