@@ -66,7 +66,6 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
     return NextInSeries(
         kind="batches",
         place=Place(id=series_id, index=len(earlier) + 1, of=None),
-        folder=batch_folder(policy.release),
         ledger=ledger,
         fingerprint=fingerprint,
         records=None,

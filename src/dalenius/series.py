@@ -20,6 +20,7 @@ from dalenius.mechanism_configs import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.base import Place, Statement
 from dalenius.policy import Policy
+from dalenius.release.files import changed_files
 from dalenius.release.manifest import FILE_NAME
 from dalenius.release.reader import StoredRelease
 from dalenius.release.series import releases_in
@@ -31,7 +32,6 @@ class NextInSeries:
 
     kind: Literal["views", "batches"]
     place: Place
-    folder: Path
     ledger: Ledger
     fingerprint: str
     records: str | None
@@ -99,7 +99,6 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries | None:
     return NextInSeries(
         kind="views",
         place=place,
-        folder=next_folder(policy),
         ledger=ledger,
         fingerprint=fingerprint,
         records=records,
@@ -113,30 +112,23 @@ def refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, fold
     found = [(release.manifest["id"], sha256(release.path / FILE_NAME)) for release in earlier]
     if not known:
         raise InputError(
-            f"the ledger {ledger.path} does not know the views in {folder}",
-            hint="publish with the ledger that the first view was published with ([ledger] path)",
+            f"the ledger {ledger.path} does not know the releases in {folder}",
+            hint="publish with the ledger that the first one was published with ([ledger] path)",
         )
     if found != [(entry.id, entry.manifest_sha256) for entry in known]:
         raise InputError(
-            f"{folder} holds {len(found)} views of this series and the ledger remembers {len(known)}, "
+            f"{folder} holds {len(found)} releases of this series and the ledger remembers {len(known)}, "
             "or a manifest was changed",
-            hint="put the views back as they were published: the next one is drawn in view of all of them",
+            hint="put the releases back as they were published",
         )
 
 
 def _refuse_changed_files(earlier: tuple[StoredRelease, ...]) -> None:
     """The next view is drawn in view of what the earlier ones have shown, so that must be what is read."""
-    changed = [
-        release.path / file["file"]
-        for release in earlier
-        for table in release.manifest["tables"]
-        for file in table["files"]
-        if sha256(release.path / file["file"]) != file["sha256"]
-    ]
+    changed = [f"{release.path}: {change}" for release in earlier for change in changed_files(release)]
     if changed:
         raise InputError(
-            f"{changed[0]} is not the file that was published (SHA-256 differs)",
-            hint="put it back as it was published: the next one is drawn in view of all of them",
+            changed[0], hint="put it back as it was published: the next view is drawn in view of all of them"
         )
 
 

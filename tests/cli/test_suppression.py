@@ -108,6 +108,12 @@ def test_a_series_of_batches(folder: Path, capsys: pytest.CaptureFixture[str]) -
         sizes.append(published["published"])
     code, error = call(capsys, "publish", policy, "--source", folder / "day1.csv")
     assert (code, error["error"]["kind"]) == (2, "InputError")
+    (folder / "ledger").rename(folder / "away")
+    code, error = call(capsys, "publish", policy, "--source", folder / "day1.csv")
+    assert code == 2
+    assert "does not know the releases in" in error["error"]["message"]
+    assert "view" not in f"{error['error']}", "batches are no views"
+    (folder / "away").rename(folder / "ledger")
     code, verdict = call(capsys, "verify", folder / "out", "--strict")
     assert (code, verdict["ok"]) == (0, True)
     code, answer = call(capsys, "ask", folder / "out", "SELECT COUNT(*) FROM t")

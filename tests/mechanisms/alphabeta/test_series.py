@@ -77,7 +77,10 @@ def test_a_view_that_is_not_what_was_published_stops_the_series(tmp_path: Path) 
     file = folder / "view-1" / "view.parquet"
     view = pq.read_table(file)
     pq.write_table(view.slice(1), file)
-    with pytest.raises(InputError, match="is not the file that was published"):
+    with pytest.raises(InputError, match=r"view\.parquet is not the file that was published"):
+        published(tmp_path, 1)
+    file.unlink()
+    with pytest.raises(InputError, match=r"view\.parquet is missing"):
         published(tmp_path, 1)
 
 
@@ -103,11 +106,11 @@ def test_another_number_of_views_is_refused(tmp_path: Path) -> None:
 def test_the_ledger_must_know_every_view(tmp_path: Path) -> None:
     folder = published(tmp_path, 2)
     (tmp_path / "ledger").rename(tmp_path / "kept")
-    with pytest.raises(InputError, match="does not know the views"):
+    with pytest.raises(InputError, match="does not know the releases"):
         published(tmp_path, 1)
     (tmp_path / "kept").rename(tmp_path / "ledger")
     shutil.move(folder / "view-2", tmp_path / "away")
-    with pytest.raises(InputError, match="holds 1 views of this series and the ledger remembers 2"):
+    with pytest.raises(InputError, match="holds 1 releases of this series and the ledger remembers 2"):
         published(tmp_path, 1)
     shutil.move(tmp_path / "away", folder / "view-2")
     published(tmp_path, 1)
