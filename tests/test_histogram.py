@@ -39,19 +39,6 @@ def test_encoding_then_decoding_gives_the_cells_back(
     assert list(zip(decoded["a"].to_pylist(), decoded["b"].to_pylist(), strict=True)) == rows
 
 
-@given(
-    st.dictionaries(st.tuples(cells), st.integers(1, 9), min_size=1),
-    st.dictionaries(st.tuples(cells), st.integers(1, 9)),
-)
-def test_merging_is_counting_together(
-    first: dict[tuple[int | None], int], second: dict[tuple[int | None], int]
-) -> None:
-    merged = Histogram.of(("a",), first).merge(Histogram.of(("a",), second))
-    assert merged.n_rows == sum(first.values()) + sum(second.values())
-    together = {key: first.get(key, 0) + second.get(key, 0) for key in first | second}
-    assert merged == Histogram.of(("a",), together)
-
-
 def test_the_order_of_the_values_does_not_depend_on_the_order_of_counting_nan_included() -> None:
     """Codes are published in this order: that in which a table has its values would tell of its records."""
     values = [(1.0,), (math.nan,), (0.5,), (None,), (2.5,)]

@@ -57,13 +57,6 @@ class Histogram:
         """The share of the records that has the value."""
         return Fraction(self.counts[code], self.n_rows)
 
-    def merge(self, other: Histogram) -> Histogram:
-        """The histogram of both tables together."""
-        counted = dict(zip(self.values, self.counts, strict=True))
-        for value, count in zip(other.values, other.counts, strict=True):
-            counted[value] = counted.get(value, 0) + count
-        return Histogram.of(self.columns, counted)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Encoder:

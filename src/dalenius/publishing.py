@@ -75,7 +75,7 @@ def write_release(
         policy: What to publish.
         seed: Makes the run repeatable and the release unfit for publication; the ledger is left alone.
         again: Publish even if the ledger knows another release of the table.
-        engine: Where to run; on this machine if it is None.
+        engine: Where to run; None: on this machine, or where the PySpark data frame is that is published.
         progress: Told of rows read.
     """
     started = time.monotonic()

@@ -46,12 +46,10 @@ class Bins:
     needs_numbers = True
 
     def expression(self, column: str) -> str:
-        """The label of the interval, or an error value that `outside` finds."""
+        """The label of the interval; NULL for what is outside all of them, which is refused before."""
         name, cases = identifier(column), []
-        last = len(self.edges) - 2
-        for i, (low, high) in enumerate(pairwise(self.edges)):
-            below = "<=" if i == last else "<"
-            label = _interval_label(low, high, closed=i == last)
+        for (low, high), label in zip(pairwise(self.edges), self.values(), strict=True):
+            below = "<=" if high == self.edges[-1] else "<"
             cases.append(
                 f"WHEN {name} >= {_number(low)} AND {name} {below} {_number(high)} THEN {literal(label)}"
             )

@@ -150,7 +150,11 @@ def _weighted(weights: PatternWeights, first: Ints, later: Ints, formula: str) -
 
 
 def _last(shown: Ints, law: ViewLaw) -> UniformKernel:
-    """The unbiased estimate from the last view alone, given the ones before it (see `estimate_from_view`)."""
+    """The unbiased estimate from the last view alone, given the ones before it.
+
+    Tuples shown before and others appear by different rates, so each kind is corrected by its own (the
+    printed estimator uses one rate for both and is biased).
+    """
     index = len(shown)
     s, seen, fresh = law.retention, law.seen_rate, law.fresh_rate(index)
     unseen = math.prod((1 - law.fresh_rate(view) for view in range(1, index)), start=Fraction(1))

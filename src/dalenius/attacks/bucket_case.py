@@ -146,12 +146,6 @@ class BucketCase:
         unknown = np.bincount(self.row_bucket[self.row_truth() < 0], minlength=self.n_buckets)
         return np.asarray((unknown == 0) & (self.size > 0))
 
-    def is_real(self) -> NDArray[np.bool_]:
-        """Whether each entry of the sensitive table is somebody's value, in the buckets that are known."""
-        truth = self.row_truth()
-        real = np.unique((self.row_bucket * self.n_values + truth)[truth >= 0])
-        return np.isin(self.st_bucket * self.n_values + self.st_value, real)
-
 
 def success_by_profile(
     case: BucketCase, row: Ints, value: Ints, belief: Floats, people: NDArray[np.bool_] | None = None

@@ -14,8 +14,6 @@ from dalenius.attacks.threat import Threat
 from dalenius.attacks.view_case import code_tuples
 from dalenius.release.reader import StoredRelease
 
-_PER_TUPLE = 'method = "alpha-beta" promises for a tuple, however often it occurs'
-
 
 def attack_frapp(release: StoredRelease, original: pa.Table) -> list[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""

@@ -38,15 +38,15 @@ def is_above(successes: float, trials: float, bound: float) -> bool:
     return clopper_pearson(successes, trials, 1 - 2 * FALSE_ALARM)[0] > bound
 
 
-def bernstein_limit(variance: float, largest: float, false_alarm: float = FALSE_ALARM) -> float:
-    """What a centred sum of independent terms of at most `largest` exceeds with at most this probability.
+def bernstein_limit(variance: float, largest: float) -> float:
+    """What a centred sum of independent terms of at most `largest` exceeds once in a million times.
 
     Bernstein's inequality, exp(−t²/(2(v + b·t/3))) = α, solved for t.
 
     >>> round(bernstein_limit(100.0, 1.0), 1)
     57.4
     """
-    log = -math.log(false_alarm)
+    log = -math.log(FALSE_ALARM)
     return largest * log / 3 + math.sqrt((largest * log / 3) ** 2 + 2 * variance * log)
 
 

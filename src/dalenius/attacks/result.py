@@ -131,11 +131,10 @@ def computed(
     bound: float | None,
     holds: bool | None,
     interval: tuple[float, float] | None = None,
-    control: float | None = None,
     n_trials: int = 0,
     n_failed: int = 0,
     detail: dict[str, Any] | None = None,
-    recommendation: str | None = None,
+    recommendation: str | None,
 ) -> AttackResult:
     """The result of a posterior that is computed; the recommendation is kept where no bound holds."""
     low, high = interval or (posterior, posterior)
@@ -146,7 +145,7 @@ def computed(
         low=low,
         high=high,
         baseline=baseline,
-        control=control,
+        control=None,
         bound=bound,
         holds=holds,
         n_trials=n_trials,

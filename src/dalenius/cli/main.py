@@ -71,10 +71,9 @@ def _common(
 def _not_loaded() -> None: ...
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 3 a promise is not met."""
-    given = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run(given or ["--help"]))
+    sys.exit(run(sys.argv[1:] or ["--help"]))
 
 
 def run(arguments: list[str]) -> int:

@@ -68,15 +68,13 @@ class Band:
     rmse: float
 
 
-def errors_by_selectivity(
-    cells: Cells, edges: Sequence[float] = SELECTIVITIES, small_share: float = SMALL_SHARE
-) -> tuple[Band, ...]:
+def errors_by_selectivity(cells: Cells) -> tuple[Band, ...]:
     """Errors by truth/scale, for bands low ≤ selectivity < high; the last holds its upper end."""
     answered = cells.answered
     share = np.abs(answered.truth) / np.where(answered.scale > 0, answered.scale, np.nan)
     bands = []
-    for low, high in pairwise(edges):
-        inside = (share >= low) & ((share < high) | ((high == edges[-1]) & (share == high)))
+    for low, high in pairwise(SELECTIVITIES):
+        inside = (share >= low) & ((share < high) | ((high == SELECTIVITIES[-1]) & (share == high)))
         own = Cells(
             truth=answered.truth[inside], estimate=answered.estimate[inside], scale=answered.scale[inside]
         )
@@ -86,8 +84,8 @@ def errors_by_selectivity(
                     low=low,
                     high=high,
                     n_cells=int(inside.sum()),
-                    mean_relative_error=mean_relative_error(own, small_share),
-                    median_relative_error=median_relative_error(own, small_share),
+                    mean_relative_error=mean_relative_error(own),
+                    median_relative_error=median_relative_error(own),
                     rmse=root_mean_squared_error(own),
                 )
             )

@@ -106,11 +106,11 @@ class Original:
             found = found & self.coded.columns[column].select(member)
         return found
 
-    def sql(self, question: CountQuestion, table: str = "t") -> str:
+    def sql(self, question: CountQuestion) -> str:
         """The question as SQL; its one column is called n."""
         parts = [self._condition(column, chosen) for column, chosen in question.conditions]
         where = f" WHERE {' AND '.join(parts)}" if parts else ""
-        return f"SELECT COUNT(*) AS n FROM {table}{where}"
+        return f"SELECT COUNT(*) AS n FROM t{where}"
 
     def _condition(self, column: str, chosen: tuple[int, ...]) -> str:
         name, cells = identifier(column), [self.cells[column][code] for code in chosen]

@@ -12,16 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dalenius.ask.viewed import _last
 from dalenius.mechanisms.alphabeta import interval
-from dalenius.mechanisms.alphabeta.apply import next_view, shaped_view
+from dalenius.mechanisms.alphabeta.apply import next_view
 from dalenius.mechanisms.alphabeta.combine import NEVER, combine_views, working_share
 from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.estimate import (
     FrappRates,
     estimate_count,
     estimate_frapp,
-    estimate_from_view,
-    estimate_shaped,
 )
 from dalenius.mechanisms.alphabeta.interval import (
     bernstein_interval,
@@ -30,7 +29,6 @@ from dalenius.mechanisms.alphabeta.interval import (
     score_interval,
 )
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 from dalenius.mechanisms.alphabeta.parameters import alphabeta_rho
 from dalenius.randomness import Randomness
 
@@ -147,20 +145,28 @@ def test_the_best_weights_beat_their_neighbours() -> None:
         assert combine_views(SERIES, 3, other).tuple_variance.total(1, 50) > best
 
 
-def test_each_view_of_a_series_is_unbiased_and_the_printed_estimator_is_not() -> None:
-    """Over all patterns of one real and one noise tuple: the history's mean of view i's estimate."""
-    for view in (1, 2, 3):
-        ours, printed = Fraction(0), Fraction(0)
-        for in_table in (True, False):
-            for pattern, p in pattern_law(SERIES, in_table).items():
-                shown, appears = int(any(pattern[: view - 1])), pattern[view - 1]
-                counts = {"n_again": appears * shown, "n_fresh": appears * (1 - shown), "n_shown": shown}
-                ours += p * estimate_from_view(**counts, n_domain=1, view=view, law=SERIES)
-                s, seen = SERIES.retention, SERIES.seen_rate
-                printed += p * (appears - seen * shown - SERIES.fresh_rate(view)) / (s - seen)
-        assert ours == 1
-        if view > 1:
-            assert abs(printed - 1) > Fraction(1, 10)
+@pytest.mark.parametrize("view", [2, 3])
+def test_the_last_view_of_a_series_is_unbiased_alone_and_the_printed_estimator_is_not(view: int) -> None:
+    """Over all patterns of a tuple's views: what it counts on average, and its variance, exactly summed."""
+    patterns = list(product((0, 1), repeat=view))
+    kernel = _last(np.array(patterns).T, SERIES)
+    counted = np.where(np.any(patterns, axis=1), kernel.row_weights, 0.0) + float(kernel.never)
+    s, seen, fresh = SERIES.retention, SERIES.seen_rate, SERIES.fresh_rate(view)
+    printed = {
+        (*before, last): (last - seen * any(before) - fresh) / (s - seen) for *before, last in patterns
+    }
+    biases = []
+    for in_table in (True, False):
+        chances = dict.fromkeys(patterns, Fraction(0))
+        for pattern, chance in pattern_law(SERIES, in_table).items():
+            chances[pattern[:view]] += chance
+        p = np.array(list(chances.values()), dtype=float)
+        variance = kernel.variance.inside if in_table else kernel.variance.outside
+        assert p @ counted == pytest.approx(int(in_table))
+        assert p @ counted**2 - (p @ counted) ** 2 == pytest.approx(float(variance))
+        mean = sum((chance * printed[pattern] for pattern, chance in chances.items()), Fraction(0))
+        biases.append(abs(mean - in_table))
+    assert max(biases) > Fraction(1, 20)
 
 
 def test_drawn_views_are_estimated_within_their_error() -> None:
@@ -185,31 +191,6 @@ def test_drawn_views_are_estimated_within_their_error() -> None:
     assert abs(float(estimate.value) - 2_000) < 5 * estimate.std_error
     assert estimate.std_error < estimate_count(int(shown[0][query].sum()), 60_000, SERIES).std_error
     assert share == pytest.approx(1 / 30, rel=0.2)
-
-
-# ---- noise that is not uniform --------------------------------------------------------------------------
-
-
-def test_shaped_noise_is_estimated_without_bias() -> None:
-    domain = Domain.of({"a": range(40), "b": range(50)})
-    shares = [Fraction(i + 1, 820) for i in range(40)]
-    noise = NoiseLaw.of(domain, {"a": shares})
-    law = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 5))
-    table = domain.unpack(np.arange(0, 2_000, 10)[:, None])
-    betas = [law.beta * share / max(shares) for share in shares]
-    beta_sum = sum(betas[:30], Fraction(0)) * 50  # the query is a < 30
-    stream = Randomness.seeded(2).stream("shaped")
-    values, variances = [], []
-    for _ in range(1_500):
-        view = shaped_view(domain, table, law, noise, stream)
-        estimate = estimate_shaped(int((view[0] < 30).sum()), beta_sum, law, 1_500)
-        values.append(float(estimate.value))
-        variances.append(estimate.variance)
-    error = np.std(values) / math.sqrt(len(values))
-    assert abs(np.mean(values) - 150) < 5 * error
-    assert abs(np.mean(values) * float(law.alpha) - 150 * 0.35) > 5 * error  # α off by 15 % would be seen
-    assert np.mean(variances) > np.var(values) * 0.8
-    assert np.mean(variances) < np.var(values) * 1.6
 
 
 # ---- intervals ------------------------------------------------------------------------------------------

@@ -113,12 +113,6 @@ def _joined(domain: Domain, kept: Codes, hits: Iterable[IntArray]) -> Codes:
     return domain.unpack(distinct_words(np.concatenate([domain.pack(kept), *hits])))
 
 
-def count_duplicates(domain: Domain, table: Codes) -> int:
-    """How many rows repeat an earlier row."""
-    words = domain.pack(table)
-    return len(words) - len(distinct_words(words))
-
-
 def number_copies(words: IntArray) -> IntArray:
     """0, 1, … for the copies of each packed tuple: one more column that makes the rows a set."""
     ids = word_ids(words)

@@ -65,49 +65,6 @@ def estimate_count(n_view: int, n_domain: int, law: ViewLaw) -> CountEstimate:
     )
 
 
-def estimate_from_view(
-    *, n_again: int, n_fresh: int, n_shown: int, n_domain: int, view: int, law: ViewLaw
-) -> Fraction:
-    """The count from view i of a series alone, without bias given the views before it.
-
-    Tuples shown before and others appear by different rates, so each kind is corrected by its own (the
-    printed estimator uses one rate for both and is biased).
-
-    Args:
-        n_again: the query's tuples in this view that an earlier view has shown.
-        n_fresh: the query's tuples in this view that no earlier view has shown.
-        n_shown: the query's tuples in the union of the earlier views.
-        n_domain: the query's tuples in the domain.
-        view: i, from 1.
-        law: the series' law.
-    """
-    s, seen, fresh = law.retention, law.seen_rate, law.fresh_rate(view)
-    unshown = (n_fresh - fresh * (n_domain - n_shown)) / (s - fresh)
-    if view == 1:
-        return unshown
-    return (n_again - seen * n_shown) / (s - seen) + unshown
-
-
-def estimate_shaped(n_view: int, beta_sum: Fraction, law: ViewLaw, population: int) -> CountEstimate:
-    """The count from a view whose noise is not uniform: (n_V − Σ_{t: Q} β(t))/α.
-
-    Args:
-        n_view: the query's tuples in the view.
-        beta_sum: Σ β(t) over the query's tuples of the domain, a weighted domain count.
-        law: the law at the tuple of largest share; its β is the largest β(t).
-        population: n_D.
-
-    The variance is an upper bound: a tuple of the table adds at most max s(t)(1−s(t)), one of noise β(t).
-    """
-    largest = law.retention * (1 - law.retention) if law.retention <= Fraction(1, 2) else Fraction(1, 4)
-    variance = TupleVariance(
-        inside=largest / law.alpha**2, outside=beta_sum / max(population, 1) / law.alpha**2
-    )
-    return CountEstimate(
-        value=(n_view - beta_sum) / law.alpha, population=population, tuple_variance=variance
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrappRates:
     """How likely a record is to be published as one that satisfies the query."""

@@ -135,13 +135,13 @@ def _last_place(number: Fraction, digits: int) -> Fraction:
     return Fraction(10) ** (math.floor(math.log10(number)) + 1 - digits)
 
 
-def bernstein_deviation(variance: float, miss: float, largest_term: float = 1.0) -> float:
-    """The x with Pr[|S − E S| > x] ≤ miss, for a sum of independent terms at most M off their means.
+def bernstein_deviation(variance: float, miss: float) -> float:
+    """The x with Pr[|S − E S| > x] ≤ miss, for a sum of independent terms at most 1 off their means.
 
-    Bernstein: 2·exp(−x²/(2(W + x·M/3))) = miss, so x = LM/3 + √((LM/3)² + 2WL), L = ln(2/miss).
+    Bernstein: 2·exp(−x²/(2(W + x/3))) = miss, so x = L/3 + √((L/3)² + 2WL), L = ln(2/miss).
     """
     log_term = math.log(2 / miss)
-    third = log_term * largest_term / 3
+    third = log_term / 3
     return third + math.sqrt(third**2 + 2 * variance * log_term)
 
 

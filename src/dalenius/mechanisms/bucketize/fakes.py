@@ -47,7 +47,6 @@ class FakePlan:
     """The laws of the fakes by bucket size, and how sure of the last person the best attacker is."""
 
     n_fakes: int
-    tau: float
     laws: tuple[FakeLaw, ...]
     posterior: float
     """The average over people, rounded up."""
@@ -112,8 +111,7 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
         pairs = zip(laws_at(tau), samples, strict=True)
         return average(_success(law, counts[:_TRIED])[0] for law, counts in pairs)
 
-    tau = min(TAUS, key=tried)
-    laws = laws_at(tau)
+    laws = laws_at(min(TAUS, key=tried))
     found = [_success(law, counts) for law, counts in zip(laws, samples, strict=True)]
     counting = [_counting(law, counts) for law, counts in zip(laws, samples, strict=True)]
     mean = max(average(success for success, _ in one) for one in (found, counting))
@@ -126,7 +124,6 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
     )
     return FakePlan(
         n_fakes=n_fakes,
-        tau=tau,
         laws=laws,
         posterior=min(1.0, math.ceil((mean + error) * 100) / 100),
         largest=min(1.0, math.ceil(max(largest for _, largest in (*found, *counting)) * 1000) / 1000),

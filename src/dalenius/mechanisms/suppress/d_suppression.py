@@ -38,12 +38,12 @@ class Ladder:
         """How many values have at least that count."""
         return len(self.ascending) - bisect_left(self.ascending, level)
 
-    def highest_eligible_level(self, ell: int, extra: int = 0) -> int:
-        """The highest level L with ℓ·L ≤ extra + Σ min(count, L), at most the largest count.
+    def highest_eligible_level(self, ell: int) -> int:
+        """The highest level L with ℓ·L ≤ Σ min(count, L), at most the largest count.
 
         Σ min(count, L) / L never grows with L, so the eligible levels are all those below the highest.
         """
-        return _last_true(0, self.ascending[-1], lambda level: level * ell <= extra + self.kept_at(level))
+        return _last_true(0, self.ascending[-1], lambda level: level * ell <= self.kept_at(level))
 
 
 def cut_to_level(counts: Sequence[int], level: int) -> Counts:
