@@ -115,17 +115,24 @@ def test_a_tuple_that_joins_later_is_given_away(view: int, posterior: float) -> 
 PRIORS = st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(9, 10), max_denominator=1000)
 
 
-@given(
-    d=PRIORS, gamma=PRIORS, views=st.integers(1, 4), adversary=st.sampled_from(["independent", "exclusive"])
-)
-@settings(deadline=None, max_examples=60)
-def test_any_feasible_promise_gets_parameters_that_keep_it(
-    d: Fraction, gamma: Fraction, views: int, adversary: str
-) -> None:
-    if d >= gamma:
+RISING = st.tuples(PRIORS, PRIORS).filter(lambda pair: pair[0] != pair[1]).map(sorted)
+
+
+@given(pair=RISING, views=st.integers(1, 4))
+@settings(deadline=None, max_examples=20)
+def test_a_prior_that_reaches_gamma_is_refused(pair: list[Fraction], views: int) -> None:
+    lower, d = pair
+    for gamma in (lower, d):
         with pytest.raises(PromiseNotMet, match="not below gamma"):
             choose_law(d, gamma, views=views)
-        return
+
+
+@given(pair=RISING, views=st.integers(1, 4), adversary=st.sampled_from(["independent", "exclusive"]))
+@settings(deadline=None, max_examples=60)
+def test_any_feasible_promise_gets_parameters_that_keep_it(
+    pair: list[Fraction], views: int, adversary: str
+) -> None:
+    d, gamma = pair
     try:
         law = choose_law(d, gamma, views=views, adversary=adversary)  # type: ignore[arg-type]
     except PromiseNotMet:
