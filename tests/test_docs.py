@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +48,26 @@ def test_every_command_and_option_is_documented() -> None:
             if parameter.default is not inspect.Parameter.empty and parameter.name not in ("folder", "name"):
                 option = {"every": "list"}.get(parameter.name, parameter.name.removeprefix("as_"))
                 assert f"--{option}" in text, f"{command.name} --{option}"
+
+
+def test_every_key_of_the_json_is_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the commands of a tour; those that need a second table are in tests of their own."""
+    text = (PROJECT / "docs" / "command-line.md").read_text(encoding="utf-8").partition("## JSON")[2]
+    lines = dict(re.findall(r"`(\w+)`: (.*?)(?=\n- |\. `\w+`: |\n\n)", text, re.DOTALL))
+
+    def keys(*arguments: str | Path) -> dict[str, Any]:
+        assert run([*map(str, arguments), "--json"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    tour = keys("demo", tmp_path / "tour")
+    parts = {name: tour[name] for name in ("plan", "publish", "verify", "ask")}
+    parts |= {"demo": tour, "doctor": keys("doctor"), "reproduce": keys("reproduce", "--list")}
+    source = tmp_path / "tour" / "patients.csv"
+    parts |= {"init": keys("init", source, "--out", tmp_path / "p.toml"), "inspect": keys("inspect", source)}
+    for command, found in parts.items():
+        for key in found.keys() - {"private"}:
+            assert f"`{key}`" in lines[command], f"{command}: {key}"
 
 
 def test_every_promise_and_page_is_linked() -> None:
