@@ -12,6 +12,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -45,7 +46,7 @@ def _warm_count(original: Original, folder: Path) -> None:
         started = time.perf_counter()
         ask(release, text)
         cold = time.perf_counter() - started
-        times = [_timed(lambda text=text: ask(release, text)) for _ in range(10)]
+        times = [_timed(partial(ask, release, text)) for _ in range(10)]
         print(f"1,000,000 rows: first {cold * 1e3:.0f} ms, warm {np.median(times) * 1e3:.1f} ms: {text}")
 
 

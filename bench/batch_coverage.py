@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 import dalenius
 from dalenius.reproduce.experiment import data_folder
 
-CONDITIONS = {
+CONDITIONS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "sex = 'Female'": lambda table: table.sex == "Female",
     "age >= 40": lambda table: table.age >= 40,
     "education = 'Bachelors'": lambda table: table.education == "Bachelors",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -216,10 +217,10 @@ def block_bytes(rows_a_block: float) -> float:
     rows = pa.record_batch({f"c{i}": random.integers(size, size=n_rows) for i, size in enumerate(sizes)})
     groups = random.integers(max(1, round(n_rows / max(rows_a_block, 1))), size=n_rows)
     blocks = to_blocks(iter([(groups, rows)]), 0)
-    return sum(batch.column(3).nbytes for batch in blocks) / n_rows
+    return float(sum(batch.column(3).nbytes for batch in blocks) / n_rows)
 
 
-def _markdown(head: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+def _markdown(head: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ("---",) * len(head), *lines))
 
 

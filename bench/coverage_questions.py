@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -36,7 +38,7 @@ def people(n: int = 3_000, seed: int = 1) -> pa.Table:
 def questions(n: int, seed: int) -> list[str]:
     """Random conditions on one to three quasi columns and on the disease, of all sizes."""
     rng = np.random.default_rng(seed)
-    domains = {
+    domains: dict[str, Sequence[object]] = {
         "age": list(range(20, 60)),
         "sex": ["F", "M"],
         "region": list(range(1, 9)),
@@ -56,7 +58,7 @@ def questions(n: int, seed: int) -> list[str]:
     return texts
 
 
-def _membership(column: str, domain: list[object], share: float, rng: np.random.Generator) -> str:
+def _membership(column: str, domain: Sequence[object], share: float, rng: np.random.Generator) -> str:
     chosen = rng.choice(len(domain), max(1, round(share * len(domain))), replace=False)
     return f"{column} IN ({', '.join(repr(domain[k]) for k in sorted(chosen))})"
 

@@ -11,8 +11,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -65,16 +66,14 @@ def subjects(n_questions: int) -> dict[str, Callable[[], Held]]:
     texts = questions(n_questions, seed=1)
     found: dict[str, Callable[[], Held]] = {}
     for estimator in ("shrinkage", "regression", "anatomy"):
-        found[f"bucketize, {estimator}"] = lambda e=estimator: from_rows(bucketized(people()), texts, e)
-    found["bucketize with fakes, shrinkage"] = lambda: from_rows(bucketized(people(), 1), texts, "shrinkage")
+        found[f"bucketize, {estimator}"] = partial(from_bucketized, texts, estimator)
+    found["bucketize with fakes, shrinkage"] = partial(from_bucketized, texts, "shrinkage", fakes=1)
     for method in ("small-domain", "least-variance", "uniform"):
-        found[f"perturb, {method}"] = lambda m=method: from_rows(
-            perturbed(people(), m), texts, "reconstruction"
-        )
+        found[f"perturb, {method}"] = partial(from_perturbed, texts, method)
     for kind, name in (("one", "one view"), ("series", "3 views"), ("frapp", "FRAPP view")):
-        found[f"alpha-beta, {name}"] = lambda k=kind: from_views(Views(table=people(), kind=k), texts)
-    found["suppress, shrinkage"] = lambda: from_suppressed(texts, n_batches=1)
-    found["suppress, 5 batches, shrinkage"] = lambda: from_suppressed(texts, n_batches=5)
+        found[f"alpha-beta, {name}"] = partial(from_views, kind, texts)
+    found["suppress, shrinkage"] = partial(from_suppressed, texts, n_batches=1)
+    found["suppress, 5 batches, shrinkage"] = partial(from_suppressed, texts, n_batches=5)
     return found
 
 
@@ -143,6 +142,16 @@ def from_rows(drawn: tuple[pa.Table, Callable[[int], Model]], texts: list[str], 
         ), truth
 
     return held
+
+
+def from_bucketized(texts: list[str], estimator: str, fakes: int = 0) -> Held:
+    """Ask bucketized releases."""
+    return from_rows(bucketized(people(), fakes), texts, estimator)
+
+
+def from_perturbed(texts: list[str], method: str) -> Held:
+    """Ask perturbed releases."""
+    return from_rows(perturbed(people(), method), texts, "reconstruction")
 
 
 def _lookup(model: Model) -> Lookup:
@@ -280,8 +289,9 @@ class Views:
         return ViewModel(view=view, names=domain.names, codes=codes, shown=shown)
 
 
-def from_views(views: Views, texts: list[str]) -> Held:
+def from_views(kind: str, texts: list[str]) -> Held:
     """Ask views of one domain."""
+    views = Views(table=people(), kind=kind)
     domain, truth = views.domain(), truths(views.distinct(), texts)
     queries = [parse(text, domain.names) for text in texts]
     with open_atoms(domain.arrays(), {}, ROW) as atoms:
@@ -316,7 +326,7 @@ def from_suppressed(texts: list[str], n_batches: int) -> Held:
             kept = set().union(*(_publish(batch, Path(folder), seed, n_batches > 1) for batch in batches))
             published = table.filter(pa.array([uid in kept for uid in table["uid"].to_pylist()]))
             release = dalenius.open_release(Path(folder) / "r")
-            model: Any = Remembering(open_for_asking(release.stored).model)
+            model: Any = Remembering(cast("Model", open_for_asking(release.stored).model))
         lookup = _lookup(model)
         asked = evaluate(lookup, queries)
         return ends_of(
@@ -341,4 +351,4 @@ def _publish(batch: pa.Table, folder: Path, seed: int, in_series: bool) -> Itera
         folder=folder,
     )
     release = dalenius.publish(rules, seed=seed)
-    return pq.read_table(release.path / "qit.parquet")["uid"].to_pylist()
+    return list(pq.read_table(release.path / "qit.parquet")["uid"].to_pylist())

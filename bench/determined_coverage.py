@@ -28,7 +28,7 @@ from dalenius.mechanisms.bucketize.estimate_targets import Targets
 
 Question = tuple[np.ndarray, list[int]]
 """Rows, and values of the sensitive column."""
-DEMO = {
+DEMO: dict[str, object] = {
     "default": {"times": 3, "plus": "0.02"},
     "values": {"HIV": "0.03", "Schizophrenia": "0.03", "Flu": "1"},
 }
@@ -104,7 +104,7 @@ class Subject:
 
 def _some(codes: np.ndarray, share: float, rng: np.random.Generator) -> list[int]:
     n = int(codes.max()) + 1
-    return rng.choice(n, max(1, round(share * n)), replace=False).tolist()
+    return list(rng.choice(n, max(1, round(share * n)), replace=False).tolist())
 
 
 def determined(n: int = 3_000) -> pa.Table:
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--assignments", type=int, default=10)
     n = parser.parse_args().assignments
     patients = hospital().select(["age", "sex", "district", "insurance", "disease"])
-    looser = {"default": {"times": 6, "plus": "0.05"}}
+    looser: dict[str, object] = {"default": {"times": 6, "plus": "0.05"}}
     print("| what is asked | 90 % | 95 % | 99 % | width at 95 % |\n|---|---|---|---|---|")
     for name, promise in (("the demo's table", DEMO), ("the demo's table at 6f + 0.05", looser)):
         subject = Subject.of(patients, promise)

@@ -146,7 +146,8 @@ def _bucketize(frame: pd.DataFrame, folder: Path) -> Callable[[], Any]:
 
 def _verify(frame: pd.DataFrame, folder: Path) -> Callable[[], Any]:
     release = _bucketize(frame, folder)()
-    return release.verify
+    verify: Callable[[], Any] = release.verify
+    return verify
 
 
 def _perturb(frame: pd.DataFrame, folder: Path) -> Callable[[], Any]:

@@ -88,7 +88,7 @@ def whole_model(problem: BucketProblem) -> highspy.HighsLp:
 
 def solve_whole(problem: BucketProblem, limit: float) -> dict[str, float]:
     model = whole_model(problem)
-    solver = highspy.Highs()
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("mip_rel_gap", GAP)
     solver.setOptionValue("time_limit", limit)
