@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import dalenius
+
 PROJECT = Path(__file__).parent.parent
 WITHOUT_EXTRAS = """
 import sys
@@ -37,6 +39,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([*build, "-w", str(folder), str(PROJECT)], check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     return built
+
+
+def test_the_wheel_has_the_version_that_the_program_names(wheel: Path) -> None:
+    assert wheel.name.startswith(f"dalenius-{dalenius.__version__}-")
 
 
 def test_the_wheel_holds_the_schema_and_the_type_marker(wheel: Path) -> None:
