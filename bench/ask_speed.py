@@ -17,8 +17,8 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-from bench.anatomy_workload import Original, enlarge, load, publish, questions
 
+from bench.anatomy_workload import Original, enlarge, load, publish, questions
 from dalenius.ask import ask, ask_many
 from dalenius.reproduce.experiment import data_folder
 

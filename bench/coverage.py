@@ -18,10 +18,10 @@ from multiprocessing import Pool
 from pathlib import Path
 
 import numpy as np
+
 from bench.coverage_questions import COLUMNS
 from bench.coverage_subjects import LEVELS, Held, subjects
 from bench.real_coverage import real_tables
-
 from dalenius.reproduce.experiment import data_folder
 
 CLASSES = ("< 5", "5 to 20", "> 20")

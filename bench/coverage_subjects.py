@@ -18,9 +18,9 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bench.coverage_questions import QUASI, people, questions, truths
 
 import dalenius
+from bench.coverage_questions import QUASI, people, questions, truths
 from dalenius.ask.answer import Answer
 from dalenius.ask.asking import answer_evaluated, evaluate
 from dalenius.ask.bucketized import BucketizedModel

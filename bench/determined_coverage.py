@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bench.real_coverage import LEVELS, Places
 
 import dalenius
+from bench.real_coverage import LEVELS, Places
 from dalenius.demo_data import hospital
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_buckets import Score, ScoreSums

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.publish_jobs import generate, in_own_process, options_parser, publish, warm_up
-
 from dalenius import publishing
 from dalenius.engines import ordering
 from dalenius.engines.local import LocalScan

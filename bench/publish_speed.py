@@ -21,6 +21,7 @@ from statistics import median
 
 import duckdb
 import pyarrow.parquet as pq
+
 from bench.publish_jobs import generate, in_own_process, options_parser, publish, warm_up
 
 _MEASURED = ("seconds", "peak_mib", "written")

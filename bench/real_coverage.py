@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 
+from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_possible import possible_range

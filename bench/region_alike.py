@@ -16,8 +16,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from bench.anatomy_workload import TABLES, Original, load, publish, questions
 
+from bench.anatomy_workload import TABLES, Original, load, publish, questions
 from dalenius.ask import ask_many
 from dalenius.mechanisms.bucketize import estimate_regions
 from dalenius.release.reader import StoredRelease

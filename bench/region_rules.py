@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from bench.anatomy_workload import Original, load
 from numpy.typing import NDArray
 
+from bench.anatomy_workload import Original, load
 from dalenius.evaluate.metrics import Spread, mean_relative_error
 from dalenius.evaluate.questions import Cells
 from dalenius.mechanisms.bucketize.plan import plan_buckets

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 
+from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 from dalenius.ask import ask_many
 from dalenius.attacks.bucket_case import BucketCase
 from dalenius.attacks.definetti import attack_definetti

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from bench.spark_events import Watch, print_stages
 
 SOURCE = Path(__file__).parent.parent / "src"
