@@ -17,6 +17,7 @@ from scipy import stats
 
 import dalenius
 from dalenius.ask.asking import ask_many
+from tests.chance import FALSE_ALARM
 
 N_RELEASES = 16
 VALUES = ["Angina", "Cold", "Flu", "Gout", "Ulcer", "Warts"]
@@ -97,6 +98,6 @@ def held_shares(folder: Path, rest: dict[str, object]) -> tuple[np.ndarray, np.n
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_intervals_hold_over_releases(subject: str, tmp_path: Path) -> None:
     full, half = held_shares(tmp_path, SUBJECTS[subject])
-    reach = stats.t.ppf(1 - 1e-6, N_RELEASES - 1) / np.sqrt(N_RELEASES)
+    reach = stats.t.ppf(1 - FALSE_ALARM, N_RELEASES - 1) / np.sqrt(N_RELEASES)
     assert full.mean() + reach * full.std(ddof=1) >= 0.95
     assert half.mean() + reach * half.std(ddof=1) < 0.95, "the control: half the width must not pass"

@@ -29,10 +29,10 @@ from dalenius.release.reader import StoredRelease
 from tests.ask.conftest import SENSITIVE
 from tests.ask.test_brute_force import CONDITIONS, KEYS, SUMMANDS
 from tests.ask.test_files import questions
+from tests.chance import FALSE_ALARM, Z
 from tests.mechanisms.perturb.reference import estimate_rows
 from tests.mechanisms.perturb.test_mechanism import channels_of
 
-FALSE_ALARM = 1e-6
 METHODS = ["small-domain", "least-variance", "uniform"]
 
 
@@ -302,14 +302,13 @@ def test_answers_are_unbiased_with_the_claimed_error(
 ) -> None:
     estimate, claimed = answers[0.95][:, : len(QUESTIONS), 0], answers[0.95][:, : len(QUESTIONS), 1]
     error = np.sqrt((claimed**2).mean(axis=0))
-    z = float(stats.norm.isf(FALSE_ALARM / 2))
     away = (estimate.mean(axis=0) - truths[: len(QUESTIONS)]) / error * np.sqrt(N_RELEASES)
-    assert np.abs(away).max() < z
+    assert np.abs(away).max() < Z
     ratio = estimate.var(axis=0, ddof=1) / error**2
-    assert np.abs(ratio - 1).max() < z * np.sqrt(2.5 / N_RELEASES)
+    assert np.abs(ratio - 1).max() < Z * np.sqrt(2.5 / N_RELEASES)
     # a bias of half a standard error would be noticed, and a standard error a third off
-    assert np.sqrt(N_RELEASES) / 2 > z
-    assert abs(1.34**2 - 1) > z * np.sqrt(2.5 / N_RELEASES)
+    assert np.sqrt(N_RELEASES) / 2 > Z
+    assert abs(1.34**2 - 1) > Z * np.sqrt(2.5 / N_RELEASES)
 
 
 @pytest.mark.parametrize("confidence", [0.90, 0.95, 0.99])

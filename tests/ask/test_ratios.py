@@ -17,8 +17,8 @@ from dalenius.ask.ratios import denominator, fieller, possible_ratio
 from dalenius.ask.totals import totals_of
 from dalenius.release.reader import StoredRelease
 from tests.ask.releases import write_release
+from tests.chance import FALSE_ALARM
 
-FALSE_ALARM = 1e-6
 AGE = Expression(sql="age", columns=("age",))
 AGGREGATES = (
     Aggregate(kind="count"),

@@ -30,9 +30,8 @@ from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM, Z
 from tests.mechanisms.alphabeta.releases import policy, survey
-
-FALSE_ALARM = 1e-6
 
 QUESTIONS = [
     "SELECT COUNT(*) FROM t",
@@ -317,10 +316,9 @@ def test_estimates_are_unbiased_with_honest_errors_and_intervals(kind: str) -> N
         estimate = np.array([row.estimate for row in rows], dtype=float)
         claimed = np.array([row.std_error for row in rows], dtype=float)
         error = estimate.std(ddof=1) / math.sqrt(N_RELEASES)
-        limit = float(stats.norm.isf(FALSE_ALARM / 2))
         slack = 0.0 if k < 3 else 0.02 * truth  # a ratio is unbiased to first order only
-        assert abs(estimate.mean() - truth) < limit * error + slack
-        assert k > 0 or abs(estimate.mean() - 1.6 * truth) > limit * error
+        assert abs(estimate.mean() - truth) < Z * error + slack
+        assert k > 0 or abs(estimate.mean() - 1.6 * truth) > Z * error
         ratio = (claimed**2).mean() / estimate.var(ddof=1)
         assert 0.5 < ratio < 2.0
         low, high = (np.array([getattr(row, side) for row in rows], dtype=float) for side in ("low", "high"))

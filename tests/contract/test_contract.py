@@ -14,9 +14,9 @@ from scipy import stats
 
 import dalenius
 from dalenius.errors import DaleniusError
+from tests.chance import FALSE_ALARM
 from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
 
-FALSE_ALARM = 1e-6
 every_local_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 every_subject = pytest.mark.parametrize(
     "subject", [*SUBJECTS, *SPARK_SUBJECTS], ids=lambda subject: subject.name

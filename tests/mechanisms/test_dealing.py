@@ -13,8 +13,7 @@ from scipy import stats
 from dalenius.mechanisms import dealing
 from dalenius.mechanisms.dealing import deal, distinct_integers, draw_quota
 from dalenius.randomness import Randomness
-
-FALSE_ALARM = 1e-6
+from tests.chance import FALSE_ALARM, Z
 
 
 def deal_in_batches(
@@ -91,7 +90,7 @@ def test_ten_billion_records_are_dealt() -> None:
     remaining = np.array([[6 * 10**9, 4 * 10**9]], dtype=np.int64)
     drawn = draw_quota(remaining, np.array([100_000]), Randomness.seeded(1).stream("big"))[0]
     assert drawn.sum() == 100_000
-    assert abs(drawn[0] - 60_000) < 6 * np.sqrt(100_000 * 0.24)
+    assert abs(drawn[0] - 60_000) < Z * np.sqrt(100_000 * 0.24)
 
 
 def test_distinct_integers_are_distinct_and_cover_a_full_set() -> None:

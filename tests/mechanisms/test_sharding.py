@@ -19,10 +19,10 @@ from dalenius.mechanisms.bucketize.plan import BucketPlan
 from dalenius.mechanisms.bucketize.shards import BucketGroups
 from dalenius.mechanisms.sharding import quota_of_partition
 from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM
 from tests.contract.subjects import SUBJECTS, Subject, people
 from tests.mechanisms.sharded import CutTable
 
-FALSE_ALARM = 1e-6
 SHARDED = [subject for subject in SUBJECTS if not subject.mechanism.get("regions")]
 every_subject = pytest.mark.parametrize("subject", SHARDED, ids=lambda subject: subject.name)
 

@@ -28,8 +28,8 @@ from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 from dalenius.mechanisms.alphabeta.sampling import toss, uniform_hits
 from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM, Z
 
-FALSE_ALARM = 1e-6
 REPLICAS = 120_000
 TINY = Domain.of({"replica": range(REPLICAS), "a": range(2), "b": range(2)})
 REAL = (0, 3)  # the tuples (0,0) and (1,1) are in the table, in each replica
@@ -187,12 +187,12 @@ def test_ten_to_the_twenty_tuples() -> None:
     assert words.shape[1] == 2
     assert len(np.unique(words, axis=0)) == len(words)
     n_inserted = len(words) - (100_000 + 2_500)  # Binomial(10^20, 10^-15) and Binomial(5000, 1/2)
-    assert abs(n_inserted) < 5 * math.sqrt(100_000 + 1_250)
+    assert abs(n_inserted) < Z * math.sqrt(100_000 + 1_250)
     for column in view:
         assert stats.chisquare(np.bincount(column, minlength=100)).pvalue > FALSE_ALARM
     series = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 10**15), views=2, decay=Fraction(3, 5))
     second = next_view(domain, table, [view], series, Randomness.seeded(9).stream("view"))
-    assert abs(len(second[0]) - (2_500 + 30_000 + 50_000)) < 6 * math.sqrt(75_000)
+    assert abs(len(second[0]) - (2_500 + 30_000 + 50_000)) < Z * math.sqrt(75_000)
     replaced = frapp_view(domain, table, Fraction(1, 100), Randomness.seeded(9).stream("frapp"))
     assert len(replaced[0]) == 5_000
 

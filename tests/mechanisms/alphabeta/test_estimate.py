@@ -31,6 +31,7 @@ from dalenius.mechanisms.alphabeta.interval import (
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.parameters import alphabeta_rho
 from dalenius.randomness import Randomness
+from tests.chance import Z
 
 LAW = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 20))
 SERIES = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 100), views=3, decay=usual_decay(3))
@@ -188,7 +189,7 @@ def test_drawn_views_are_estimated_within_their_error() -> None:
         for k in range(4 - i)
     }
     estimate = combine_views(SERIES, 3, share).estimate(counts, 60_000)
-    assert abs(float(estimate.value) - 2_000) < 5 * estimate.std_error
+    assert abs(float(estimate.value) - 2_000) < Z * estimate.std_error
     assert estimate.std_error < estimate_count(int(shown[0][query].sum()), 60_000, SERIES).std_error
     assert share == pytest.approx(1 / 30, rel=0.2)
 

@@ -30,9 +30,8 @@ from dalenius.mechanisms.base import Draft
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.sql import connect, count
+from tests.chance import FALSE_ALARM
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
-
-FALSE_ALARM = 1e-6
 
 
 def read(release: dalenius.Release) -> pa.Table:

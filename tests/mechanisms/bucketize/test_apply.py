@@ -17,8 +17,7 @@ from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem
 from dalenius.randomness import Randomness
-
-FALSE_ALARM = 1e-6
+from tests.chance import FALSE_ALARM
 
 
 def plan_for(counts: list[int], times: int = 2) -> BucketPlan:

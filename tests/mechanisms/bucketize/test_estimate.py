@@ -23,10 +23,9 @@ from dalenius.mechanisms.bucketize.estimate_regression import Regression
 from dalenius.mechanisms.bucketize.estimate_shrinkage import RHO, Shrinkage
 from dalenius.mechanisms.bucketize.estimate_targets import Estimates, Targets, intervals
 from tests.ask.releases import deal
+from tests.chance import FALSE_ALARM, Z
 
 FLAT = ScatterPrior(weights=(0.04,) * 25)
-Z_AT_1E6 = 4.9
-"""A normal number is beyond this with probability 1e-6."""
 
 
 def buckets_of(bucket: np.ndarray, value: np.ndarray) -> Buckets:
@@ -107,10 +106,8 @@ def test_regression_is_unbiased_and_anatomy_is_not() -> None:
         errors.append(found.std_error[0])
         anatomy.append(Anatomy().estimate(sums, targets).estimate[0])
     spread = np.std(regressed, ddof=1)
-    assert abs(np.mean(regressed) - 45) < Z_AT_1E6 * spread / np.sqrt(n)
-    assert abs(np.mean(anatomy) - 45) > Z_AT_1E6 * np.std(anatomy) / np.sqrt(n), (
-        "the control must be rejected"
-    )
+    assert abs(np.mean(regressed) - 45) < Z * spread / np.sqrt(n)
+    assert abs(np.mean(anatomy) - 45) > Z * np.std(anatomy) / np.sqrt(n), "the control must be rejected"
     # one within-value variance for all values: the standard error is right within a third
     assert 0.75 < np.mean(errors) / spread < 1.35
 
@@ -131,7 +128,7 @@ def test_moments_of_the_statistic() -> None:
     t = np.array(seen)
     expected = S @ (2.0 * shares)
     deviation = t.std(axis=0) / np.sqrt(len(t))
-    assert (np.abs(t.mean(axis=0) - expected) < Z_AT_1E6 * deviation).all()
+    assert (np.abs(t.mean(axis=0) - expected) < Z * deviation).all()
     within = 0.25 * 0.75 * 4 / 3  # finite population: o/(o−1)
     assert np.cov(t.T) == pytest.approx(within * (S - S @ S), abs=0.01)
     assert np.cov(t.T) != pytest.approx(within * S, abs=0.01), "without the finite population it is wrong"
@@ -149,9 +146,9 @@ def test_noise_of_the_assignment_with_unequal_values() -> None:
     within = share * (1 - share) * counts / (counts - 1)
     expected = (within * assignment_variance(sums.buckets, loads)[0]).sum()
     spread = np.sqrt(2 / len(seen))  # of a variance, relative
-    assert np.var(seen) == pytest.approx(expected, rel=Z_AT_1E6 * spread)
+    assert np.var(seen) == pytest.approx(expected, rel=Z * spread)
     alike = 95 / 300 * 205 / 300 * assignment_variance(sums.buckets, loads)[0].sum()
-    assert np.var(seen) != pytest.approx(alike, rel=Z_AT_1E6 * spread), "one variance for all is wrong"
+    assert np.var(seen) != pytest.approx(alike, rel=Z * spread), "one variance for all is wrong"
 
 
 # --- shrinkage ---
@@ -335,7 +332,7 @@ def test_regression_covers_over_assignments(confidence: float) -> None:
         low, high = found.intervals(confidence)
         hits += bool(low[0] <= 45 <= high[0])
         halved += bool(abs(found.estimate[0] - 45) <= (high[0] - low[0]) / 4)
-    fewest = stats.binom.ppf(1e-6, n, confidence)
+    fewest = stats.binom.ppf(FALSE_ALARM, n, confidence)
     assert hits >= fewest
     assert halved < fewest
 

@@ -15,7 +15,8 @@ from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
 from dalenius.mechanisms.bucketize.estimate_regions import RegionalRegression, RegionalShrinkage, Regions
 from dalenius.mechanisms.bucketize.estimate_targets import Targets
-from tests.mechanisms.bucketize.test_estimate import Z_AT_1E6, buckets_of
+from tests.chance import Z
+from tests.mechanisms.bucketize.test_estimate import buckets_of
 
 N_REGIONS, N_ROWS, N_VALUES = 3, 1800, 4
 
@@ -68,8 +69,8 @@ def test_regression_per_region_is_unbiased_and_over_all_buckets_it_is_not() -> N
         found["ignored"].append(whole.estimate[0])
     spread = {name: np.std(values, ddof=1) for name, values in found.items()}
     bias = {name: abs(np.mean(values) - truth) / (spread[name] / 80**0.5) for name, values in found.items()}
-    assert bias["regions"] < Z_AT_1E6
-    assert bias["ignored"] > 2 * Z_AT_1E6
+    assert bias["regions"] < Z
+    assert bias["ignored"] > 2 * Z
     assert 0.8 < np.mean(errors) / spread["regions"] < 1.3
 
 

@@ -27,8 +27,8 @@ from dalenius.mechanisms.bucketize.mixing import mix_contents
 from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.problem import BucketProblem
 from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM, Z
 
-FALSE_ALARM = 1e-6
 COUNTS = (520, 480, 440, 400, 330, 280, 220, 170, 110, 50)
 
 
@@ -293,8 +293,8 @@ def test_expected_counts_are_unbiased_and_equal_shares_are_not() -> None:
         z_plain.append((count * 5 / 7 - truth)[chosen].sum())
         assert np.bincount(bucket - 1, expected) == pytest.approx(people, rel=1e-6)
         assert np.bincount(code, expected) == pytest.approx(np.array(COUNTS), rel=1e-3)
-    assert abs(np.mean(z_ours)) < 5 * np.std(z_ours) / math.sqrt(30)
-    assert abs(np.mean(z_plain)) > 5 * np.std(z_plain) / math.sqrt(30)
+    assert stats.ttest_1samp(z_ours, 0).pvalue > FALSE_ALARM
+    assert stats.ttest_1samp(z_plain, 0).pvalue < FALSE_ALARM
 
 
 def policy(folder: Path, table: pa.Table, n_fakes: int, **promise: object) -> dalenius.Policy:
@@ -334,7 +334,7 @@ def test_a_release_with_fakes_verifies_asks_and_states_its_posterior(tmp_path: P
     ).rows[0]
     assert joint.estimate is not None
     assert joint.std_error is not None
-    assert abs(joint.estimate - truth) < 5 * joint.std_error
+    assert abs(joint.estimate - truth) < Z * joint.std_error
     audit = dalenius.audit(release.path, table, seed=1)
     assert audit.ok
     found = audit.named("corruption")

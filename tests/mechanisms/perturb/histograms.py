@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from dalenius.mechanisms.perturb.bounds import IntArray, Objective
 from dalenius.reproduce.experiment import data_folder
 
-FALSE_ALARM = 1e-6
 EXAMPLE = (12, 8, 6, 5, 4, 3, 1, 1, 1, 1)  # example 1; the paper's text prints zeros for the ones
 EDU_LIKE = (273, 204, 180, 97, 53, 33, 30, 27, 25, 22, 20, 18, 14, 4)  # 14 values, 27.3 % … 0.4 %; 9 ≤ 1/30
 

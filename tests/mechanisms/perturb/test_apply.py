@@ -16,8 +16,9 @@ from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.mechanisms.perturb.plan import PerturbPlan, plan_as_in_paper
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM
 
-from .histograms import EXAMPLE, FALSE_ALARM
+from .histograms import EXAMPLE
 from .reference import perturb_batch
 
 PLAN = plan_as_in_paper(tuple(4_000 * count for count in EXAMPLE), RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))

@@ -20,15 +20,15 @@ from dalenius.mechanisms.perturb.matrix import Channel, reconstruct
 from dalenius.mechanisms.perturb.plan import plan_as_in_paper
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM, Z
 
-from .histograms import EXAMPLE, FALSE_ALARM
+from .histograms import EXAMPLE
 from .reference import estimate_product, estimate_rows, exact_variance, perturb_batch
 
 PLAN = plan_as_in_paper(tuple(10 * count for count in EXAMPLE), RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))
 CODES = np.repeat(np.arange(10), PLAN.counts)
 CHOSEN = np.arange(len(CODES)) % 3 == 0
 ASKED = np.isin(np.arange(10), (0, 3, 7)).astype(float)
-Z = float(stats.norm.isf(FALSE_ALARM / 2))
 
 
 @st.composite

@@ -15,7 +15,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scipy import stats
 
 import dalenius
 from dalenius import Policy
@@ -26,13 +25,12 @@ from dalenius.mechanisms.perturb import apply
 from dalenius.mechanisms.perturb.matrix import Channel
 from dalenius.mechanisms.perturb.public import as_ranges, from_ranges
 from dalenius.promises.rho_privacy import amplification_limit, frequency_behind
+from tests.chance import FALSE_ALARM, Z
 
-from .histograms import FALSE_ALARM
 from .test_apply import transition_p_value
 
 COUNTS = tuple(12_000 * count for count in (12, 8, 6, 5, 4, 3, 1, 1, 1, 1))
 METHODS = ["small-domain", "least-variance", "uniform"]
-Z = float(stats.norm.isf(FALSE_ALARM / 2))
 
 
 def table_of(counts: tuple[int, ...]) -> pa.Table:

@@ -20,8 +20,7 @@ from dalenius.mechanisms.suppress.eligibility import is_eligible
 from dalenius.mechanisms.suppress.plan import METHODS, costs, plan_suppression
 from dalenius.mechanisms.suppress.rates import suppression_rates
 from dalenius.randomness import Randomness
-
-FALSE_ALARM = 1e-6
+from tests.chance import FALSE_ALARM
 
 
 @given(

@@ -14,6 +14,7 @@ from dalenius.errors import InputError, InternalError, PromiseNotMet
 from dalenius.mechanisms.suppress.law import draw_from, expected_suppressed, integer_below
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM
 from tests.mechanisms.suppress import brute
 
 T = (10, 4, 2, 1, 1)
@@ -23,7 +24,6 @@ LAW: dict[tuple[int, ...], Fr] = {
     (3, 3, 2, 1, 1): Fr(1, 9),
     (1, 2, 2, 1, 1): Fr(1, 6),
 }
-FALSE_ALARM = 1e-6
 
 skewed_tables = st.tuples(
     st.lists(st.integers(1, 40), min_size=2, max_size=7), st.integers(2, 7), st.integers(1, 60)

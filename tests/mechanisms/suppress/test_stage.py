@@ -33,9 +33,9 @@ from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.mechanisms.suppress.stage import StagedPlan, SuppressedBucketize
 from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM
 from tests.mechanisms.suppress.brute import small_tables
 
-FALSE_ALARM = 1e-6
 EXAMPLE = {"a": 10, "b": 4, "c": 2, "d": 1, "e": 1}
 LAW: dict[tuple[int, ...], Fr] = {
     (4, 4, 2, 1, 1): Fr(4, 9),
