@@ -45,7 +45,7 @@ lint: .venv/.tests
 types: .venv/.tests
 	$(BIN)/mypy
 
-check: lint types test  ## what continuous integration runs
+check: lint types test  ## what a change must pass
 
 bench: .venv/.tests  ## speed, as ratios in one run
 	$(BIN)/python -m bench.plan_speed
