@@ -38,6 +38,20 @@ def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
 
+def test_what_is_no_ledger_keeps_its_mode(tmp_path: Path) -> None:
+    folder, table = tmp_path / "folder", tmp_path / "table.csv"
+    folder.mkdir()
+    table.write_text("age,disease\n30,Flu\n", encoding="utf-8")
+    folder.chmod(0o755)
+    table.chmod(0o644)
+    with pytest.raises(EngineError, match="it is a folder"):
+        Ledger(path=folder).key()
+    with pytest.raises(EngineError, match="not a database"):
+        Ledger(path=table).key()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    assert stat.S_IMODE(table.stat().st_mode) == 0o644
+
+
 def test_what_is_recorded_is_remembered_and_can_be_taken_back(tmp_path: Path) -> None:
     ledger = Ledger(path=tmp_path / "ledger")
     second = replace(ENTRY, id="b", series_index=2)

@@ -22,6 +22,8 @@ from dalenius.errors import EngineError, InputError
 
 ENVIRONMENT = "DALENIUS_LEDGER"
 _VERSION = 3
+_SQLITE = b"SQLite format 3\0"
+"""How a database file begins; a new one is empty."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS ledger (version INTEGER NOT NULL, key BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS releases (
@@ -137,9 +139,14 @@ def open_ledger(path: Path | None) -> Ledger:
 
 
 def _make_private(path: Path) -> None:
-    """Only the owner may read the file, from before anything is in it."""
+    """Only the owner may read the file, from before anything is in it; what is no ledger keeps its mode."""
+    if path.is_dir():
+        raise IsADirectoryError("it is a folder, and a ledger is a file")
     if path.exists():
-        path.chmod(0o600)
+        with path.open("rb") as file:
+            start = file.read(len(_SQLITE))
+        if start in (b"", _SQLITE):
+            path.chmod(0o600)
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
