@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dalenius.ask import AnswerRow, ask
+from dalenius.ask.sql import parse
 from dalenius.errors import QueryError
 from dalenius.release.reader import StoredRelease
 
@@ -113,3 +114,23 @@ def test_the_place_is_that_of_the_text(clear_release: StoredRelease) -> None:
     with pytest.raises(QueryError, match=r"^line 2, column 26: column 'diseas' is not") as caught:
         ask(clear_release, "SELECT COUNT(*) FROM t\nWHERE age IN (1, 2) AND (diseas) = 'Flu'")
     assert caught.value.hint == "did you mean 'disease'?"
+
+
+@pytest.mark.parametrize(
+    ("question", "message", "hint"),
+    [
+        ("SELECT COUNT(*) FROM t WHERE alter > 60", "line 1, column 30: something is missing", '"Alter"'),
+        ("SELECT AVG(Alter) FROM t", "line 1, column 12: something is missing", '"Alter"'),
+        (
+            "SELECT COUNT(*) FROM t WHERE Haupt Diagnose = 'HIV'",
+            "column 36: .*'Diagnose'",
+            '"Haupt Diagnose"',
+        ),
+        ("SELECT COUNT(*) FROM t WHERE age >", "column 34: something is missing", "possible: SELECT"),
+    ],
+)
+def test_syntax_errors_are_in_plain_words(question: str, message: str, hint: str) -> None:
+    with pytest.raises(QueryError, match=message) as caught:
+        parse(question, ["age", "Alter", "Haupt Diagnose"])
+    assert "sqlglot" not in str(caught.value)
+    assert hint in str(caught.value.hint)

@@ -7,7 +7,8 @@ statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import sqlglot
@@ -40,7 +41,8 @@ def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | No
     >>> parse("SELECT COUNT(*) FROM t WHERE age > 30", ["age", "disease"]).where
     Expression(sql='__row."age" > 30', columns=('age',))
     """
-    select = _only_select(text)
+    columns = tuple(columns)
+    select = _only_select(text, columns)
     scope = Scope(
         text=text,
         columns={name.lower(): name for name in columns},
@@ -62,13 +64,13 @@ def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | No
     )
 
 
-def _only_select(text: str) -> exp.Select:
+def _only_select(text: str, columns: Sequence[str]) -> exp.Select:
     if len(text) > _MAX_LENGTH:
         raise QueryError(f"the question has {len(text)} characters; at most {_MAX_LENGTH} are read")
     try:
         statements = [node for node in sqlglot.parse(text, dialect="duckdb") if node is not None]
     except sqlglot.errors.SqlglotError as error:
-        raise _syntax_error(error) from error
+        raise _syntax_error(error, columns) from error
     except RecursionError as error:
         raise QueryError("the question is nested too deeply") from error
     if not statements:
@@ -88,13 +90,25 @@ def _refuse_statement(text: str, node: exp.Expr) -> QueryError:
     return QueryError(f"{begin}: {kind.upper()} cannot be asked of a release", hint=POSSIBLE)
 
 
-def _syntax_error(error: sqlglot.errors.SqlglotError) -> QueryError:
+def _syntax_error(error: sqlglot.errors.SqlglotError, columns: Sequence[str]) -> QueryError:
     details = getattr(error, "errors", None)
     if not details:
         return QueryError(f"the question is not SQL: {str(error).splitlines()[0]}", hint=POSSIBLE)
     first = details[0]
-    where = f"line {first['line']}, column {first['col']}"
-    return QueryError(f"{where}: {first['description']} near {first['highlight']!r}", hint=POSSIBLE)
+    word, what = first["highlight"], first["description"]
+    if what.startswith("Required keyword"):  # the parser's own words name its classes
+        what = "something is missing"
+    where = f"line {first['line']}, column {max(1, first['col'] - len(word) + 1)}"
+    return QueryError(f"{where}: {what} near {word!r}", hint=_quoted(word, columns) or POSSIBLE)
+
+
+def _quoted(word: str, columns: Sequence[str]) -> str | None:
+    """A way out where a column is a word of SQL, or has several words."""
+    for column in columns:
+        if word.lower() in re.split(r"\W+", column.lower()):
+            name = exp.to_identifier(column, quoted=True).sql(dialect="duckdb")
+            return f"if the column is meant, write it in double quotes: {name}"
+    return None
 
 
 def _qualifiers(text: str, select: exp.Select) -> frozenset[str]:
