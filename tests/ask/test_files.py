@@ -134,3 +134,9 @@ def test_syntax_errors_are_in_plain_words(question: str, message: str, hint: str
         parse(question, ["age", "Alter", "Haupt Diagnose"])
     assert "sqlglot" not in str(caught.value)
     assert hint in str(caught.value.hint)
+
+
+def test_a_text_compared_with_a_number_gets_a_hint(clear_release: StoredRelease) -> None:
+    with pytest.raises(QueryError, match="Conversion Error") as caught:
+        ask(clear_release, "SELECT COUNT(*) FROM t WHERE sex = 1099")
+    assert "single quotes" in str(caught.value.hint)

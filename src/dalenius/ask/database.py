@@ -92,6 +92,11 @@ class Database:
                 raise deadline.error() from error
             except duckdb.OutOfMemoryException as error:
                 raise QueryError("the question needs more memory than it is allowed") from error
+            except duckdb.ConversionException as error:
+                raise QueryError(
+                    f"DuckDB cannot evaluate the question: {_first_line(error)}",
+                    hint="a text is compared with a text, in single quotes: zip = '01234'",
+                ) from error
             except duckdb.Error as error:
                 raise QueryError(f"DuckDB cannot evaluate the question: {_first_line(error)}") from error
 
