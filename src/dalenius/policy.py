@@ -64,6 +64,8 @@ class Policy:
             raise PolicyError(
                 f"policy {file} does not exist", hint="`dalenius init SOURCE` writes one to edit"
             ) from error
+        except PermissionError as error:
+            raise PolicyError(f"policy {file} cannot be read: permission denied") from error
         except (OSError, UnicodeDecodeError) as error:
             raise PolicyError(f"policy {file} cannot be read: it is not a text file") from error
         except tomllib.TOMLDecodeError as error:

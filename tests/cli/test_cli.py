@@ -308,6 +308,24 @@ def test_a_bug_shows_its_place_and_no_cell(
     assert "HIV" not in json.dumps(printed)
 
 
+def test_what_may_not_be_read_is_no_bug(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "manifest.json").write_text("{}")
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "read_text", refuse)
+    code, found = call(capsys, "verify", tmp_path)
+    assert code == 2
+    assert found["error"]["kind"] == "InputError"
+    assert found["error"]["message"] == f"{tmp_path / 'manifest.json'} cannot be opened: permission denied"
+    code, found = call(capsys, "plan", tmp_path / "p.toml")
+    assert code == 2
+    assert "permission denied" in found["error"]["message"]
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
 def test_ctrl_c_is_no_bug(
     stop: BaseException, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -92,6 +92,9 @@ def run(arguments: list[str]) -> int:
             as_json=as_json,
         )
         return InputError.exit_code
+    except PermissionError as error:
+        say_error(_not_allowed(error).to_dict(), as_json=as_json)
+        return InputError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _stop(as_json=as_json)
     except Exception as error:
@@ -120,6 +123,13 @@ def _was_stopped(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _not_allowed(error: PermissionError) -> InputError:
+    what = "a file" if error.filename is None else str(error.filename)
+    return InputError(
+        f"{what} cannot be opened: permission denied", hint="who owns it, and may this user read or write it?"
+    )
 
 
 def _bug(error: Exception) -> InternalError:
