@@ -326,6 +326,11 @@ def test_what_may_not_be_read_is_no_bug(
     assert "permission denied" in found["error"]["message"]
 
 
+def test_wrong_usage_names_the_help_that_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "`dalenius publish --help`" in call(capsys, "publish", "p.toml", "--seed", "x")[1]["error"]["hint"]
+    assert "`dalenius --help`" in call(capsys, "publisch")[1]["error"]["hint"]
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted")])
 def test_ctrl_c_is_no_bug(
     stop: BaseException, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -87,10 +87,7 @@ def run(arguments: list[str]) -> int:
         say_error(error.to_dict(), as_json=as_json)
         return error.exit_code
     except typer.TyperException as error:
-        say_error(
-            InputError(_usage_message(error), hint="`dalenius --help` lists the commands").to_dict(),
-            as_json=as_json,
-        )
+        say_error(InputError(_usage_message(error), hint=_usage_hint(arguments)).to_dict(), as_json=as_json)
         return InputError.exit_code
     except PermissionError as error:
         say_error(_not_allowed(error).to_dict(), as_json=as_json)
@@ -143,3 +140,9 @@ def _bug(error: Exception) -> InternalError:
 def _usage_message(error: typer.TyperException) -> str:
     format_message = getattr(error, "format_message", None)
     return hide_passwords(str(format_message() if format_message else error))
+
+
+def _usage_hint(arguments: list[str]) -> str:
+    if arguments[0] in COMMANDS:
+        return f"`dalenius {arguments[0]} --help` lists its arguments and options"
+    return "`dalenius --help` lists the commands"
