@@ -166,3 +166,18 @@ def test_fakes_and_suppression_are_refused_together() -> None:
     data["mechanism"] = {"kind": "bucketize", "fakes": 1}
     with pytest.raises(PolicyError, match="does not go with fakes"):
         Policy.from_dict(data)
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    (tmp_path / "t.csv").write_text("age,disease\n30,Flu\n")
+    text = """source = "t.csv"
+[columns]
+quasi = ["age"]
+sensitive = ["disease"]
+[promise]
+kind = "l-diversity"
+l = 2
+"""
+    (tmp_path / "p.toml").write_text(text, encoding="utf-8-sig")
+    assert Policy.from_file(tmp_path / "p.toml").columns.quasi == ("age",)

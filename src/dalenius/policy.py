@@ -59,7 +59,7 @@ class Policy:
         """Read a policy file; its paths are relative to it. Another `source` can stand in for its own."""
         file = Path(path)
         try:
-            data = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
+            data = tomllib.loads(file.read_text(encoding="utf-8-sig"), parse_float=Decimal)
         except FileNotFoundError as error:
             raise PolicyError(
                 f"policy {file} does not exist", hint="`dalenius init SOURCE` writes one to edit"
