@@ -84,9 +84,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("quassi", ["quasi", "sensitive"])
     "did you mean 'quasi'?"
+    >>> did_you_mean("Plz", ["PLZ", "Alter"])
+    "did you mean 'PLZ'?"
     """
     options = list(known)
-    close = get_close_matches(name, options, n=1)
+    other_case = [option for option in options if option.lower() == name.lower()]
+    close = other_case or get_close_matches(name, options, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(repr(option) for option in options)}"
