@@ -119,6 +119,7 @@ def test_a_bad_csv_is_refused_with_its_place_and_without_its_cells(
         ("t.csv", b"PAR1\0\0\0", "is not a text file"),
         ("t.csv", b"a,b\n1,\xff\xfe\n", "line 2"),
         ("t.csv", b"\xff\xfe,b\n1,2\n", "header is not UTF-8"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "the text is UTF-16"),
         ("t.csv.gz", b"not gzip", "cannot be read"),
         ("t.parquet", b"not parquet", "cannot be read as Parquet"),
         ("t.xlsx", b"", "unknown ending '.xlsx'"),

@@ -7,6 +7,7 @@ field (`""`) is the empty text.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import re
@@ -96,6 +97,8 @@ def _read_header(path: Path) -> tuple[tuple[str, ...], str]:
             start = file.read(_HEADER_BYTES)
     except (OSError, EOFError) as error:
         raise SourceError(f"{path} cannot be read: {error}") from error
+    if b"\0" in start and start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceError(f"{path}: the text is UTF-16, not UTF-8", hint="convert the file to UTF-8")
     if b"\0" in start:
         raise SourceError(
             f"{path} is not a text file: it holds NUL bytes", hint="is it Parquet? name it *.parquet"
