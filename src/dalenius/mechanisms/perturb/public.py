@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.perturb.matrix import Channel
-from dalenius.sql import connect, identifier
+from dalenius.sql import connect_shared, identifier
 
 
 def as_ranges(codes: Sequence[int]) -> str:
@@ -51,7 +51,7 @@ def from_ranges(text: str, n_values: int) -> tuple[int, ...]:
 
 def to_parameters(cells: dict[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
     """The manifest's `parameters`, from the values' cells by column and the laws of the parts."""
-    with connect() as connection:
+    with connect_shared() as connection:
         connection.register("cells", pa.table(cells))
         listed = ", ".join(f"CAST({identifier(name)} AS VARCHAR)" for name in cells)
         values = connection.execute(f"SELECT {listed} FROM cells").fetchall()
