@@ -125,7 +125,7 @@ def shown(found: dict[str, Any]) -> list[str]:
 
 
 def _line(name: str, *cells: str) -> str:
-    return f"{name:<14}" + "".join(f"{cell:>11}" for cell in cells)
+    return f"{name:<14}" + "".join(f"{cell:>12}" for cell in cells)
 
 
 def generate(n_rows: int, folder: Path) -> None:
