@@ -123,21 +123,25 @@ def test_a_text_is_counted_beside_a_sum(views: dict[str, dalenius.Release]) -> N
     assert (counted.estimate, counted.std_error) == (alone.estimate, alone.std_error)
 
 
+def view_of(people: pa.Table, folder: Path) -> dalenius.Release:
+    """A view of numbered persons with a sensitive number each, over the numbers that occur."""
+    person, secret = people.column_names
+    asked = policy(
+        folder,
+        people,
+        active=True,
+        columns={"quasi": [person], "sensitive": [secret]},
+        promise={"kind": "d-gamma-privacy", "d": 0.3, "gamma": 0.8},
+        domains={},
+    )
+    return dalenius.publish(asked, seed=1)
+
+
 @pytest.mark.parametrize("large", [1e14, 1e9 + 0.5])
 def test_small_numbers_are_summed_beside_large_ones(tmp_path: Path, large: float) -> None:
     costs = [0.1, 2.0, 3.5, 50.0, large]
     table = pa.table({"person": range(200), "cost": [costs[person % 5] for person in range(200)]})
-    release = dalenius.publish(
-        policy(
-            tmp_path / "r",
-            table,
-            active=True,
-            columns={"quasi": ["person"], "sensitive": ["cost"]},
-            promise={"kind": "d-gamma-privacy", "d": 0.3, "gamma": 0.8},
-            domains={},
-        ),
-        seed=1,
-    )
+    release = view_of(table, tmp_path / "r")
     law = PublishedView.of(release.manifest).law
     assert law is not None
     shown = pq.read_table(release.path / "view.parquet").column("cost").to_pylist()
@@ -152,17 +156,7 @@ def test_small_numbers_are_summed_beside_large_ones(tmp_path: Path, large: float
 def test_nan_counts_as_null_and_what_is_infinite_is_not_summed(tmp_path: Path) -> None:
     values = [1.0, 2.0, math.nan, math.inf]
     table = pa.table({"person": range(80), "kilos": [values[person % 4] for person in range(80)]})
-    release = dalenius.publish(
-        policy(
-            tmp_path / "r",
-            table,
-            active=True,
-            columns={"quasi": ["person"], "sensitive": ["kilos"]},
-            promise={"kind": "d-gamma-privacy", "d": 0.3, "gamma": 0.8},
-            domains={},
-        ),
-        seed=1,
-    )
+    release = view_of(table, tmp_path / "r")
     alone, others = release.ask("SELECT COUNT(kilos), COUNT(*) FILTER (WHERE kilos <> 'nan') FROM t").rows
     assert alone.estimate == pytest.approx(others.estimate)
     with pytest.raises(QueryError, match="is infinite for some values"):
