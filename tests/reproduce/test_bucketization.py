@@ -83,7 +83,7 @@ def test_figure_4_anatomy_two_size_multi_size_optimal_fall_in_this_order() -> No
 
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("source", ["OCC", "EDU"])
-def test_figure_5_errors_are_near_ten_per_cent_and_close_to_each_other(source: Source) -> None:
+def test_figure_5_methods_are_close_and_whether_means_reach_ten_per_cent_is_the_datas(source: Source) -> None:
     """At the default θ = 8 in the stated shape; everything within three standard errors over the seeds."""
     settings: list[Setting] = [(8, "TwoSize"), (8, "MultiSize"), (8, "Optimal"), (8, WHOLE)]
     linked, loose = (
