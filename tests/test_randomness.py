@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dalenius.randomness import Randomness
+from dalenius.randomness import KEY_BITS, Randomness, random_keys
 from tests.chance import FALSE_ALARM
 from tests.conftest import PROJECT
 
@@ -51,3 +51,13 @@ def test_a_stream_is_uniform_and_streams_are_uncorrelated(name: str) -> None:
     assert stats.kstest(a, "uniform").pvalue > FALSE_ALARM
     assert abs(np.corrcoef(a, b)[0, 1]) < 5 / np.sqrt(len(a))
     assert stats.kstest(a**1.02, "uniform").pvalue < FALSE_ALARM
+
+
+def test_random_keys_have_every_bit_but_the_sign() -> None:
+    keys = random_keys(Randomness.seeded(4).stream("order"), 200_000)
+    assert keys.dtype == np.int64
+    ones = [(keys >> bit & 1).sum() for bit in range(64)]
+    assert ones[KEY_BITS] == 0
+    assert min(stats.binomtest(int(n), len(keys), 0.5).pvalue for n in ones[:KEY_BITS]) > FALSE_ALARM
+    assert stats.kstest(keys / 2.0**KEY_BITS, "uniform").pvalue > FALSE_ALARM
+    assert stats.kstest((keys >> 1) / 2.0**KEY_BITS, "uniform").pvalue < FALSE_ALARM

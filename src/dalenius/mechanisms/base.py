@@ -14,10 +14,9 @@ from dalenius.histogram import Histogram
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
-from dalenius.randomness import Randomness
+from dalenius.randomness import KEY_BITS, Randomness
 
 Batches = Iterator[pa.RecordBatch]
-KEY_BITS = 63
 Counting = Callable[[pa.RecordBatch], pa.RecordBatch]
 """How often each key occurs in a batch of records: 64-bit columns `key` and `n`, each key at most once."""
 

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from dalenius.ahead import mapped
 from dalenius.errors import InternalError
 from dalenius.histogram import Encoder
-from dalenius.mechanisms.base import KEY_BITS
 from dalenius.mechanisms.bucketize.plan import BucketPlan
 from dalenius.mechanisms.dealing import fewest_bits
-from dalenius.randomness import Randomness
+from dalenius.randomness import KEY_BITS, Randomness, random_keys
 
 BUCKETS_PER_BATCH = 20_000
 Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -84,16 +83,18 @@ class Layout:
         first_bucket = 0
         for j, (size, n_buckets) in enumerate(zip(self.plan.sizes, self.plan.n_buckets, strict=True)):
             own = chosen[(first_bucket <= chosen) & (chosen < first_bucket + n_buckets)]
-            # bucket w holds the places w, w + b, w + 2b, … of the records in value order
-            places = (own - first_bucket)[:, None] + np.arange(size) * n_buckets
-            yield own, np.searchsorted(self.ends[:, j], places, side="right")
+            # bucket w holds the places w, w + b, w + 2b, … of the records in value order; those of all w
+            # come first, because they have few values: a search that goes the same way again is fast
+            places = (own - first_bucket) + (np.arange(size) * n_buckets)[:, None]
+            yield own, np.ascontiguousarray(np.searchsorted(self.ends[:, j], places, side="right").T)
             first_bucket += n_buckets
 
 
 def by_bucket(parts: list[Entries]) -> Entries:
-    """Entries together, by bucket number and code."""
+    """Entries together, by bucket number and code, as they are in each part."""
     buckets, codes, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    in_order = np.argsort(buckets * (codes.max(initial=0) + 1) + codes)
+    # a stable sort only merges what is in order
+    in_order = np.argsort(buckets * (codes.max(initial=0) + 1) + codes, kind="stable")
     return buckets[in_order], codes[in_order], counts[in_order]
 
 
@@ -193,9 +194,7 @@ def random_within(
     With 20 million buckets 38 bits are random: two rows of a bucket have the same key in one of 10¹¹ cases.
     """
     bucket_bits = n_buckets.bit_length()
-    return (buckets << (KEY_BITS - bucket_bits)) | (
-        order.integers(2**KEY_BITS, size=len(buckets)) >> bucket_bits
-    )
+    return (buckets << (KEY_BITS - bucket_bits)) | (random_keys(order, len(buckets)) >> bucket_bits)
 
 
 def st_rows(layout: Places, encoder: Encoder) -> Iterator[pa.RecordBatch]:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from dalenius.ahead import mapped
 from dalenius.histogram import Encoder
-from dalenius.mechanisms.dealing import Dealer, IntArray, deal
+from dalenius.mechanisms.dealing import Dealer, IntArray, deal, fewest_bits
 from dalenius.mechanisms.perturb.layout import PerturbPlan
 from dalenius.mechanisms.perturb.matrix import Channel
-from dalenius.randomness import Randomness
+from dalenius.randomness import Randomness, random_keys
 
 CodeArray = NDArray[np.int32]
 
@@ -31,13 +31,18 @@ def perturb_values(
     codes: NDArray[np.integer], parts: CodeArray, channels: Sequence[Channel], stream: np.random.Generator
 ) -> CodeArray:
     """Keep each value with its part's probability p, else draw one uniformly from the part's domain."""
-    coins = np.array([exact_coin(channel.retention) for channel in channels], dtype=np.int64)
-    domain_sizes = np.array([channel.n_values for channel in channels], dtype=np.int64)
-    starts = np.cumsum(domain_sizes) - domain_sizes
-    domains = np.concatenate([np.array(channel.codes, dtype=np.int32) for channel in channels])
-    is_kept = stream.integers(coins[parts, 1]) < coins[parts, 0]
-    drawn = domains[starts[parts] + stream.integers(domain_sizes[parts])]
-    return np.where(is_kept, codes, drawn).astype(np.int32)
+    by_part = np.argsort(fewest_bits(parts), kind="stable")
+    together = codes[by_part].astype(np.int32)
+    ends = np.cumsum(np.bincount(parts, minlength=len(channels)))
+    # part by part: numbers below one bound are drawn five times faster than each below its own
+    for channel, own in zip(channels, np.split(together, ends[:-1]), strict=True):
+        heads, sides = exact_coin(channel.retention)
+        replaced = np.flatnonzero(stream.integers(sides, size=len(own)) >= heads)
+        drawn = stream.integers(channel.n_values, size=len(replaced))
+        own[replaced] = np.array(channel.codes, dtype=np.int32)[drawn]
+    published = np.empty_like(together)
+    published[by_part] = together
+    return published
 
 
 def exact_coin(probability: Fraction) -> tuple[int, int]:
@@ -104,7 +109,7 @@ def data_rows(
     def rows(step: _Prepared) -> pa.RecordBatch:
         batch, order, perturb = step
         parts, published = perturb()
-        tags = order.integers(2**63, size=batch.num_rows)
+        tags = random_keys(order, batch.num_rows)
         columns = {name: batch.column(name) for name in quasi}
         return pa.RecordBatch.from_pydict(
             {**columns, **encoder.decode(published), "part": parts + np.int32(1), tag: tags}
