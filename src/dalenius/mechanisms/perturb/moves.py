@@ -6,6 +6,8 @@ target's count to its top (more rows at no price), as much as lowers the source'
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dalenius.mechanisms.perturb.bounds import IntArray, Objective
@@ -34,8 +36,9 @@ def _best_moves(quotas: IntArray, objective: Objective) -> IntArray:
     Several values at a time make one step of what would be thousands in large domains.
     """
     best_change, options = 0.0, [quotas]
-    for amounts in _amounts(quotas, objective):
-        change = _cost_changes(quotas, amounts, objective)
+    parts = _Parts.of(quotas, objective)
+    for amounts in parts.amounts():
+        change = parts.cost_changes(amounts, objective)
         source, target, _ = np.unravel_index(int(np.argmin(change)), change.shape)
         changes = change[source, target]
         if changes.min() < best_change:
@@ -55,45 +58,60 @@ def _move(quotas: IntArray, pair: tuple[int, int], codes: IntArray, flow: IntArr
     return moved
 
 
-def _amounts(quotas: IntArray, objective: Objective) -> list[IntArray]:
-    """Tables source × target × value of how many records to move."""
-    shape = (len(quotas), *quotas.shape)
-    tops, tops_without = _tops(quotas, objective)
-    source, target = quotas[:, np.newaxis, :], quotas[np.newaxis, :, :]
-    return [
-        np.broadcast_to(source, shape),
-        np.clip(tops[np.newaxis, :, np.newaxis] - target, 0, source),
-        np.broadcast_to(np.clip(source - tops_without[:, np.newaxis, :], 0, None), shape),
-        np.broadcast_to(source // 2, shape),
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Parts:
+    """A partition, with what the costs of all moves are found from."""
 
+    quotas: IntArray
+    """k × m."""
+    sizes: IntArray
+    n_values: IntArray
+    tops: IntArray
+    """Each part's top protected count."""
+    tops_without: IntArray
+    """k × m: what it would be without each value."""
+    costs: FloatArray
 
-def _tops(quotas: IntArray, objective: Objective) -> tuple[IntArray, IntArray]:
-    """Each part's top protected count, and what it would be without each value (k × m)."""
-    protected = np.where(objective.protected, quotas, 0)
-    two = np.partition(protected, -2, axis=1)[:, -2:]
-    tops = two[:, 1]
-    return tops, np.where(protected == tops[:, np.newaxis], two[:, :1], tops[:, np.newaxis])
+    @classmethod
+    def of(cls, quotas: IntArray, objective: Objective) -> _Parts:
+        protected = np.where(objective.protected, quotas, 0)
+        two = np.partition(protected, -2, axis=1)[:, -2:]
+        tops = two[:, 1]
+        return cls(
+            quotas=quotas,
+            sizes=quotas.sum(axis=1),
+            n_values=np.count_nonzero(quotas, axis=1).astype(np.int64),
+            tops=tops,
+            tops_without=np.where(protected == tops[:, np.newaxis], two[:, :1], tops[:, np.newaxis]),
+            costs=objective.of_parts(quotas),
+        )
 
+    def amounts(self) -> list[IntArray]:
+        """Tables source × target × value of how many records to move."""
+        shape = (len(self.quotas), *self.quotas.shape)
+        source, target = self.quotas[:, np.newaxis, :], self.quotas[np.newaxis, :, :]
+        return [
+            np.broadcast_to(source, shape),
+            np.clip(self.tops[np.newaxis, :, np.newaxis] - target, 0, source),
+            np.broadcast_to(np.clip(source - self.tops_without[:, np.newaxis, :], 0, None), shape),
+            np.broadcast_to(source // 2, shape),
+        ]
 
-def _cost_changes(quotas: IntArray, amounts: IntArray, objective: Objective) -> FloatArray:
-    """How much each move (source × target × value) changes the cost; 0 where nothing moves."""
-    tops, tops_without = _tops(quotas, objective)
-    sizes, n_values = quotas.sum(axis=1), np.count_nonzero(quotas, axis=1).astype(np.int64)
-    costs = objective.of_parts(quotas)
-    source, target = quotas[:, np.newaxis, :], quotas[np.newaxis, :, :]
-    left, grown = source - amounts, target + amounts
-    visible = objective.protected
-    source_cost = objective.of_shape(
-        sizes[:, np.newaxis, np.newaxis] - amounts,
-        n_values[:, np.newaxis, np.newaxis] - ((source > 0) & (left == 0)),
-        np.maximum(tops_without[:, np.newaxis, :], np.where(visible, left, 0)),
-    )
-    target_cost = objective.of_shape(
-        sizes[np.newaxis, :, np.newaxis] + amounts,
-        n_values[np.newaxis, :, np.newaxis] + ((target == 0) & (grown > 0)),
-        np.maximum(tops[np.newaxis, :, np.newaxis], np.where(visible, grown, 0)),
-    )
-    change = source_cost + target_cost - (costs[:, np.newaxis] + costs[np.newaxis, :])[:, :, np.newaxis]
-    is_move = (amounts > 0) & ~np.eye(len(quotas), dtype=bool)[:, :, np.newaxis]
-    return np.where(is_move, change, 0.0)
+    def cost_changes(self, amounts: IntArray, objective: Objective) -> FloatArray:
+        """How much each move (source × target × value) changes the cost; 0 where nothing moves."""
+        source, target = self.quotas[:, np.newaxis, :], self.quotas[np.newaxis, :, :]
+        left, grown = source - amounts, target + amounts
+        visible = objective.protected
+        source_cost = objective.of_shape(
+            self.sizes[:, np.newaxis, np.newaxis] - amounts,
+            self.n_values[:, np.newaxis, np.newaxis] - ((source > 0) & (left == 0)),
+            np.maximum(self.tops_without[:, np.newaxis, :], np.where(visible, left, 0)),
+        )
+        target_cost = objective.of_shape(
+            self.sizes[np.newaxis, :, np.newaxis] + amounts,
+            self.n_values[np.newaxis, :, np.newaxis] + ((target == 0) & (grown > 0)),
+            np.maximum(self.tops[np.newaxis, :, np.newaxis], np.where(visible, grown, 0)),
+        )
+        before = self.costs[:, np.newaxis] + self.costs[np.newaxis, :]
+        is_move = (amounts > 0) & ~np.eye(len(self.quotas), dtype=bool)[:, :, np.newaxis]
+        return np.where(is_move, source_cost + target_cost - before[:, :, np.newaxis], 0.0)
