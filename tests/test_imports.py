@@ -17,7 +17,16 @@ SOURCE = Path(dalenius.__file__).parent
 # Imports go from right to left only.
 ORDER = [
     {"errors"},
-    {"sql", "exact", "column_names", "charts", "ahead", "postgres_uri", "postgres_connection"},
+    {
+        "arrow_memory",
+        "sql",
+        "exact",
+        "column_names",
+        "charts",
+        "ahead",
+        "postgres_uri",
+        "postgres_connection",
+    },
     {"coded_columns"},
     {"csv_source", "postgres_source", "recode", "domains"},
     {"table", "histogram", "randomness"},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dalenius.arrow_memory import kept_memory
 from dalenius.batches import as_batch, batch_folder, next_batch
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.choosing import engine_for
@@ -88,6 +89,7 @@ def write_release(
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
     with (
         engine_errors(),
+        kept_memory(),
         _series_folder(policy, target),
         _memory() as remember,
         new_release(target) as folder,
