@@ -15,7 +15,7 @@ from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.choosing import engine_for
 from dalenius.engines.local import engine_errors
 from dalenius.errors import InternalError, PolicyError
-from dalenius.ledger import Entry, Ledger
+from dalenius.ledger import Entry, Ledger, open_ledger
 from dalenius.mechanisms.base import Draft, Plan
 from dalenius.mechanisms.registry import SERIAL_MECHANISMS, mechanism_of
 from dalenius.mechanisms.repeated import Repeated
@@ -96,6 +96,8 @@ def write_release(
     ):
         with (engine or engine_for(policy)).open(policy, folder / SPILL, progress) as scan:
             view = next_batch(policy, scan) if policy.series == "batches" else next_view(policy, scan)
+            if view is None and not randomness.is_seeded:
+                scan.expect_fingerprint(open_ledger(policy.ledger).key())
             plan = mechanism_of(policy).plan(policy, scan)
             # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
             known = None if randomness.is_seeded and view is None else look_up(policy, scan, view)

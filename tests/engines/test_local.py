@@ -231,6 +231,18 @@ def test_who_goes_with_whom_is_seen_in_small_tables_and_in_whole_records(
     assert found[0] == found[1] == by_records != found[2]
 
 
+@pytest.mark.parametrize("as_file", [True, False], ids=["file", "frame"])
+def test_an_expected_fingerprint_is_the_same(as_file: bool, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(TABLE, path)
+    with LocalEngine().open(policy(str(path) if as_file else TABLE), tmp_path, silent) as scan:
+        scan.expect_fingerprint(b"k")
+        assert scan.histogram(("disease",)).counts == (2, 1)
+        assert scan.fingerprint(b"k") == fingerprint(TABLE)
+        assert scan.fingerprint(b"l") == fingerprint(TABLE, b"l"), "another key was not expected"
+        assert pa.Table.from_batches(list(scan.batches())).to_pylist() == rows_of(policy())
+
+
 def test_intervals_are_refused() -> None:
     lasting = TABLE.set_column(2, "town", pa.nulls(3, pa.month_day_nano_interval()))
     with (

@@ -48,6 +48,9 @@ class OpenedTable(Scan, Protocol):
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
         """Write the tables of a release as Parquet into its folder, each in its order."""
 
+    def expect_fingerprint(self, key: bytes) -> None:
+        """It will be asked for soon: an engine that can starts on it."""
+
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order; of many, of each column's."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -17,6 +18,7 @@ from dalenius.ahead import ahead, mapped
 from dalenius.coded_columns import CodedColumns
 from dalenius.csv_source import CsvSource
 from dalenius.engines.base import Progress, WrittenFile, WrittenTable
+from dalenius.engines.beside import Beside
 from dalenius.engines.ordering import in_order
 from dalenius.engines.parquet import write_parquet
 from dalenius.engines.preparing import (
@@ -40,6 +42,7 @@ from dalenius.histogram import Histogram
 from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable
 from dalenius.policy import Policy
 from dalenius.sql import connect, count, identifier, identifiers, literal, one_row, scan_parquet
+from dalenius.table import ParquetSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,7 @@ class LocalEngine:
     @contextmanager
     def open(self, policy: Policy, spill: Path | None, progress: Progress) -> Iterator[LocalScan]:
         """Open the source, recode it, and refuse what no promise could cover."""
-        with engine_errors(), connect(spill) as connection:
+        with engine_errors(), connect(spill) as connection, Beside(connection) as beside:
             source = policy.source.scan(connection)
             if spill is not None and isinstance(policy.source, CsvSource):
                 source = _copied(connection, policy, source, spill)
@@ -62,8 +65,10 @@ class LocalEngine:
             refuse_intervals(schema)
             total = count(connection, f"SELECT count(*) FROM ({select})")
             refuse_empty(policy, total)
+            is_file = isinstance(policy.source, ParquetSource | CsvSource)
             yield LocalScan(
                 connection=connection,
+                beside=beside if is_file and spill is not None else None,
                 select=select,
                 schema=schema,
                 total=total,
@@ -77,6 +82,8 @@ class LocalScan:
     """An opened table on this machine."""
 
     connection: duckdb.DuckDBPyConnection
+    beside: Beside | None
+    """For what publishing needs later; None for planning, and for a frame, which one connection sees."""
     select: str
     schema: pa.Schema
     """Types of the published columns, after recoding."""
@@ -84,8 +91,10 @@ class LocalScan:
     """How many records there are."""
     spill: Path | None
     progress: Progress
-    _coded: list[CodedColumns] = field(default_factory=list, init=False)
-    """Found when they are needed first."""
+    _coded: list[Future[CodedColumns]] = field(default_factory=list, init=False)
+    """Found when they are needed first, or before."""
+    _expected: dict[bytes, Future[str]] = field(default_factory=dict, init=False)
+    _counted: dict[tuple[str, ...], Histogram] = field(default_factory=dict, init=False)
     _kept: dict[Coding, SortedCodes] = field(default_factory=dict, init=False)
 
     def n_rows(self) -> int:
@@ -94,12 +103,15 @@ class LocalScan:
 
     def histogram(self, columns: tuple[str, ...]) -> Histogram:
         """How often each combination of cells of these columns occurs."""
-        listed = identifiers(columns)
-        counted = self.connection.sql(
-            f"SELECT {listed}, count(*) AS n FROM ({self.select}) GROUP BY {listed}"
-        ).to_arrow_table()
-        *cells, counts = (column.to_pylist() for column in counted.columns)
-        return Histogram.of(columns, dict(zip(zip(*cells, strict=True), counts, strict=True)))
+        if columns not in self._counted:
+            listed = identifiers(columns)
+            counted = self.connection.sql(
+                f"SELECT {listed}, count(*) AS n FROM ({self.select}) GROUP BY {listed}"
+            ).to_arrow_table()
+            *cells, counts = (column.to_pylist() for column in counted.columns)
+            counts_of = dict(zip(zip(*cells, strict=True), counts, strict=True))
+            self._counted[columns] = Histogram.of(columns, counts_of)
+        return self._counted[columns]
 
     def n_different(self, coding: Coding) -> int:
         """How many different records there are; different ones have different codes."""
@@ -151,10 +163,20 @@ class LocalScan:
             counts = together
         return pa.table({"key": keys, "n": counts})
 
+    def expect_fingerprint(self, key: bytes) -> None:
+        """Start on the fingerprint, and on what else has to be known before records are read."""
+        if self.beside is not None:
+            self._coded.append(self.beside.start(self._find_coded))  # some plans ask for values
+            self._expected[key] = self.beside.start(partial(self._fingerprint, key))
+
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order."""
+        expected = self._expected.get(key)
+        return self._fingerprint(key, self.connection) if expected is None else expected.result()
+
+    def _fingerprint(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> str:
         asked = fingerprint_sums(key, self.schema.names, f"({self.select})", self.total)
-        return fingerprint_of(key, self.schema, one_row(self.connection, asked))
+        return fingerprint_of(key, self.schema, one_row(connection, asked))
 
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
@@ -170,8 +192,13 @@ class LocalScan:
 
     def _columns(self) -> CodedColumns:
         if not self._coded:
-            self._coded.append(CodedColumns.of(self.connection, self.select))
-        return self._coded[0]
+            found: Future[CodedColumns] = Future()
+            found.set_result(self._find_coded(self.connection))
+            self._coded.append(found)
+        return self._coded[0].result()
+
+    def _find_coded(self, connection: duckdb.DuckDBPyConnection) -> CodedColumns:
+        return CodedColumns.of(connection, self.select)
 
     def _codes(self, coding: Coding, spill: Path) -> SortedCodes:
         """The codes, sorted when they are needed first."""
