@@ -47,12 +47,13 @@ def deal(codes: NDArray[np.integer], quota: IntArray, stream: np.random.Generato
         quota: m × k, how many records of each value go to each destination.
         stream: the random stream of this step.
     """
-    n_destinations = quota.shape[1]
-    # Shuffle first, so that a stable sort by value leaves each value's records in random order.
-    shuffled = stream.permutation(len(codes))
-    by_value = shuffled[np.argsort(fewest_bits(codes[shuffled]), kind="stable")]
+    n_values, n_destinations = quota.shape
+    by_value = np.argsort(fewest_bits(codes), kind="stable")
+    ends = np.cumsum(quota.sum(axis=1))
+    for value in np.flatnonzero(np.count_nonzero(quota, axis=1) > 1):  # else all go to the same
+        stream.shuffle(by_value[ends[value] - quota[value].sum() : ends[value]])
     destinations = np.empty(len(codes), dtype=np.int32)
-    labels = np.tile(np.arange(n_destinations, dtype=np.int32), quota.shape[0])
+    labels = np.tile(np.arange(n_destinations, dtype=np.int32), n_values)
     destinations[by_value] = np.repeat(labels, quota.ravel())
     return destinations
 

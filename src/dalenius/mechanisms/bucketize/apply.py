@@ -136,9 +136,9 @@ class Assigner:
         self._places = np.empty(self._ends[-1], np.int32 if layout.n_buckets < 2**31 else np.int64)
 
         def fill(value: int) -> None:
-            own = self._places[self._next[value] : self._ends[value]]
-            own[:] = layout.places(value)
-            randomness.stream("bucketize", "assign", value).shuffle(own)
+            places = layout.places(value)  # of 64 bits, which are shuffled twice as fast as others
+            randomness.stream("bucketize", "assign", value).shuffle(places)
+            self._places[self._next[value] : self._ends[value]] = places
 
         for _ in mapped(fill, range(len(self._ends))):
             pass
