@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dalenius.ahead import ahead
 from dalenius.engines.preparing import rebatch
 from dalenius.mechanisms.base import Batches
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 FILE_ROWS = 2**20
 _FEWER_ROWS = 2**17
@@ -66,7 +70,7 @@ def _deal(batches: Batches, key: str, shift: int, files: list[Path]) -> list[int
             writers = writers or [_open(opened, file, batch.schema) for file in files]
             numbers = ((batch.column(key).to_numpy() >> shift) & (len(files) - 1)).astype(np.uint8)
             # a stable sort of bytes counts them
-            together = batch.take(pa.array(np.argsort(numbers, kind="stable")))
+            together = _at(batch, np.argsort(numbers, kind="stable"))
             in_files = np.bincount(numbers, minlength=len(files))
             ends = np.cumsum(in_files)
             for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
@@ -92,5 +96,10 @@ def _sorted(rows: pa.Table, keys: Sequence[str]) -> list[pa.RecordBatch]:
     if rows.column_names == [keys[0]]:  # nothing goes along
         return [pa.RecordBatch.from_arrays([pa.array(np.sort(numbers[0]))], names=rows.column_names)]
     order: NDArray[np.intp] = np.argsort(numbers[0]) if len(numbers) == 1 else np.lexsort(numbers[::-1])
-    batches: list[pa.RecordBatch] = rows.combine_chunks().take(pa.array(order)).to_batches()
+    batches: list[pa.RecordBatch] = _at(rows.combine_chunks(), order).to_batches()
     return batches
+
+
+def _at(rows: Rows, places: NDArray[np.intp]) -> Rows:
+    """The rows at these places, which a sort has found: none is outside."""
+    return pc.take(rows, pa.array(places), boundscheck=False)

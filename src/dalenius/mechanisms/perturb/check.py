@@ -25,7 +25,11 @@ from dalenius.sql import count, identifier
 def check_parts(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
     """Parts and their values in the data, then their laws."""
     public = PublicParts.read(connection, manifest)
-    rows = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
+    cells = ", ".join(f"{identifier(name)} AS c{i}" for i, name in enumerate(public.values.column_names))
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE seen AS SELECT part, {cells}, count(*) AS n FROM data GROUP BY ALL"
+    )
+    rows = dict(connection.execute("SELECT part, sum(n)::BIGINT FROM seen GROUP BY part").fetchall())
     listed = set(range(1, len(public.channels) + 1))
     strange = sorted(set(rows) ^ listed, key=str)
     yield Check(
@@ -48,17 +52,16 @@ def check_parts(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any])
 
 
 def _n_foreign(connection: duckdb.DuckDBPyConnection, public: PublicParts) -> int:
-    """Records whose value is not in SA_i of their part."""
-    columns = public.values.column_names
+    """Records whose value is not in SA_i of their part; `seen` has how often each part has each value."""
+    columns = range(public.values.num_columns)
     numbers = [n for n, channel in enumerate(public.channels, start=1) for _ in channel.codes]
     codes = [code for channel in public.channels for code in channel.codes]
-    cells = {f"v{i}": public.values.column(i).take(pa.array(codes)) for i in range(len(columns))}
+    cells = {f"v{i}": public.values.column(i).take(pa.array(codes)) for i in columns}
     connection.register("domains", pa.table({"number": pa.array(numbers, pa.int64()), **cells}))
-    same = " AND ".join(f"{identifier(name)} IS NOT DISTINCT FROM v{i}" for i, name in enumerate(columns))
+    same = " AND ".join(f"c{i} IS NOT DISTINCT FROM v{i}" for i in columns)
     return count(
         connection,
-        f"SELECT coalesce(sum(n), 0) FROM (SELECT part, {', '.join(map(identifier, columns))}, count(*) AS n "
-        f"FROM data GROUP BY ALL) AS seen ANTI JOIN domains ON number = part AND {same}",
+        f"SELECT coalesce(sum(n), 0) FROM seen ANTI JOIN domains ON number = part AND {same}",
     )
 
 
