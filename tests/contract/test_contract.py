@@ -204,8 +204,17 @@ def test_troublesome_cells_come_through_as_they_are(subject: Subject, case: str,
 
 
 @every_subject
-def test_columns_with_spaces_quotes_and_sql_words(subject: Subject, tmp_path: Path) -> None:
-    renamed = people().rename_columns(["the uid", 'select "x" from', "Größe; DROP TABLE t"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["the uid", 'select "x" from', "Größe; DROP TABLE t"],
+        ["n", "cell", "number"],  # which the code may use itself
+        ["place", "v0", "c0"],
+    ],
+    ids=["quoted", "number", "c0"],
+)
+def test_columns_may_have_any_name(subject: Subject, names: list[str], tmp_path: Path) -> None:
+    renamed = people().rename_columns(names)
     roles = {"quasi": renamed.column_names[:2], "sensitive": renamed.column_names[2:]}
     release = subject.publish(subject.policy(renamed, tmp_path / "r", **roles))
     assert release.verify(strict=True).ok
