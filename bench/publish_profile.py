@@ -23,7 +23,7 @@ from dalenius.engines.local import LocalScan
 from dalenius.mechanisms.registry import MECHANISMS
 from dalenius.mechanisms.suppress.stage import SuppressedBucketize
 
-PHASES = ["plan", "the ledger's fingerprint", "read, decide, deal to files", "sort, code, write", "check"]
+PHASES = ["plan and fingerprint", "read, decide, deal to files", "sort, code, write", "check"]
 Clocks = tuple[float, float]
 
 
@@ -87,11 +87,11 @@ def _measure(mechanism: str, table: Path) -> None:
     warm_up(table.parent)
     profile = Profile()
     for kind in (*map(type, MECHANISMS.values()), SuppressedBucketize):
-        profile.watch(kind, "plan", "plan")
-        profile.watch(kind, "draft", "plan")
+        profile.watch(kind, "plan", "plan and fingerprint")
+        profile.watch(kind, "draft", "plan and fingerprint")
     profile.watch(LocalScan, "n_different", "read, decide, deal to files")
     profile.watch(ordering, "_deal", "read, decide, deal to files")
-    profile.watch(publishing, "look_up", "the ledger's fingerprint")
+    profile.watch(publishing, "look_up", "plan and fingerprint")
     profile.watch(publishing, "_write_tables", "sort, code, write")
     profile.watch(publishing, "_recheck", "check")
     started = _clocks()
