@@ -43,6 +43,17 @@ def test_only_short_lists_are_coded(n_values: int, is_coded: bool) -> None:
         assert read(connection, columns)["v"].to_pylist() == [str(i % n_values) for i in range(200)]
 
 
+def test_many_columns_each_have_their_own_list() -> None:
+    table = pa.table({f"c{i}": [f"{i}-{j % (i + 1)}" for j in range(40)] for i in range(20)})
+    with connect() as connection:
+        connection.register("t", table)
+        columns = CodedColumns.of(connection, SELECT)
+        assert {name: len(values) for name, values in columns.values.items()} == {
+            f"c{i}": i + 1 for i in range(20)
+        }
+        assert read(connection, columns).to_pydict() == table.to_pydict()
+
+
 @given(cells=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1))
 def test_allowed_cells_need_not_be_sought_and_others_are_null(cells: list[str | None]) -> None:
     allowed = {"v": pa.array(["c", "a"])}

@@ -17,6 +17,8 @@ from dalenius.sql import identifier, literal
 
 _FEW_VALUES = 64
 """A list of this length is searched from its start for every cell that no dictionary has."""
+_COLUMNS_AT_ONCE = 8
+"""While they are counted, the different cells of so many columns are in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +44,9 @@ class CodedColumns:
         schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
         found = {name: cells for name, cells in (allowed or {}).items() if name in texts}
-        found |= _different_texts(connection, select, [name for name in texts if name not in found])
+        sought = [name for name in texts if name not in found]
+        for start in range(0, len(sought), _COLUMNS_AT_ONCE):
+            found |= _different_texts(connection, select, sought[start : start + _COLUMNS_AT_ONCE])
         values = {
             name: cells.take(pc.array_sort_indices(cells))
             for name, cells in found.items()
@@ -73,9 +77,7 @@ def _different_texts(
     connection: duckdb.DuckDBPyConnection, select: str, columns: Sequence[str]
 ) -> dict[str, pa.Array]:
     """The different cells of each column, at most one too many."""
-    if not columns:
-        return {}
-    # one question for all: another thread may be busy in Python, and each answer would wait for it
+    # one question for several: another thread may be busy in Python, and each answer would wait for it
     listed = " UNION ALL ".join(
         f"SELECT {place} AS place, cell FROM (SELECT DISTINCT {name} AS cell FROM ({select}) "
         f"WHERE {name} IS NOT NULL LIMIT {_FEW_VALUES + 1})"
