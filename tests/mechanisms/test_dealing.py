@@ -72,6 +72,37 @@ def test_a_dealer_that_favours_file_order_is_caught() -> None:
     assert stats.chisquare(frequencies_of_choices([6], 6_000, broken=True)).pvalue < FALSE_ALARM
 
 
+class _ShufflesOnce:
+    """A broken stream: of all values, only the records of the first are shuffled."""
+
+    def __init__(self, stream: np.random.Generator) -> None:
+        self._stream, self._is_used = stream, False
+
+    def shuffle(self, places: np.ndarray) -> None:
+        if not self._is_used:
+            self._stream.shuffle(places)
+        self._is_used = True
+
+
+def p_value_of_joint_choices(*, broken: bool) -> float:
+    """Two values are divided and one is not: every pair of choices should be equally likely."""
+    codes = np.array([2, 0, 1, 2, 0, 1, 0, 2, 1, 0, 2])
+    quota = np.array([[2, 2], [3, 0], [2, 2]], dtype=np.int64)
+    index: dict[tuple[int, ...], int] = {pair: i for i, pair in enumerate(combinations(range(4), 2))}
+    seen = np.zeros((len(index), len(index)))
+    stream = Randomness.seeded(9).stream("deal")
+    for _ in range(12_000):
+        dealt = deal(codes, quota, _ShufflesOnce(stream) if broken else stream)  # type: ignore[arg-type]
+        one, other = (tuple(np.flatnonzero(dealt[codes == value]).tolist()) for value in (0, 2))
+        seen[index[one], index[other]] += 1
+    return float(stats.chisquare(seen.ravel()).pvalue)
+
+
+def test_the_choices_of_all_values_are_uniform_and_independent() -> None:
+    assert p_value_of_joint_choices(broken=False) > FALSE_ALARM
+    assert p_value_of_joint_choices(broken=True) < FALSE_ALARM
+
+
 def test_populations_beyond_numpys_limit_are_drawn_from_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
     remaining = np.array([[30, 50, 20]], dtype=np.int64)
     monkeypatch.setattr(dealing, "_NUMPY_POPULATION_LIMIT", 1)
