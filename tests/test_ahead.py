@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dalenius.ahead import ahead, mapped
+from dalenius.prefetch import ahead, mapped
 
 
 def test_items_come_in_order_and_the_thread_ends() -> None:

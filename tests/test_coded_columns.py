@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.coded_columns import CodedColumns
-from dalenius.histogram import positions
 from dalenius.sql import connect
+from dalenius.tables.codes import CodedColumns
+from dalenius.tables.histogram import positions
 
 SELECT = "SELECT * FROM t"
 CELLS = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=3), st.just("it's"))

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dalenius.domains import MOST_VALUES, parse_domain, parse_domains, whole_range
 from dalenius.errors import PolicyError
+from dalenius.tables.domains import MOST_VALUES, parse_domain, parse_domains, whole_range
 
 
 @pytest.mark.parametrize(

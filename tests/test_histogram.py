@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InternalError
-from dalenius.histogram import Encoder, Histogram, label, positions
+from dalenius.tables.histogram import Encoder, Histogram, label, positions
 
 cells = st.one_of(st.none(), st.integers(-3, 3))
 

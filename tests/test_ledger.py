@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dalenius.errors import EngineError, InputError
-from dalenius.ledger import Entry, Ledger, open_ledger
+from dalenius.release.ledger import Entry, Ledger, open_ledger
 
 ENTRY = Entry(
     id="a",

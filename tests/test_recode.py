@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from dalenius.errors import PolicyError
-from dalenius.recode import parse_recode
 from dalenius.sql import connect
+from dalenius.tables.recode import parse_recode
 
 
 def recoded(values: pa.Array, spec: Any, folder: Path = Path()) -> list[Any]:

@@ -16,10 +16,10 @@ import pytest
 import dalenius
 from dalenius.cli.main import run
 from dalenius.errors import DaleniusError, EngineError, InputError, PromiseNotMet
-from dalenius.histogram import Histogram
-from dalenius.ledger import Ledger
 from dalenius.policy import Policy
-from dalenius.repeats import values_fingerprint
+from dalenius.release.ledger import Ledger
+from dalenius.release.repetition import values_fingerprint
+from dalenius.tables.histogram import Histogram
 
 BUCKETS = {"promise": {"kind": "l-diversity", "l": 4}, "mechanism": {"kind": "bucketize"}}
 NOISE = {

@@ -14,7 +14,7 @@ import pytest
 
 from dalenius.errors import SourceError
 from dalenius.sql import connect
-from dalenius.table import open_source
+from dalenius.tables.source import open_source
 
 
 def read(spec: Any) -> pa.Table:

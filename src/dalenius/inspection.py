@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dalenius.errors import InputError, did_you_mean
-from dalenius.histogram import Histogram, label
-from dalenius.mechanism_configs import SuppressConfig
 from dalenius.mechanisms.alphabeta.feasible import Feasible, feasible_region
+from dalenius.mechanisms.configs import SuppressConfig
 from dalenius.mechanisms.suppress.plan import costs
 from dalenius.sql import connect, identifier, identifiers, one_row
-from dalenius.table import Source
+from dalenius.tables.histogram import Histogram, label
+from dalenius.tables.source import Source
 
 _SENSITIVE_WORDS = (
     "disease",

@@ -10,23 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.arrow_memory import kept_memory
-from dalenius.batches import as_batch, batch_folder, next_batch
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
-from dalenius.engines.choosing import engine_for
-from dalenius.engines.local import engine_errors
+from dalenius.engines.local.engine import engine_errors
+from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
-from dalenius.ledger import Entry, Ledger, open_ledger
 from dalenius.mechanisms.base import Draft, Plan
-from dalenius.mechanisms.registry import SERIAL_MECHANISMS, mechanism_of
+from dalenius.mechanisms.registry import mechanism_of, serial_mechanism
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
+from dalenius.release.batches import as_batch, batch_folder, next_batch
+from dalenius.release.folder import SPILL, StoredRelease, new_release, refuse_existing, write_manifest
+from dalenius.release.ledger import Entry, Ledger, open_ledger
 from dalenius.release.manifest import build_manifest
-from dalenius.release.reader import StoredRelease
+from dalenius.release.repetition import KnownTable, look_up, refuse_repetition, repetition
+from dalenius.release.series import NextInSeries, next_folder, next_view
 from dalenius.release.verify import check_promise
-from dalenius.release.writer import SPILL, new_release, refuse_existing, write_manifest
-from dalenius.repeats import KnownTable, look_up, refuse_repetition, repetition
-from dalenius.series import NextInSeries, next_folder, next_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +166,7 @@ def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextInSerie
     if view is None or view.kind == "batches":
         draft = mechanism_of(policy).draft(policy, plan, randomness)
         return draft if view is None else as_batch(draft)
-    draft = SERIAL_MECHANISMS[policy.mechanism.kind].draft_at(policy, plan, randomness, view.place)
+    draft = serial_mechanism(policy.mechanism.kind).draft_at(policy, plan, randomness, view.place)
     view.refuse_other_parameters(draft.statement)
     return draft
 

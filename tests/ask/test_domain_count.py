@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalenius.ask import domain_formula, domain_network
-from dalenius.ask.domain_count import domain_count, domain_counts_by
 from dalenius.errors import QueryError
+from dalenius.mechanisms.tuples import formula as domain_formula
+from dalenius.mechanisms.tuples import network as domain_network
+from dalenius.mechanisms.tuples.network import domain_count, domain_counts_by
 
 SMALL = {
     "a": pa.array([None, 0, 1, 2]),

@@ -8,10 +8,9 @@ import pytest
 import sqlglot
 
 from dalenius.ask import ask
-from dalenius.ask.functions import FUNCTIONS, NAMED, OPERATORS
-from dalenius.ask.sql import parse
-from dalenius.ask.templates import parse_shared
-from dalenius.release.reader import StoredRelease
+from dalenius.question.names import FUNCTIONS, NAMED, OPERATORS
+from dalenius.question.sql import parse, parse_shared
+from dalenius.release.folder import StoredRelease
 from tests.ask.test_files import questions, same
 
 DAY = "CAST('2020-05-1' || severity AS DATE)"

@@ -15,17 +15,16 @@ from scipy import stats
 
 import dalenius
 from dalenius.ask import ask, ask_many, opened
-from dalenius.ask.columns import Table
-from dalenius.ask.database import Database, Limits
-from dalenius.ask.perturbed import PerturbedModel
-from dalenius.ask.perturbed_terms import merge_terms, without_overlap
-from dalenius.histogram import Encoder
-from dalenius.mechanisms.bucketize.estimate_buckets import Score
+from dalenius.mechanisms.bucketize.estimate.buckets import Score
+from dalenius.mechanisms.perturb.answer import PerturbedModel, merge_terms, without_overlap
 from dalenius.mechanisms.perturb.apply import Perturber
-from dalenius.mechanisms.perturb.laws import Laws
+from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
+from dalenius.question.database import Database, Limits
 from dalenius.randomness import Randomness
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
+from dalenius.tables.columns import Table
+from dalenius.tables.histogram import Encoder
 from tests.ask.conftest import SENSITIVE
 from tests.ask.test_brute_force import CONDITIONS, KEYS, SUMMANDS
 from tests.ask.test_files import questions

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.ask import ask
-from dalenius.ask.query import Aggregate, AggregateRef, Arithmetic, Expression, Number
-from dalenius.ask.ratios import denominator, fieller, possible_ratio
-from dalenius.ask.totals import totals_of
-from dalenius.release.reader import StoredRelease
+from dalenius.question.query import Aggregate, AggregateRef, Arithmetic, Expression, Number
+from dalenius.question.ratios import denominator, fieller, possible_ratio
+from dalenius.question.totals import totals_of
+from dalenius.release.folder import StoredRelease
 from tests.ask.releases import write_release
 from tests.chance import FALSE_ALARM
 

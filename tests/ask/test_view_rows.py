@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.ask import view_rows
-from dalenius.ask.domain_atoms import open_atoms
-from dalenius.ask.domain_count import parse_predicate
-from dalenius.ask.domain_formula import All, Formula, Neither, Table
-from dalenius.ask.domain_network import Tensor, contract
 from dalenius.ask.view_rows import ViewRows
+from dalenius.mechanisms.tuples.atoms import open_atoms
+from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
+from dalenius.mechanisms.tuples.network import Tensor, contract, parse_predicate
 
 COLUMNS = {
     "zip": pa.array(["a", "O'Hara", "", None]),

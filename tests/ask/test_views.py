@@ -17,18 +17,17 @@ import pytest
 from scipy import stats
 
 import dalenius
-from dalenius.ask.answer import Answer
-from dalenius.ask.database import Database, Limits
-from dalenius.ask.request import Request
-from dalenius.ask.sql import parse
 from dalenius.ask.view_answer import answer_from_views
 from dalenius.ask.viewed import ViewModel, _join
 from dalenius.errors import InputError, QueryError
 from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, next_view, shaped_view, union
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.tuples.domain import Codes, Domain
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.question.answer import Answer
+from dalenius.question.database import Database, Limits, Request
+from dalenius.question.sql import parse
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM, Z
 from tests.mechanisms.alphabeta.releases import policy, survey

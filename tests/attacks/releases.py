@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dalenius.engines.preparing import sha256
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease, sha256
 
 DIVERSE = {"kind": "l-diversity", "l": 5}
 

@@ -12,19 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius.attacks.auditing import audit_release
-from dalenius.attacks.bucket_case import BucketCase
-from dalenius.attacks.exclusions import learn_exclusions
-from dalenius.attacks.interval import bernstein_limit, clopper_pearson, is_above, rank_correlation
-from dalenius.attacks.order import attack_dealing
-from dalenius.attacks.original import code_column, combine, known_values, read_original
-from dalenius.attacks.result import Audit
+from dalenius.auditing.audit import audit_release
+from dalenius.auditing.order import attack_dealing
+from dalenius.auditing.original import read_original
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score, ScoreSums
-from dalenius.mechanisms.bucketize.estimate_geometry import Geometry
-from dalenius.mechanisms.bucketize.estimate_regression import Regression
-from dalenius.mechanisms.bucketize.estimate_targets import Targets
+from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.mechanisms.bucketize.attacks.exclusions import learn_exclusions
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate.regression import Regression
+from dalenius.question.targets import Targets
+from dalenius.threats.interval import bernstein_limit, clopper_pearson, is_above, rank_correlation
+from dalenius.threats.original import code_column, combine, known_values
+from dalenius.threats.result import Audit
 from tests.attacks.releases import codes_of, deal, people, write_release
 
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.attacks.bucket_case import BucketCase
-from dalenius.attacks.exclusions import Exclusions, learn_exclusions
-from dalenius.attacks.fake_exclusion import attack_fakes_by_exclusion
-from dalenius.attacks.original import read_original
+from dalenius.auditing.original import read_original
+from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions, learn_exclusions
+from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion
 from dalenius.policy import Policy
 
 # A bucket of one woman and one man, with different values, and one fake.

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.attacks.auditing import audit_release
-from dalenius.attacks.perturb_case import PerturbCase
-from dalenius.attacks.result import Audit
+from dalenius.auditing.audit import audit_release
+from dalenius.mechanisms.perturb.attacks.case import PerturbCase
+from dalenius.threats.result import Audit
 from tests.attacks.releases import people, sign
 
 N_ROWS = 20_000

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.attacks.result import Audit
-from dalenius.engines.preparing import sha256
 from dalenius.errors import InputError
 from dalenius.policy import Policy
+from dalenius.release.folder import sha256
+from dalenius.threats.result import Audit
 from tests.attacks.releases import sign
 
 DOMAINS = {"uid": "0..2999", "age": "0..49", "ill": ["cold", "flu", "hiv", "none"]}

@@ -13,22 +13,21 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.attacks.auditing import audit_release
-from dalenius.attacks.eligibility import attack_eligibility
-from dalenius.attacks.view_case import ViewCase
-from dalenius.attacks.views import (
+from dalenius.auditing.audit import audit_release
+from dalenius.cli.main import run
+from dalenius.mechanisms.alphabeta.apply import first_view
+from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
+from dalenius.mechanisms.alphabeta.attacks.views import (
     attack_correlated_tuples,
     attack_exclusive_set,
     attack_one_tuple,
     attack_views,
 )
-from dalenius.cli.main import run
-from dalenius.engines.preparing import sha256
-from dalenius.mechanisms.alphabeta.apply import first_view
-from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.parameters import choose_law
-from dalenius.release.reader import StoredRelease
+from dalenius.mechanisms.suppress.attacks.eligibility import attack_eligibility
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.release.folder import StoredRelease, sha256
 from tests.attacks.releases import deal, people, write_manifest, write_release
 
 # Adult's numbers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark import TaskContext
 
-from dalenius.engines.spark_errors import Batches, guarded
+from dalenius.engines.spark.errors import Batches, guarded
 
 Task = Callable[[Batches], Batches]
 

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import dalenius
-from dalenius.engines import spark_writing
-from dalenius.engines.spark import SparkEngine
+from dalenius.engines.spark import writing as spark_writing
+from dalenius.engines.spark.engine import SparkEngine
 from tests.conftest import spark_settings
 from tests.contract.subjects import ALSO_ON_SPARK, SPARK_SUBJECTS, people
 from tests.engines.flaky import killing

@@ -8,7 +8,7 @@ from threading import Event
 import duckdb
 import pytest
 
-from dalenius.engines.beside import Beside
+from dalenius.engines.local.background import Beside
 from dalenius.sql import connect, count
 
 _FOREVER = "SELECT count(*) FROM range(10000000) AS a, range(10000000) AS b WHERE a.range * b.range = 7"

@@ -14,9 +14,11 @@ import pytest
 
 import dalenius
 from dalenius import Policy
-from dalenius.engines import local, ordering, preparing
+from dalenius.engines import preparing
 from dalenius.engines.base import silent
-from dalenius.engines.local import LocalEngine, engine_errors
+from dalenius.engines.local import engine as local
+from dalenius.engines.local import ordering
+from dalenius.engines.local.engine import LocalEngine, engine_errors
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
 from dalenius.mechanisms.base import Coding, PublishedTable
 from dalenius.sql import connect

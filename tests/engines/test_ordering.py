@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.engines import ordering
-from dalenius.engines.ordering import in_order
+from dalenius.engines.local import ordering
+from dalenius.engines.local.ordering import in_order
 
 WORDS = pa.array(["", "b", "a"])
 

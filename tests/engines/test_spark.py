@@ -23,7 +23,7 @@ import dalenius
 from dalenius import Policy
 from dalenius.cli.main import run
 from dalenius.engines.base import Engine, OpenedTable, silent
-from dalenius.engines.local import LocalEngine
+from dalenius.engines.local.engine import LocalEngine
 from dalenius.engines.preparing import rebatch
 from dalenius.errors import EngineError, InputError, PolicyError, SourceError
 from dalenius.mechanisms.base import Coding
@@ -33,11 +33,12 @@ from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
 
 pytest.importorskip("pyspark")
 
-from dalenius.engines import spark_scan, spark_writing
-from dalenius.engines.spark import SparkEngine
-from dalenius.engines.spark_digest import Digest
-from dalenius.engines.spark_errors import spark_errors
-from dalenius.engines.spark_wire import from_wire, to_wire
+from dalenius.engines.spark import scan as spark_scan
+from dalenius.engines.spark import writing as spark_writing
+from dalenius.engines.spark.engine import SparkEngine
+from dalenius.engines.spark.errors import spark_errors
+from dalenius.engines.spark.tasks import Digest
+from dalenius.engines.spark.wire import from_wire, to_wire
 from tests.engines import flaky
 
 _BY_NAME = {subject.name.removesuffix(", on Spark"): subject for subject in SPARK_SUBJECTS}
@@ -270,7 +271,7 @@ def test_an_engine_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch)
     policy = SUBJECTS[0].policy(people(10), Path("r"))
     with pytest.raises(InputError, match="did you mean 'spark'"):
         dalenius.plan(policy, engine="sparc")
-    monkeypatch.setitem(sys.modules, "dalenius.engines.spark", None)
+    monkeypatch.setitem(sys.modules, "dalenius.engines.spark.engine", None)
     with pytest.raises(InputError, match="PySpark is not installed"):
         dalenius.plan(policy, engine="spark")
 

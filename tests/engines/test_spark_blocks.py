@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.engines import spark_files
-from dalenius.engines.spark_blocks import from_blocks, to_blocks
-from dalenius.engines.spark_files import FileParts
+from dalenius.engines.spark import source as spark_files
+from dalenius.engines.spark.files import FileParts
+from dalenius.engines.spark.shuffle import from_blocks, to_blocks
 from dalenius.errors import InternalError
-from dalenius.table import ParquetSource
+from dalenius.tables.source import ParquetSource
 
 WIRE = pa.schema([("n", pa.int64()), ("small", pa.int16()), ("text", pa.string()), ("large", pa.uint64())])
 ROWS = st.lists(

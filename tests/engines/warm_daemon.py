@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark import daemon
 
-from dalenius.engines import spark_shuffle  # noqa: F401
+from dalenius.engines.spark import shuffle as spark_shuffle  # noqa: F401
 
 if __name__ == "__main__":
     daemon.manager()

@@ -11,9 +11,8 @@ import pytest
 
 from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison, Standing
-from dalenius.evaluate.contender import Contender, Kind
+from dalenius.evaluate.contender import Bound, Contender, Kind
 from dalenius.evaluate.frontier_chart import _Frame, _point, _spread_labels, draw_frontier
-from dalenius.evaluate.inference import Bound
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
 

@@ -11,7 +11,7 @@ import pytest
 
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
 from dalenius.export import export_release
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 from tests.export.server import query
 

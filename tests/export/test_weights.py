@@ -9,7 +9,7 @@ import pytest
 
 from dalenius.ask import ask
 from dalenius.export import export_release
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from tests.export.server import query_all
 
 ESTIMATORS = {"bucketize": "anatomy", "perturb": None}

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius import Policy
+from dalenius.pages.document import Report, Section, Table
+from dalenius.pages.html import render_html
 from dalenius.publishing import write_release
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.release.series import open_release
-from dalenius.report.building import build_report
-from dalenius.report.document import Report, Section, Table
-from dalenius.report.html import render_html
+from dalenius.reporting.build import build_report
 from tests.contract.subjects import people
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dalenius.report.building import build_report
-from dalenius.report.html import render_html
+from dalenius.pages.html import render_html
+from dalenius.reporting.build import build_report
 from tests.report.pages import DIVERSE, VIEW, policy, published
 from tests.report.test_pages import nasty
 

@@ -13,8 +13,8 @@ import pytest
 
 from dalenius import open_release
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.report.building import build_report
-from dalenius.report.document import Estimate, Notice, Number, Picture, Verdict
+from dalenius.pages.document import Estimate, Notice, Number, Picture, Verdict
+from dalenius.reporting.build import build_report
 from tests.attacks.releases import deal, write_release
 from tests.attacks.releases import people as hand_dealt
 from tests.contract.subjects import SUBJECTS, people

@@ -14,12 +14,12 @@ import pytest
 
 import dalenius
 from dalenius.demo_data import hospital
+from dalenius.pages.html import render_html
+from dalenius.pages.plain import render_text
 from dalenius.release.series import open_release
-from dalenius.report import building
-from dalenius.report.building import build_report
-from dalenius.report.html import render_html
-from dalenius.report.plain import render_text
-from dalenius.report.truth import Truth
+from dalenius.reporting import build as building
+from dalenius.reporting.build import build_report
+from dalenius.reporting.truth import Truth
 from tests.attacks.releases import deal, people, write_release
 from tests.contract.subjects import SUBJECTS
 from tests.contract.subjects import people as sorted_people

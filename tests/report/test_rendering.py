@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.report.document import (
+from dalenius.pages.document import (
     Bullets,
     Code,
     Column,
@@ -29,11 +29,11 @@ from dalenius.report.document import (
     Table,
     Verdict,
 )
-from dalenius.report.formatting import write_number
-from dalenius.report.html import render_html
-from dalenius.report.pictures import Scale, describe, draw, scale_of
-from dalenius.report.plain import render_text, to_json
-from dalenius.report.writing import default_path
+from dalenius.pages.formatting import write_number
+from dalenius.pages.html import render_html
+from dalenius.pages.pictures import Scale, describe, draw, scale_of
+from dalenius.pages.plain import render_text, to_json
+from dalenius.pages.writing import default_path
 from tests.report.pages import Page
 
 texts = st.text(

@@ -8,14 +8,14 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.errors import InputError
-from dalenius.histogram import label_cell
+from dalenius.question.answer import Answer
 from dalenius.release.series import open_release
 from dalenius.sql import connect
-from dalenius.table import open_source
+from dalenius.tables.histogram import label_cell
+from dalenius.tables.source import open_source
 
 
 def command(

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from dalenius.attacks.auditing import audit_release
-from dalenius.attacks.result import AttackResult, Audit
+from dalenius.auditing.audit import audit_release
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.release.series import open_release
+from dalenius.threats.result import AttackResult, Audit
 
 _LEFT_OUT = (
     "left out: others share their quasi-identifiers, so that nobody can say which record is whose, or they "

@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from dalenius.charts import refuse_other_formats
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
 from dalenius.evaluate.compare import SEEDS, compare_policies
 from dalenius.evaluate.comparison import Comparison, Standing
-from dalenius.evaluate.inference import NOT_COMPARABLE
+from dalenius.evaluate.contender import NOT_COMPARABLE
 from dalenius.evaluate.measures import Measure
 from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
+from dalenius.pages.charts import refuse_other_formats
 
 MEASURES_SIDE_BY_SIDE = 2
 """More go into further tables, so that none is wider than a terminal."""

@@ -12,7 +12,7 @@ import typer
 from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.errors import InputError
 from dalenius.inspection import Inspection, look_at
-from dalenius.table import open_source
+from dalenius.tables.source import open_source
 
 _TEMPLATE = """\
 # What to publish and what to promise. Check every line; then:

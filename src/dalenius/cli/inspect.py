@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from dalenius.cli.output import JsonOption, print_json, say, say_table
-from dalenius.histogram import Histogram, label
 from dalenius.inspection import Inspection, look_at
-from dalenius.mechanism_configs import SuppressConfig
-from dalenius.table import open_source
+from dalenius.mechanisms.configs import SuppressConfig
+from dalenius.tables.histogram import Histogram, label
+from dalenius.tables.source import open_source
 
 _MOST_SHOWN = 30
 

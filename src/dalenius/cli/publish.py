@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
-from dalenius.engines.choosing import engine_named
+from dalenius.engines.registry import engine_named
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
 

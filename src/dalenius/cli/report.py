@@ -9,11 +9,11 @@ import typer
 
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say
 from dalenius.errors import PromiseNotMet
+from dalenius.pages.document import Notice, Report
+from dalenius.pages.plain import to_json
+from dalenius.pages.writing import default_path, write_report
 from dalenius.release.series import open_release
-from dalenius.report.building import build_report
-from dalenius.report.document import Notice, Report
-from dalenius.report.plain import to_json
-from dalenius.report.writing import default_path, write_report
+from dalenius.reporting.build import build_report
 
 
 def command(

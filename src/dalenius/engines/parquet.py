@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dalenius.ahead import mapped
 from dalenius.engines.preparing import ROW_GROUP_ROWS, rebatch
 from dalenius.mechanisms.base import Batches
+from dalenius.prefetch import mapped
 
 _CELLS_AT_A_TIME = 2**12
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 
 from dalenius.errors import PolicyError, SourceError
 from dalenius.policy import Policy
-from dalenius.recode import NUMERIC_TYPES
 from dalenius.sql import identifier, identifiers
+from dalenius.tables.recode import NUMERIC_TYPES
 
 BATCH_ROWS = 131_072
 ROW_GROUP_ROWS = 122_880
@@ -148,9 +147,3 @@ def rebatch(batches: Iterable[pa.RecordBatch], n_rows: int = BATCH_ROWS) -> Iter
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def sha256(path: Path) -> str:
-    """The file's SHA-256, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,20 +16,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from dalenius.arrays import Floats, Ints
 from dalenius.errors import InputError
 from dalenius.evaluate.original import Original
 from dalenius.evaluate.sample import Sample, publish_aside
 from dalenius.policy import Policy
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.sql import connect, identifiers
-from dalenius.table import open_source
+from dalenius.tables.source import open_source
 
 HELD_OUT = 0.2
 _MOST_ROWS = 20_000
 """How many published records a classifier is trained on."""
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +37,7 @@ class Examples:
 
     features: Ints
     label: Ints
-    weight: NDArray[np.float64]
+    weight: Floats
 
     def take(self, rows: Ints) -> Examples:
         """Some of them."""
@@ -74,7 +73,7 @@ def predict(train: Examples, test: Examples, original: Original) -> float:
     return float((model.predict(test.features) == test.label).mean())
 
 
-def encode(original: Original, table: pa.Table, weight: NDArray[np.float64] | None = None) -> Examples:
+def encode(original: Original, table: pa.Table, weight: Floats | None = None) -> Examples:
     """A table's rows in the codes of the original; what does not occur there gets a code of its own."""
     codes = {column: _codes(original, table, column) for column in original.cells}
     label = np.zeros(table.num_rows, dtype=np.int64)

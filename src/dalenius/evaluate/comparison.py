@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.inference import NOT_COMPARABLE
+from dalenius.evaluate.contender import NOT_COMPARABLE, Contender
 from dalenius.evaluate.measures import Measure
 from dalenius.evaluate.metrics import BandSpread, Spread
 

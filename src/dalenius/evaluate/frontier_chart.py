@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dalenius.charts import COLOURS, drawing_library, save
 from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison, Standing
+from dalenius.pages.charts import COLOURS, drawing_library, save
 
 _WIDTH, _HEIGHT = 560, 360
 _LINE = 14

@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.export.weights import VIEW, Weighting
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 
 _OWN_COLUMNS = (

@@ -8,9 +8,9 @@ from typing import Any
 from dalenius.errors import DaleniusError, EngineError, InputError
 from dalenius.export.staging import Staged
 from dalenius.export.weights import VIEW
-from dalenius.postgres_connection import connected
-from dalenius.postgres_uri import without_password, without_secrets
 from dalenius.sql import identifier, literal
+from dalenius.tables.postgres import connected
+from dalenius.tables.postgres_uri import without_password, without_secrets
 
 _LONGEST_NAME = 63
 _BATCH = 65_536

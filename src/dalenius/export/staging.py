@@ -13,7 +13,7 @@ from dalenius.export.bucket_weights import weigh_buckets
 from dalenius.export.dictionary import make_about, make_dictionary
 from dalenius.export.view_weights import weigh_view
 from dalenius.export.weights import Place, Weighting, stage, weigh_perturbed
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import verify_release
 from dalenius.sql import connect, count, identifier
 

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
-from dalenius.histogram import Histogram
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.randomness import KEY_BITS, Randomness
+from dalenius.tables.histogram import Histogram
 
 Batches = Iterator[pa.RecordBatch]
 Counting = Callable[[pa.RecordBatch], pa.RecordBatch]

@@ -1,21 +1,34 @@
-"""The mechanisms by the name that policies and manifests use."""
+"""The mechanisms by the name that policies and manifests use; each is loaded when it is first needed."""
 
 from __future__ import annotations
 
-from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
+from functools import cache
+from importlib import import_module
+
 from dalenius.mechanisms.base import Mechanism, SerialMechanism
-from dalenius.mechanisms.bucketize.mechanism import Bucketize
-from dalenius.mechanisms.perturb.mechanism import Perturb
-from dalenius.mechanisms.suppress.stage import SuppressedBucketize
 from dalenius.policy import Policy
 
-MECHANISMS: dict[str, Mechanism] = {
-    mechanism.kind: mechanism for mechanism in (Bucketize(), Perturb(), AlphaBeta())
+MECHANISMS: dict[str, tuple[str, str]] = {
+    "bucketize": ("dalenius.mechanisms.bucketize.mechanism", "Bucketize"),
+    "perturb": ("dalenius.mechanisms.perturb.mechanism", "Perturb"),
+    "alpha-beta": ("dalenius.mechanisms.alphabeta.mechanism", "AlphaBeta"),
+    "suppressed": ("dalenius.mechanisms.suppress.stage", "SuppressedBucketize"),
 }
-SERIAL_MECHANISMS: dict[str, SerialMechanism] = {AlphaBeta.kind: AlphaBeta()}
-"""Those that can publish several releases of one table."""
+
+
+@cache
+def mechanism_named(kind: str) -> Mechanism:
+    """The mechanism of that name."""
+    module, name = MECHANISMS[kind]
+    found: Mechanism = getattr(import_module(module), name)()
+    return found
+
+
+def serial_mechanism(kind: str) -> SerialMechanism:
+    """A mechanism that can publish several releases of one table."""
+    return mechanism_named(kind)  # type: ignore[return-value]
 
 
 def mechanism_of(policy: Policy) -> Mechanism:
     """The mechanism that carries a policy out, with its stage of suppression if it has one."""
-    return MECHANISMS[policy.mechanism.kind] if policy.suppress is None else SuppressedBucketize()
+    return mechanism_named("suppressed" if policy.suppress else policy.mechanism.kind)

@@ -13,7 +13,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, show
-from dalenius.histogram import Histogram, Value, label, label_cell
+from dalenius.tables.histogram import Histogram, Value, label, label_cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

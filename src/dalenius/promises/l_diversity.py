@@ -9,7 +9,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_integer
-from dalenius.histogram import Histogram, Value
+from dalenius.tables.histogram import Histogram, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

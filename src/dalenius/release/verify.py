@@ -12,10 +12,9 @@ import duckdb
 
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.registry import MECHANISMS
-from dalenius.policy_sections import RESERVED_NAMES
-from dalenius.release.files import STRANGE, check_files
-from dalenius.release.reader import StoredRelease
+from dalenius.mechanisms.registry import MECHANISMS, mechanism_named
+from dalenius.policy.sections import RESERVED_NAMES
+from dalenius.release.folder import STRANGE, StoredRelease, check_files
 from dalenius.release.series import open_release
 from dalenius.sql import count, identifier
 
@@ -72,7 +71,7 @@ def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
 
 def check_promise(release: StoredRelease) -> list[Check]:
     """What the mechanism says about its own tables."""
-    mechanism = MECHANISMS.get(release.mechanism)
+    mechanism = mechanism_named(release.mechanism) if release.mechanism in MECHANISMS else None
     if mechanism is None:
         raise ReleaseCorrupt(
             f"{release.path}: mechanism {release.mechanism!r} is unknown", hint="upgrade Dalenius"

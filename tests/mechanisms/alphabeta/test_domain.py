@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError
-from dalenius.mechanisms.alphabeta.domain import Domain, are_among, distinct_words, word_ids
+from dalenius.mechanisms.tuples.domain import Domain, are_among, distinct_words, word_ids
 from dalenius.randomness import Randomness
 
 HUGE = Domain.of({f"c{i}": range(10_000) for i in range(7)})  # 10^28 tuples

@@ -17,18 +17,19 @@ import pytest
 from scipy import stats
 
 import dalenius
-from dalenius.engines import local, ordering
-from dalenius.engines.preparing import sha256
-from dalenius.engines.sorted_codes import SortedCodes
+from dalenius.engines.local import engine as local
+from dalenius.engines.local import ordering
+from dalenius.engines.local.ordering import SortedCodes
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
 from dalenius.mechanisms.alphabeta import check
-from dalenius.mechanisms.alphabeta.domain import Domain, group_of
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
-from dalenius.mechanisms.alphabeta.public_domain import read_domain
 from dalenius.mechanisms.base import Draft
+from dalenius.mechanisms.tuples.declared import read_domain
+from dalenius.mechanisms.tuples.domain import Domain, group_of
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
+from dalenius.release.folder import sha256
 from dalenius.sql import connect, count
 from tests.chance import FALSE_ALARM
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.mechanisms.bucketize.classes import ValueClasses
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem, IntArray
+from dalenius.arrays import Ints
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, ValueClasses
 from tests.mechanisms.bucketize.problems import skewed
 
 
@@ -30,9 +30,9 @@ def test_what_a_class_gets_is_shared_evenly(
         [0, *sorted(int(c * t) for c in cut), t]
         for cut, t in zip(cuts, classes.totals.tolist(), strict=False)
     ]
-    ends: IntArray = np.array(edges, dtype=np.int64)
+    ends: Ints = np.array(edges, dtype=np.int64)
     loads = ends[:, 1:] - ends[:, :-1]
-    shared: IntArray = np.array(classes.to_loads(loads), dtype=np.int64)
+    shared: Ints = np.array(classes.to_loads(loads), dtype=np.int64)
     np.testing.assert_array_equal(shared.sum(axis=1), counts)
     for j, load in enumerate(loads):
         mine = shared[classes.class_of == j]

@@ -18,14 +18,18 @@ from scipy import stats
 
 import dalenius
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.bucketize.content_law import content_weights
-from dalenius.mechanisms.bucketize.fake_counting import counted_law, expected_fakes
-from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.fake_law import FakeLaw, last_success, last_trials, likeliest_is_first
-from dalenius.mechanisms.bucketize.fakes import MixedLayout, count_values, plan_fakes
-from dalenius.mechanisms.bucketize.mixing import mix_contents
-from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.fakes.counting import counted_law, expected_fakes
+from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.mechanisms.bucketize.fakes.law import (
+    FakeLaw,
+    content_weights,
+    last_success,
+    last_trials,
+    likeliest_is_first,
+)
+from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout, count_values, mix_contents, plan_fakes
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM, Z
 

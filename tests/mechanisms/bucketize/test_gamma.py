@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.mechanisms.bucketize.gamma import index_settings
+from dalenius.mechanisms.bucketize.plan.two_size import index_settings
 
 
 def listed(n_rows: int, small: int, large: int) -> list[tuple[int, int]]:

@@ -11,8 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError, InternalError, PromiseNotMet
-from dalenius.mechanisms.bucketize.plan import PLANNERS, BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem, NoSettingFits, ThresholdsTooLow, record_bound
+from dalenius.mechanisms.bucketize.plan.methods import PLANNERS, BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import (
+    BucketProblem,
+    NoSettingFits,
+    ThresholdsTooLow,
+    record_bound,
+)
 from tests.mechanisms.bucketize.problems import EXAMPLE_3, least_loss, problems, skewed
 
 HALF = Fraction(1, 2)

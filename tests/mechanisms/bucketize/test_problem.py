@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError, PromiseNotMet
-from dalenius.mechanisms.bucketize.problem import (
+from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,
     ThresholdsTooLow,
+    candidate_sizes,
     record_bound,
     violations,
 )
-from dalenius.mechanisms.bucketize.sizes import candidate_sizes
 from tests.mechanisms.bucketize.problems import least_loss, problems, skewed
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from dalenius.mechanisms.bucketize.apply import Layout
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
 from tests.mechanisms.bucketize.memory_scan import grown
 

@@ -18,14 +18,13 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import Policy
 from dalenius.errors import PolicyError, ReleaseCorrupt
-from dalenius.mechanisms.bucketize import region_plan
 from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.mechanisms.bucketize.published_regions import regions_of_buckets, regions_of_rows
-from dalenius.mechanisms.bucketize.region_cells import NumberCells, TextCells, first_cells
-from dalenius.mechanisms.bucketize.region_rule import CutRule
-from dalenius.mechanisms.bucketize.regions import least_rows
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.regions import plan as region_plan
+from dalenius.mechanisms.bucketize.regions.cells import NumberCells, TextCells, first_cells
+from dalenius.mechanisms.bucketize.regions.cut import CutRule, least_rows
+from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets, regions_of_rows
 from dalenius.mechanisms.registry import mechanism_of
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness

@@ -11,9 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.bucketize.gamma import index_settings
-from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.mechanisms.bucketize.two_size import Search, partition, plan_two_size, search_two_size
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.two_size import (
+    Search,
+    index_settings,
+    partition,
+    plan_two_size,
+    search_two_size,
+)
 from tests.mechanisms.bucketize.problems import EXAMPLE_3, least_loss, problems, skewed
 
 SEARCHES: tuple[Search, ...] = get_args(Search)

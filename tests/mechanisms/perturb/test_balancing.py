@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
-from dalenius.mechanisms.perturb import balancing
-from dalenius.mechanisms.perturb.balancing import balancing_level, initial_groups, largest_step
-from dalenius.mechanisms.perturb.bounds import IntArray
+from dalenius.arrays import Ints
+from dalenius.mechanisms.perturb.plan import starts as balancing
+from dalenius.mechanisms.perturb.plan.starts import balancing_level, initial_groups, largest_step
 from dalenius.reproduce.census import occ_like
 
 from .histograms import EXAMPLE, array, counts_lists, histograms_with_unprotected
 
 
-def groups_of(counts: object) -> IntArray:
+def groups_of(counts: object) -> Ints:
     return initial_groups(array(counts), np.ones(len(array(counts)), dtype=bool))[0]
 
 
@@ -60,7 +60,7 @@ def test_lemma_1_the_step_is_the_largest_possible(counts: list[int]) -> None:
 
 
 @given(histograms_with_unprotected())
-def test_lemma_2_with_unprotected_values(histogram: tuple[IntArray, np.ndarray]) -> None:
+def test_lemma_2_with_unprotected_values(histogram: tuple[Ints, np.ndarray]) -> None:
     counts, protected = histogram
     alone = groups_of(np.where(protected, counts, 0))
     top, n_protected = int(counts[protected].max()), int(counts[protected].sum())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError
-from dalenius.mechanisms.perturb.matrix import Channel, reconstruct
+from dalenius.mechanisms.perturb.channel import Channel, reconstruct
 
 
 def channel_of(n_values: int, gamma: Fraction | int) -> Channel:

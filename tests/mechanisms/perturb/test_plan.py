@@ -12,16 +12,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import DaleniusError, InputError, InternalError, PolicyError, PromiseNotMet
-from dalenius.mechanisms.perturb.layout import Part, PerturbPlan
-from dalenius.mechanisms.perturb.matrix import Channel
-from dalenius.mechanisms.perturb.plan import (
+from dalenius.mechanisms.perturb.channel import Channel, largest_posterior
+from dalenius.mechanisms.perturb.plan.layout import Part, PerturbPlan
+from dalenius.mechanisms.perturb.plan.methods import (
     LEAST_TOP,
     METHODS,
     plan_as_in_paper,
     plan_for_release,
     plan_perturbation,
 )
-from dalenius.mechanisms.perturb.posterior import largest_posterior
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.reproduce.census import occ_like
 

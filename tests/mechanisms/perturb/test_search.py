@@ -12,14 +12,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dalenius.mechanisms.perturb.balancing import balancing_level, initial_groups
-from dalenius.mechanisms.perturb.bands import band_partitions, split_band
-from dalenius.mechanisms.perturb.bounds import IntArray, Objective
-from dalenius.mechanisms.perturb.merging import merge_runs, merged
-from dalenius.mechanisms.perturb.moves import improve_by_moves
-from dalenius.mechanisms.perturb.rearranging import candidate_orders, paper_order
-from dalenius.mechanisms.perturb.regrouping import best_set_partition, regroup
-from dalenius.mechanisms.perturb.search import paper_partition, search_partitions
+from dalenius.arrays import Ints
+from dalenius.mechanisms.perturb.plan.bounds import Objective
+from dalenius.mechanisms.perturb.plan.improvers import improve_by_moves
+from dalenius.mechanisms.perturb.plan.merging import best_set_partition, merge_runs, merged, regroup
+from dalenius.mechanisms.perturb.plan.search import paper_partition, search_partitions
+from dalenius.mechanisms.perturb.plan.starts import (
+    balancing_level,
+    band_partitions,
+    candidate_orders,
+    initial_groups,
+    paper_order,
+    split_band,
+)
 from dalenius.reproduce.census import occ_like
 
 from .histograms import (
@@ -42,7 +47,7 @@ def set_partitions(n: int) -> Iterator[list[int]]:
             yield list(labels)
 
 
-def groups_and_objective(counts: list[int]) -> tuple[IntArray, Objective]:
+def groups_and_objective(counts: list[int]) -> tuple[Ints, Objective]:
     top = Fraction(max(counts), sum(counts))
     objective = everything_protected(len(counts), (1 + top) / 2)
     return initial_groups(array(counts), objective.protected)[0], objective
@@ -115,7 +120,7 @@ def test_theorem_3_the_papers_parts_are_as_balanced_as_the_table(counts: list[in
 
 @given(histograms_with_unprotected())
 @settings(deadline=None, max_examples=60)
-def test_theorem_5_bounds_the_parts_with_unprotected_values(histogram: tuple[IntArray, np.ndarray]) -> None:
+def test_theorem_5_bounds_the_parts_with_unprotected_values(histogram: tuple[Ints, np.ndarray]) -> None:
     counts, protected = histogram
     top = int(counts[protected].max())
     beta, beta_protected = int(counts.sum()) // top, int(counts[protected].sum()) // top

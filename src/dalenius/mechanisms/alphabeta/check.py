@@ -13,15 +13,16 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.ahead import mapped
-from dalenius.coded_columns import CodedColumns
-from dalenius.mechanism_configs import COPY
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain, IntArray, group_of
+from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.configs import COPY
+from dalenius.mechanisms.tuples.domain import Codes, Domain, group_of
+from dalenius.prefetch import mapped
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.sql import count, identifiers
+from dalenius.tables.codes import CodedColumns
 
 _BATCH_ROWS = 131_072
 _DEVIATIONS = 9
@@ -71,7 +72,7 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
     }
     columns = CodedColumns.of(connection, 'SELECT * FROM "view"', allowed)
 
-    def look(coded: pa.RecordBatch) -> tuple[dict[str, int], IntArray | None]:
+    def look(coded: pa.RecordBatch) -> tuple[dict[str, int], Ints | None]:
         batch = columns.decoded(coded)
         found = {c.name: c.positions(batch.column(c.name)) for c in view.domain.columns}
         strange = {name: codes.null_count for name, codes in found.items() if codes.null_count}
@@ -88,7 +89,7 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
     return _Rows(outside=dict(outside), ascend=ascend)
 
 
-def _in_files(view: PublishedView, codes: Codes, n_files: int) -> IntArray:
+def _in_files(view: PublishedView, codes: Codes, n_files: int) -> Ints:
     """The words of each tuple after the number of its file, which the tuple decides."""
     words = view.domain.pack(codes)
     if n_files == 1:
@@ -99,7 +100,7 @@ def _in_files(view: PublishedView, codes: Codes, n_files: int) -> IntArray:
     return np.column_stack([files, words])
 
 
-def _all_ascend(words: IntArray) -> bool:
+def _all_ascend(words: Ints) -> bool:
     above = np.zeros(max(len(words) - 1, 0), dtype=np.bool_)
     for word in reversed(words.T):  # the first word decides, then the second, …
         above = (word[1:] > word[:-1]) | ((word[1:] == word[:-1]) & above)

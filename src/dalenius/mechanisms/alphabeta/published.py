@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
-from dalenius.mechanisms.alphabeta.public_domain import read_domain
+from dalenius.mechanisms.tuples.declared import read_domain
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.noise import NoiseLaw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

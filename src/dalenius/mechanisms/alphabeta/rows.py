@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dalenius.ahead import mapped
 from dalenius.mechanisms.alphabeta.apply import frapp_view, next_view
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain, are_new
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
-from dalenius.mechanisms.alphabeta.sampling import shaped_hits, uniform_hits
-from dalenius.mechanisms.alphabeta.tuple_set import TupleSet, as_batch, as_words
 from dalenius.mechanisms.base import Batches
+from dalenius.mechanisms.tuples.domain import Codes, Domain, are_new
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.sampling import shaped_hits, uniform_hits
+from dalenius.mechanisms.tuples.tuple_set import TupleSet, as_batch, as_words
+from dalenius.prefetch import mapped
 from dalenius.randomness import Randomness
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dalenius.ahead import ahead
-from dalenius.histogram import label_cell
+from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.bucketize.published import Entries, Ints, read_entries
-from dalenius.mechanisms.bucketize.region_check import check_regions
+from dalenius.mechanisms.bucketize.published import Entries, read_entries
+from dalenius.mechanisms.bucketize.regions.published import check_regions
 from dalenius.mechanisms.suppress.check import check_suppression
+from dalenius.prefetch import ahead
 from dalenius.sql import count, identifier
+from dalenius.tables.histogram import label_cell
 
 _BATCH_ROWS = 131_072
 _WINDOW = 2**22

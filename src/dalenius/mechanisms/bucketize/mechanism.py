@@ -12,34 +12,34 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.column_names import unused_name
 from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.exact import show
-from dalenius.histogram import Encoder, Histogram, label
-from dalenius.mechanism_configs import BucketizeConfig
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
-from dalenius.mechanisms.bucketize.fakes import FakePlan, MixedLayout, plan_fakes
-from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
-from dalenius.mechanisms.bucketize.region_plan import (
+from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, MixedLayout, plan_fakes
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, violations
+from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
+from dalenius.mechanisms.bucketize.regions.plan import (
     RegionCoder,
     RegionLayout,
     RegionsPlan,
     plan_regions,
     problem_of_region,
 )
-from dalenius.mechanisms.bucketize.regions import grow, least_rows
 from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
 from dalenius.mechanisms.bucketize.shards import BucketGroups, QitGroups, StGroups
+from dalenius.mechanisms.configs import BucketizeConfig
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
-from dalenius.policy_sections import BucketPromise
+from dalenius.policy.sections import BucketPromise
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Encoder, Histogram, label
+from dalenius.tables.names import unused_name
 
 _ASSUMES = (
     "one row is one person",

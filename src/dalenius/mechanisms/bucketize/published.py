@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.coded_columns import CodedColumns
-from dalenius.histogram import label_cell, mixed_radix
+from dalenius.arrays import Ints
 from dalenius.sql import identifier
-
-Ints = NDArray[np.int64]
+from dalenius.tables.codes import CodedColumns
+from dalenius.tables.histogram import label_cell, mixed_radix
 
 _BATCH_ROWS = 131_072
 _MOST_COUNTED = 2**20

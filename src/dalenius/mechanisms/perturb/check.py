@@ -16,8 +16,8 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.perturb.matrix import Channel
-from dalenius.mechanisms.perturb.public import PublicParts
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.promises.rho_privacy import amplification_limit, frequency_behind
 from dalenius.sql import count, identifier
 

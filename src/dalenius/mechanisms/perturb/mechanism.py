@@ -9,15 +9,18 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.column_names import unused_name
 from dalenius.errors import InternalError
-from dalenius.histogram import Encoder, Histogram
-from dalenius.mechanism_configs import PerturbConfig
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
+from dalenius.mechanisms.configs import PerturbConfig
 from dalenius.mechanisms.perturb.apply import Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
-from dalenius.mechanisms.perturb.plan import LEAST_TOP, PerturbPlan, plan_for_release, plan_perturbation
-from dalenius.mechanisms.perturb.public import to_parameters
+from dalenius.mechanisms.perturb.plan.methods import (
+    LEAST_TOP,
+    PerturbPlan,
+    plan_for_release,
+    plan_perturbation,
+)
+from dalenius.mechanisms.perturb.published import to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
 from dalenius.mechanisms.perturb.shards import DataGroups
 from dalenius.mechanisms.perturb.statement import state
@@ -26,6 +29,8 @@ from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.names import unused_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.suppress.eligibility import is_candidate_for_l
+from dalenius.mechanisms.suppress.d_suppression import is_candidate_for_l
 from dalenius.sql import identifiers
 
 

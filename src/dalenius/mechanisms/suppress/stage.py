@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.errors import InternalError, PromiseNotMet
-from dalenius.histogram import Encoder, Histogram
 from dalenius.mechanisms.base import Batches, Check, Draft, Scan
 from dalenius.mechanisms.bucketize.mechanism import Bucketize, BucketizePlan, plan_counts, qit_shards
 from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
@@ -29,6 +28,7 @@ from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.policy import Policy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Encoder, Histogram
 
 _MOST_SHOWN = 8
 _NO_BUCKETS = ("buckets", "loss", "mse", "lower_bound", "gap")
