@@ -14,7 +14,7 @@ import pytest
 from dalenius.errors import InputError
 from dalenius.pages.plain import render_text, to_json
 from tests.contract.subjects import SUBJECTS, Subject, people
-from tests.report.pages import DIVERSE, VIEW, Page, page_of, policy, published, section, tables
+from tests.reporting.pages import DIVERSE, VIEW, Page, page_of, policy, published, section, tables
 
 D_GAMMA = {"kind": "d-gamma-privacy", "gamma": 0.3, "d": 0.05}
 NASTY = ["</style><script>alert(1)</script>", 'O\'Hara "&amp;" <b>', "\u202eright to left", None]

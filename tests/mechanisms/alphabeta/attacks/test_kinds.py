@@ -16,7 +16,7 @@ from dalenius.errors import InputError
 from dalenius.policy import Policy
 from dalenius.release.folder import sha256
 from dalenius.threats.result import Audit
-from tests.attacks.releases import sign
+from tests.auditing.releases import sign
 
 DOMAINS = {"uid": "0..2999", "age": "0..49", "ill": ["cold", "flu", "hiv", "none"]}
 N_ROWS = 3_000

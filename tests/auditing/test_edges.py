@@ -12,7 +12,7 @@ import pytest
 import dalenius
 from dalenius.errors import DaleniusError
 from dalenius.policy import Policy
-from tests.attacks.releases import people
+from tests.auditing.releases import people
 
 SUBJECTS: dict[str, dict[str, Any]] = {
     "bucketize": {"promise": {"kind": "f-privacy", "default": 1}},

@@ -12,8 +12,8 @@ import pytest
 
 from dalenius.pages.html import render_html
 from dalenius.reporting.build import build_report
-from tests.report.pages import DIVERSE, VIEW, policy, published
-from tests.report.test_pages import nasty
+from tests.reporting.pages import DIVERSE, VIEW, policy, published
+from tests.reporting.test_pages import nasty
 
 
 def find_browser() -> str | None:

@@ -15,7 +15,7 @@ from dalenius.engines.spark import writing as spark_writing
 from dalenius.engines.spark.engine import SparkEngine
 from tests.conftest import spark_settings
 from tests.contract.subjects import ALSO_ON_SPARK, SPARK_SUBJECTS, people
-from tests.engines.flaky import killing
+from tests.engines.spark.flaky import killing
 
 
 def hashes(release: dalenius.Release) -> list[str]:

@@ -39,7 +39,7 @@ from dalenius.engines.spark.engine import SparkEngine
 from dalenius.engines.spark.errors import spark_errors
 from dalenius.engines.spark.tasks import Digest
 from dalenius.engines.spark.wire import from_wire, to_wire
-from tests.engines import flaky
+from tests.engines.spark import flaky
 
 _BY_NAME = {subject.name.removesuffix(", on Spark"): subject for subject in SPARK_SUBJECTS}
 BUCKETS, VIEW = _BY_NAME["bucketize optimal f-privacy"], _BY_NAME["alpha-beta distinct, declared"]
@@ -287,7 +287,7 @@ def test_a_cluster_that_loses_an_executor_and_a_connect_session(
     spark: Any, script: str, expected: dict[str, Any], tmp_path: Path
 ) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.engines.spark_scripts", script, str(tmp_path)],
+        [sys.executable, "-m", "tests.engines.spark.spark_scripts", script, str(tmp_path)],
         cwd=PROJECT,
         capture_output=True,
         text=True,

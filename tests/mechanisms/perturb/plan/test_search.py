@@ -26,8 +26,7 @@ from dalenius.mechanisms.perturb.plan.starts import (
     split_band,
 )
 from dalenius.reproduce.census import occ_like
-
-from .histograms import (
+from tests.mechanisms.perturb.histograms import (
     EXAMPLE,
     array,
     counts_lists,

@@ -23,9 +23,8 @@ from dalenius.mechanisms.perturb.plan.methods import (
 )
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.reproduce.census import occ_like
-
-from .histograms import EDU_LIKE, EXAMPLE, counts_lists
-from .reference import exact_variance
+from tests.mechanisms.perturb.histograms import EDU_LIKE, EXAMPLE, counts_lists
+from tests.mechanisms.perturb.reference import exact_variance
 
 ANY = RhoPrivacy(rho1=None, rho2=Fraction(1, 2))
 

@@ -28,7 +28,7 @@ from dalenius.mechanisms.alphabeta.parameters import choose_law
 from dalenius.mechanisms.suppress.attacks.eligibility import attack_eligibility
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.release.folder import StoredRelease, sha256
-from tests.attacks.releases import deal, people, write_manifest, write_release
+from tests.auditing.releases import deal, people, write_manifest, write_release
 
 # Adult's numbers
 N, M, K, GAMMA = 30_162, 648_023_040, 10, Fraction(1, 5)

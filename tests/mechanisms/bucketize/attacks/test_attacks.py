@@ -26,7 +26,7 @@ from dalenius.question.targets import Targets
 from dalenius.threats.interval import bernstein_limit, clopper_pearson, is_above, rank_correlation
 from dalenius.threats.original import code_column, combine, known_values
 from dalenius.threats.result import Audit
-from tests.attacks.releases import codes_of, deal, people, write_release
+from tests.auditing.releases import codes_of, deal, people, write_release
 
 
 def rng(seed: int = 1) -> np.random.Generator:

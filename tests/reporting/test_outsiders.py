@@ -20,10 +20,10 @@ from dalenius.release.series import open_release
 from dalenius.reporting import build as building
 from dalenius.reporting.build import build_report
 from dalenius.reporting.truth import Truth
-from tests.attacks.releases import deal, people, write_release
+from tests.auditing.releases import deal, people, write_release
 from tests.contract.subjects import SUBJECTS
 from tests.contract.subjects import people as sorted_people
-from tests.report.pages import policy, published
+from tests.reporting.pages import policy, published
 
 COMMAND = "from dalenius.cli import main; main()"
 

@@ -15,10 +15,10 @@ from dalenius import open_release
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.pages.document import Estimate, Notice, Number, Picture, Verdict
 from dalenius.reporting.build import build_report
-from tests.attacks.releases import deal, write_release
-from tests.attacks.releases import people as hand_dealt
+from tests.auditing.releases import deal, write_release
+from tests.auditing.releases import people as hand_dealt
 from tests.contract.subjects import SUBJECTS, people
-from tests.report.pages import column, page_of, policy, published, section, tables
+from tests.reporting.pages import column, page_of, policy, published, section, tables
 
 LIMITS = {"kind": "f-privacy", "default": {"times": 2, "plus": 0.05}, "values": {"Cold": 1.0}}
 

@@ -16,7 +16,7 @@ from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, Score
 from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage, Regions
 from dalenius.question.targets import Targets
 from tests.chance import Z
-from tests.mechanisms.bucketize.test_estimate import buckets_of
+from tests.mechanisms.bucketize.estimate.test_estimate import buckets_of
 
 N_REGIONS, N_ROWS, N_VALUES = 3, 1800, 4
 

@@ -12,8 +12,7 @@ from dalenius.arrays import Ints
 from dalenius.mechanisms.perturb.plan import starts as balancing
 from dalenius.mechanisms.perturb.plan.starts import balancing_level, initial_groups, largest_step
 from dalenius.reproduce.census import occ_like
-
-from .histograms import EXAMPLE, array, counts_lists, histograms_with_unprotected
+from tests.mechanisms.perturb.histograms import EXAMPLE, array, counts_lists, histograms_with_unprotected
 
 
 def groups_of(counts: object) -> Ints:

@@ -14,7 +14,7 @@ import dalenius
 from dalenius.auditing.audit import audit_release
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.threats.result import Audit
-from tests.attacks.releases import people, sign
+from tests.auditing.releases import people, sign
 
 N_ROWS = 20_000
 

@@ -34,7 +34,7 @@ from dalenius.pages.html import render_html
 from dalenius.pages.pictures import Scale, describe, draw, scale_of
 from dalenius.pages.plain import render_text, to_json
 from dalenius.pages.writing import default_path
-from tests.report.pages import Page
+from tests.reporting.pages import Page
 
 texts = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=30

@@ -12,7 +12,7 @@ import dalenius
 from dalenius import Policy
 from dalenius.auditing.order import attack_dealing
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from tests.attacks.releases import deal, people, write_release
+from tests.auditing.releases import deal, people, write_release
 
 REGIONS = [{"where": [{"column": "sex", "in": [sex]}]} for sex in ("F", "M")]
 
