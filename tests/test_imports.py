@@ -21,9 +21,9 @@ LAYERS = [
     ["exact", "sql", "randomness", "prefetch", "arrow_memory"],
     ["tables"],
     ["promises"],
-    ["mechanisms.configs"],
+    ["mechanisms.configs", "mechanisms.registry"],
     ["policy"],
-    ["mechanisms"],  # what all mechanisms share: base, registry, dealing, sharding, repeated
+    ["mechanisms"],  # what all mechanisms share: base, dealing, sharding, repeated
     ["engines.base"],
     ["release"],
     ["question", "threats", "pages"],

@@ -14,8 +14,7 @@ from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local.engine import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanisms.base import Draft, Plan
-from dalenius.mechanisms.registry import mechanism_of, serial_mechanism
+from dalenius.mechanisms.base import Draft, Plan, mechanism_of, serial_mechanism
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.plain import plain, plain_fields
 from dalenius.policy import Policy
@@ -163,7 +162,7 @@ def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextInSerie
     if view is None or view.kind == "batches":
         draft = mechanism_of(policy).draft(policy, plan, randomness)
         return draft if view is None else as_batch(draft)
-    draft = serial_mechanism(policy.mechanism.kind).draft_at(policy, plan, randomness, view.place)
+    draft = serial_mechanism(policy).draft_at(policy, plan, randomness, view.place)
     view.refuse_other_parameters(draft.statement)
     return draft
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from dalenius.mechanisms import registry
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
@@ -169,3 +170,18 @@ class SerialMechanism(Mechanism, Protocol):
 
     def draft_at(self, policy: Policy, plan: Any, randomness: Randomness, place: Place) -> Draft:
         """The draft of the release at that place of its series."""
+
+
+def mechanism_of(policy: Policy) -> Mechanism:
+    """The mechanism that carries a policy out, with its stage of suppression if it has one."""
+    if policy.suppress is not None:
+        staged: Mechanism = registry.stage_room("suppress", "stage").MECHANISM
+        return staged
+    config = policy.mechanism
+    found: Mechanism = registry.room(config.kind, config.method, "mechanism").MECHANISM
+    return found
+
+
+def serial_mechanism(policy: Policy) -> SerialMechanism:
+    """The mechanism that publishes the next release of a policy's series."""
+    return mechanism_of(policy)  # type: ignore[return-value]

@@ -227,3 +227,6 @@ def _statement(plan: ViewPlan) -> Statement:
         disclosed=says.disclosed(law, active),
         parameters={**parameters, "noise_shares": shares},
     )
+
+
+MECHANISM = AlphaBeta()

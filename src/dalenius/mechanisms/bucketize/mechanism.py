@@ -307,3 +307,6 @@ def _statement(policy: Policy, plan: BucketizePlan) -> Statement:
         disclosed=(*_DISCLOSED, *fakes_disclosed, *regions_disclosed),
         parameters=parameters,
     )
+
+
+MECHANISM = Bucketize()
