@@ -28,7 +28,7 @@ class Leaf:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree(Plain):
     leaves: tuple[Leaf, ...]
-    secret: str = field(metadata={"json": None})
+    hidden: str = field(metadata={"json": None})
     age: float | None = None
 
     @property
@@ -68,7 +68,7 @@ def test_every_kind_of_value_becomes_json(value: object, expected: object) -> No
 
 
 def test_fields_are_renamed_left_out_and_kept_in_order() -> None:
-    tree = Tree(leaves=(Leaf(n_cells=2), Leaf(n_cells=5)), secret="s")
+    tree = Tree(leaves=(Leaf(n_cells=2), Leaf(n_cells=5)), hidden="s")
     assert json.dumps(tree.to_dict()) == '{"leaves": [{"cells": 2}, {"cells": 5}], "age": null}'
     assert plain_fields(tree, "height", "age") == {"height": 2, "age": None}
 
