@@ -11,7 +11,7 @@ from typing import Any
 
 from dalenius.arrow_memory import kept_memory
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
-from dalenius.engines.local.engine import engine_errors
+from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
 from dalenius.mechanisms.base import Draft, Plan, mechanism_of, serial_mechanism

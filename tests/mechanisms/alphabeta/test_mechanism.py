@@ -18,8 +18,8 @@ from scipy import stats
 
 import dalenius
 from dalenius.engines.local import engine as local
-from dalenius.engines.local import ordering
-from dalenius.engines.local.ordering import SortedCodes
+from dalenius.engines.local import writing
+from dalenius.engines.local.writing import SortedCodes
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
 from dalenius.mechanisms.alphabeta import check
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
@@ -300,8 +300,8 @@ def test_what_is_written_is_the_set_of_the_rows_that_were_drawn(tmp_path: Path) 
 
 
 def in_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "FILE_ROWS", 16)
-    monkeypatch.setattr(ordering, "_PIECE_ROWS", 3)
+    monkeypatch.setattr(writing, "FILE_ROWS", 16)
+    monkeypatch.setattr(writing, "_PIECE_ROWS", 3)
     monkeypatch.setattr(local, "BATCH_ROWS", 50)
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import dalenius
 from dalenius import Policy
-from dalenius.engines.local.engine import LocalScan
+from dalenius.engines.local.source import LocalSource
 from dalenius.engines.preparing import BATCH_ROWS
 from dalenius.errors import DaleniusError, InputError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb import apply
@@ -134,13 +134,13 @@ def test_parts_are_numbered_at_random(tmp_path: Path) -> None:
 
 def test_the_source_is_scanned_once_after_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scans = []
-    original = LocalScan.batches
+    original = LocalSource.batches
 
-    def counted(self: LocalScan) -> Any:
+    def counted(self: LocalSource) -> Any:
         scans.append(1)
         return original(self)
 
-    monkeypatch.setattr(LocalScan, "batches", counted)
+    monkeypatch.setattr(LocalSource, "batches", counted)
     dalenius.publish(policy(table_of((30, 20, 20)), tmp_path / "r"))
     assert len(scans) == 1
 

@@ -19,7 +19,7 @@ from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.configs import COPY
 from dalenius.mechanisms.tuples.domain import Codes, Domain, group_of
-from dalenius.prefetch import mapped
+from dalenius.prefetch import map_parallel
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.sql import count, identifiers
 from dalenius.tables.codes import CodedColumns
@@ -80,7 +80,7 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
         return strange, None if strange else _in_files(view, codes, n_files)
 
     batches = connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS)
-    for strange, words in mapped(look, batches):
+    for strange, words in map_parallel(look, batches):
         outside.update(strange)
         if words is None or outside or not ascend:
             continue

@@ -15,7 +15,7 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.published import Entries, read_entries
 from dalenius.mechanisms.bucketize.regions.published import check_regions
 from dalenius.mechanisms.suppress.check import check_suppression
-from dalenius.prefetch import ahead
+from dalenius.prefetch import prefetch
 from dalenius.sql import count, identifier
 from dalenius.tables.histogram import label_cell
 
@@ -38,7 +38,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
         numbers = range(first, min(first + _WINDOW, n_people + 1))
         people = _people(connection, numbers)
         last = first - 1
-        for entries in ahead(read_entries(connection, sensitive, _within(numbers))):
+        for entries in prefetch(read_entries(connection, sensitive, _within(numbers))):
             n_malformed += _malformed(entries, last)
             n_broken += limits.broken(entries)
             last = int(entries.bucket[-1])
