@@ -21,6 +21,7 @@ LAYERS = [
     ["exact", "sql", "randomness", "prefetch", "arrow_memory"],
     ["tables"],
     ["promises"],
+    ["release.manifest"],  # the value that engines write and mechanisms read; its folder is further up
     ["mechanisms.configs"],
     ["policy"],
     ["mechanisms"],  # what all mechanisms share: base, registry, dealing, sharding, repeated

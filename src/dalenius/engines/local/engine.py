@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.engines.base import Progress, WrittenFile, WrittenTable
+from dalenius.engines.base import Progress
 from dalenius.engines.local.background import Beside
 from dalenius.engines.local.ordering import SortedCodes, in_order
 from dalenius.engines.parquet import write_parquet
@@ -37,6 +37,7 @@ from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable
 from dalenius.policy import Policy
 from dalenius.prefetch import ahead, mapped
 from dalenius.release.folder import sha256
+from dalenius.release.manifest import FileEntry, TableEntry
 from dalenius.sql import connect, count, identifier, identifiers, literal, one_row, scan_parquet
 from dalenius.tables.codes import CodedColumns
 from dalenius.tables.csv import CsvSource
@@ -221,7 +222,7 @@ class LocalScan:
             done += batch.num_rows
             self.progress("reading", done, self.total)
 
-    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a Parquet file into the folder, in its order.
 
         The first table reads the source; others, which the plan alone decides, are made beside it.
@@ -250,12 +251,10 @@ class LocalScan:
         return rows if table.finish is None else table.finish(rows)
 
 
-def _write_file(table: PublishedTable, rows: Batches, folder: Path) -> WrittenTable:
+def _write_file(table: PublishedTable, rows: Batches, folder: Path) -> TableEntry:
     path = folder / f"{table.name}.parquet"
     n_rows = write_parquet(path, rows, table.columns)
-    return WrittenTable(
-        name=table.name, n_rows=n_rows, files=(WrittenFile(file=path.name, sha256=sha256(path)),)
-    )
+    return TableEntry(name=table.name, rows=n_rows, files=(FileEntry(file=path.name, sha256=sha256(path)),))
 
 
 def _until(stopped: Event, rows: Batches) -> Batches:

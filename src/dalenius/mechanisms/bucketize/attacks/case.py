@@ -6,6 +6,7 @@ of several people with one profile a published row is, is known only where all o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -73,9 +74,9 @@ class BucketCase:
         row_bucket = np.searchsorted(numbers, qit.column("bucket").to_numpy())
         if row_bucket.max() >= len(numbers):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
-        region = regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(numbers))
+        region = regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(numbers))
         values = _values(cells, value, st_value)
-        fakes = PublishedFakes.read(release.manifest["parameters"])
+        fakes = PublishedFakes.read(release.manifest.parameters)
         order = np.lexsort((st_value, st_bucket.ravel()))
         entries = st_bucket.ravel().astype(np.int64)[order], st_value[order]
         counts = st.column("count").to_numpy().astype(np.int64)[order]
@@ -94,7 +95,7 @@ class BucketCase:
             st_count=counts,
             st_expected=_expected(fakes, entries[0], numbered[entries[1]], counts, size),
             labels=tuple(label(cells) for cells in values),
-            thresholds=_thresholds(release.manifest["promise"], values),
+            thresholds=_thresholds(release.manifest.promise, values),
             fakes=fakes,
             fake_number=numbered,
         )
@@ -178,7 +179,7 @@ def _values(cells: list[Coded], value: Ints, st_value: Ints) -> list[tuple[Any, 
     return list(zip(*columns, strict=True))
 
 
-def _thresholds(promise: dict[str, Any], values: list[tuple[Any, ...]]) -> tuple[Fraction | None, ...]:
+def _thresholds(promise: Mapping[str, Any], values: list[tuple[Any, ...]]) -> tuple[Fraction | None, ...]:
     if promise["kind"] == "l-diversity":
         return (Fraction(1, int(promise["l"])),) * len(values)
     known = {tuple(entry["value"]): Fraction(entry["at_most"]) for entry in promise["thresholds"]}

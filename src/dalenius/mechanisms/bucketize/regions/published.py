@@ -7,7 +7,7 @@ Are the people of every bucket of one region, as the manifest has it? From the p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
@@ -44,7 +44,7 @@ def regions_of_rows(regions: list[dict[str, Any]], rows: pa.Table) -> Ints:
 
 
 def regions_of_buckets(
-    parameters: dict[str, Any], rows: pa.Table, row_bucket: NDArray[np.integer], n_buckets: int
+    parameters: Mapping[str, Any], rows: pa.Table, row_bucket: NDArray[np.integer], n_buckets: int
 ) -> Ints | None:
     """The region of each bucket, by one of its people; None: there are no regions."""
     if "regions" not in parameters:
