@@ -21,7 +21,8 @@ LAYERS = [
     ["exact", "sql", "randomness", "prefetch", "arrow_memory"],
     ["tables"],
     ["promises"],
-    ["mechanisms.configs", "mechanisms.registry"],
+    ["mechanisms.registry"],
+    ["mechanisms.config"],
     ["policy"],
     ["mechanisms"],  # what all mechanisms share: base, dealing, sharding, repeated
     ["engines.base"],
