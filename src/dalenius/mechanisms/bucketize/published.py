@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.sql import identifier
-from dalenius.tables.histogram import label_cell, mixed_radix
+from dalenius.tables.histogram import mixed_radix, write_cells
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
 
 _MOST_COUNTED = 2**20
@@ -73,7 +73,7 @@ def _entries(rows: pa.Table) -> Entries:
     places = np.unravel_index(present, tuple(map(len, value_sets)))
     # the manifest's thresholds name values by the same texts
     found = [
-        [None if cell is None else label_cell(cell) for cell in values.take(pa.array(place)).to_pylist()]
+        write_cells(values.take(pa.array(place)).to_pylist())
         for values, place in zip(value_sets, places, strict=True)
     ]
     return Entries(
