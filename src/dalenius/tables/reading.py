@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from dalenius.sql import identifier, literal
 
 BATCH_ROWS = 131_072
-"""How many rows a kernel sees at once: so many (64 of DuckDB's vectors) that what a batch costs beside its rows
-does not show, so few that the batches under way take some megabytes. Random streams are numbered by batch: a
-seed gives another release with another number."""
+"""How many rows a kernel sees at once: so many (64 of DuckDB's vectors) that what a batch costs beside its
+rows does not show, so few that the batches under way take some megabytes. Random streams are numbered by
+batch: with another number a seed gives another release."""
 _FEW_VALUES = 64
 """A list of this length is searched from its start for every cell that no dictionary has."""
 _COLUMNS_AT_ONCE = 8
