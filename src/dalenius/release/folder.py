@@ -68,6 +68,11 @@ class StoredRelease:
         """Whether it was opened with earlier batches, which are of other people."""
         return bool(self.earlier) and self.series.kind == "batches"
 
+    @property
+    def method(self) -> str:
+        """The method of the mechanism."""
+        return self.manifest.mechanism.method
+
     def columns(self, role: str) -> tuple[str, ...]:
         """The published columns of a role, `quasi` or `sensitive`."""
         return self.manifest.columns_of(role)

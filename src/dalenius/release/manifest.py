@@ -18,6 +18,7 @@ from typing import Any, Self
 import jsonschema
 
 from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.plain import plain_fields
 
 FORMAT = "dalenius-release"
 FORMAT_VERSION = 1
@@ -28,7 +29,7 @@ FILE_NAME = "manifest.json"
 class _Entry:
     """An object of the manifest: its fields are called and ordered as in the file."""
 
-    other: Mapping[str, Any] = field(default_factory=dict)
+    other: Mapping[str, Any] = field(default_factory=dict, metadata={"json": None})
     """Fields that only newer versions know."""
 
     @classmethod
@@ -45,14 +46,7 @@ class _Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        names = [each.name for each in fields(self) if each.name != "other"]
-        return {name: _to_json(getattr(self, name)) for name in names} | dict(self.other)
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_to_json(each) for each in value]
-    return value.to_dict() if isinstance(value, _Entry) else value
+        return plain_fields(self) | dict(self.other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,12 @@ from dalenius.mechanisms.bucketize.published import Entries, read_entries
 from dalenius.mechanisms.bucketize.regions.published import check_regions
 from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.prefetch import ahead
+from dalenius.promises.thresholds import Thresholds
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
-from dalenius.tables.histogram import label_cell
+from dalenius.tables.histogram import write_cells
+from dalenius.tables.reading import BATCH_ROWS
 
-_BATCH_ROWS = 131_072
 _WINDOW = 2**22
 """Bucket numbers that are looked at together."""
 
@@ -81,7 +82,7 @@ def _people(connection: duckdb.DuckDBPyConnection, numbers: range) -> Ints:
     """How many people each of a range of buckets has."""
     people = np.zeros(len(numbers), dtype=np.int64)
     query = f"SELECT bucket::BIGINT FROM qit WHERE {_within(numbers)}"
-    for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
+    for batch in connection.sql(query).to_arrow_reader(BATCH_ROWS):
         buckets = batch.column(0).to_numpy(zero_copy_only=False) - numbers.start
         least = int(buckets.min(initial=len(people)))  # a batch has neighbours: few numbers are counted
         found = np.bincount(buckets - least)
@@ -114,11 +115,7 @@ class _Limits:
 
     def __init__(self, promise: Mapping[str, Any], n_fakes: int) -> None:
         self._n_fakes = n_fakes
-        self._common = Fraction(1, int(promise["l"])) if promise["kind"] == "l-diversity" else Fraction(0)
-        # a value without a threshold counts as broken: nothing was promised that could hold
-        self._at_most = {
-            tuple(entry["value"]): Fraction(entry["at_most"]) for entry in promise.get("thresholds", ())
-        }
+        self._thresholds = Thresholds.of(promise)
         self._limit = cache(self._exact_limit)  # asked for every value and size of every batch
 
     def broken(self, entries: Entries) -> int:
@@ -132,7 +129,8 @@ class _Limits:
         return int(np.count_nonzero(entries.count > allowed))
 
     def _exact_limit(self, value: tuple[str | None, ...], size: int) -> int:
-        at_most = self._at_most.get(value, self._common)
+        # a value without a threshold counts as broken: nothing was promised that could hold
+        at_most = self._thresholds.of_value(value) or Fraction(0)
         return at_most.numerator * size // at_most.denominator
 
 
@@ -144,7 +142,7 @@ def _check_domain(
     listed = ", ".join(f"{identifier(name)} AS v{i}" for i, name in enumerate(sensitive))
     rows = connection.sql(f"SELECT {listed}, count(*) AS n FROM st GROUP BY ALL").to_arrow_table()
     *cells, counts = (column.to_pylist() for column in rows.columns)
-    labels = zip(*([None if c is None else label_cell(c) for c in column] for column in cells), strict=True)
+    labels = zip(*map(write_cells, cells), strict=True)
     outside = sum(n for value, n in zip(labels, counts, strict=True) if value not in domain)
     detail = f"{outside} entries are outside the domain" if outside else "every value is one of the domain's"
     return Check(name="fakes", ok=outside == 0, detail=detail)

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
-from dalenius.mechanisms.configs import PerturbConfig
 from dalenius.mechanisms.perturb.apply import Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
+from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.mechanisms.perturb.plan.methods import (
     LEAST_TOP,
     PerturbPlan,
@@ -142,3 +142,6 @@ def _own_parts(policy: Policy) -> tuple[PerturbConfig, RhoPrivacy]:
     if not isinstance(config, PerturbConfig) or not isinstance(promise, RhoPrivacy):
         raise InternalError(f"perturb was given a policy of {config.kind} and {promise.kind}")
     return config, promise
+
+
+MECHANISM = Perturb()
