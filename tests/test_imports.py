@@ -21,7 +21,8 @@ LAYERS = [
     ["exact", "sql", "randomness", "prefetch", "arrow_memory"],
     ["tables"],
     ["promises"],
-    ["mechanisms.configs", "mechanisms.registry"],
+    ["mechanisms.registry"],
+    ["mechanisms.config"],
     ["policy"],
     ["mechanisms"],  # what all mechanisms share: base, dealing, sharding, repeated
     ["engines.base"],
@@ -111,7 +112,8 @@ def test_importing_dalenius_is_light() -> None:
 
 
 def test_the_public_names_are_there_whatever_is_imported_first() -> None:
-    """They are loaded when they are used, and a room of the same name (report) does not hide one."""
+    """They are loaded when they are used, and no room has the name of one, which importing it would hide."""
+    assert not {path.stem for path in SOURCE.iterdir()} & set(dalenius.__all__)
     code = (
         "import dalenius; from dalenius.reporting.build import build_report;"
         "assert all(callable(getattr(dalenius, name)) for name in dalenius.__all__);"

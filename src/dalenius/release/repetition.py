@@ -28,7 +28,7 @@ from dalenius.release.folder import sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
 from dalenius.release.manifest import FILE_NAME
 from dalenius.release.series import NextInSeries
-from dalenius.tables.histogram import Histogram, label_cell
+from dalenius.tables.histogram import Histogram, write_cells
 
 _RARE = 1e-6
 """Counts that an unrelated table of the same shares would have with less than this chance are one table's."""
@@ -114,7 +114,7 @@ def values_fingerprint(histogram: Histogram, key: bytes) -> str | None:
     log_chance = math.lgamma(n + 1) + sum(o * math.log(o / n) - math.lgamma(o + 1) for o in counts)
     if log_chance > math.log(_RARE):
         return None
-    cells = [[None if cell is None else label_cell(cell) for cell in value] for value in histogram.values]
+    cells = [list(write_cells(value)) for value in histogram.values]
     described = json.dumps(sorted(zip(cells, counts, strict=True), key=str)).encode()
     return hmac.new(key, b"values" + described, hashlib.sha256).hexdigest()
 

@@ -18,7 +18,6 @@ from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.base import Place, Statement
-from dalenius.mechanisms.configs import AlphaBetaConfig
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease, changed_files, sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
@@ -96,7 +95,7 @@ class NextInSeries:
 
 def views_planned(policy: Policy) -> int:
     """How many views the policy's table will have; 1: no series."""
-    return policy.mechanism.views if isinstance(policy.mechanism, AlphaBetaConfig) else 1
+    return policy.mechanism.views
 
 
 def next_folder(policy: Policy) -> Path:

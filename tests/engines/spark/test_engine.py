@@ -252,7 +252,7 @@ def test_errors_of_spark_itself_are_told_without_their_text() -> None:
 def test_the_command_line_asks_and_audits_a_release_of_many_files(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dalenius.cli.publish.engine_named", lambda _: SMALL)
+    monkeypatch.setattr("dalenius.cli.publisher.publish.engine_named", lambda _: SMALL)
     pq.write_table(people(400), tmp_path / "people.parquet")
     (tmp_path / "p.toml").write_text(
         'source = "people.parquet"\nrelease = "r"\n[columns]\nquasi = ["uid", "age"]\n'

@@ -35,7 +35,6 @@ from dalenius.engines.spark.wire import from_wire, spark_schema, wire_schema
 from dalenius.engines.spark.writing import Partitions, SparkWriter
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Coding, Counting, PublishedTable
-from dalenius.mechanisms.configs import AlphaBetaConfig
 from dalenius.mechanisms.sharding import Census
 from dalenius.policy import Policy
 from dalenius.tables.histogram import Histogram, Value, with_one_nan
@@ -195,7 +194,7 @@ def added_up(found: pa.Table) -> list[int]:
 def open_partitions(policy: Policy, source: SparkSource, group_rows: int) -> Partitions:
     """Count the sensitive values of every partition; where whole rows are protected, the rows."""
     published, sensitive = policy.columns.published, policy.columns.sensitive
-    if isinstance(policy.mechanism, AlphaBetaConfig):
+    if policy.promise.protects == "row":
         return take_census(policy, source, (), published, group_rows)
     return take_census(policy, source, sensitive, sensitive, group_rows)
 

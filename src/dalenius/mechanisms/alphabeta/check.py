@@ -17,7 +17,7 @@ from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.configs import COPY
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Codes, Domain, group_of
 from dalenius.prefetch import mapped
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy

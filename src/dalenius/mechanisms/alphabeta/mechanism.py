@@ -12,6 +12,7 @@ import duckdb
 from dalenius.errors import InternalError, PolicyError
 from dalenius.mechanisms.alphabeta import statement as says
 from dalenius.mechanisms.alphabeta.check import check_view
+from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan, plan_frapp
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import repeat_views
@@ -34,7 +35,6 @@ from dalenius.mechanisms.base import (
     Scan,
     Statement,
 )
-from dalenius.mechanisms.configs import AlphaBetaConfig
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.declared import PublicDomain, describe_domain, find_domain

@@ -16,8 +16,9 @@ from dalenius.mechanisms.bucketize.published import Entries, read_entries
 from dalenius.mechanisms.bucketize.regions.published import check_regions
 from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.prefetch import ahead
+from dalenius.promises.thresholds import Thresholds
 from dalenius.sql import count, identifier
-from dalenius.tables.histogram import label_cell
+from dalenius.tables.histogram import write_cells
 
 _BATCH_ROWS = 131_072
 _WINDOW = 2**22
@@ -113,11 +114,7 @@ class _Limits:
 
     def __init__(self, promise: dict[str, Any], n_fakes: int) -> None:
         self._n_fakes = n_fakes
-        self._common = Fraction(1, int(promise["l"])) if promise["kind"] == "l-diversity" else Fraction(0)
-        # a value without a threshold counts as broken: nothing was promised that could hold
-        self._at_most = {
-            tuple(entry["value"]): Fraction(entry["at_most"]) for entry in promise.get("thresholds", ())
-        }
+        self._thresholds = Thresholds.of(promise)
         self._limit = cache(self._exact_limit)  # asked for every value and size of every batch
 
     def broken(self, entries: Entries) -> int:
@@ -131,7 +128,8 @@ class _Limits:
         return int(np.count_nonzero(entries.count > allowed))
 
     def _exact_limit(self, value: tuple[str | None, ...], size: int) -> int:
-        at_most = self._at_most.get(value, self._common)
+        # a value without a threshold counts as broken: nothing was promised that could hold
+        at_most = self._thresholds.of_value(value) or Fraction(0)
         return at_most.numerator * size // at_most.denominator
 
 
@@ -143,7 +141,7 @@ def _check_domain(
     listed = ", ".join(f"{identifier(name)} AS v{i}" for i, name in enumerate(sensitive))
     rows = connection.sql(f"SELECT {listed}, count(*) AS n FROM st GROUP BY ALL").to_arrow_table()
     *cells, counts = (column.to_pylist() for column in rows.columns)
-    labels = zip(*([None if c is None else label_cell(c) for c in column] for column in cells), strict=True)
+    labels = zip(*map(write_cells, cells), strict=True)
     outside = sum(n for value, n in zip(labels, counts, strict=True) if value not in domain)
     detail = f"{outside} entries are outside the domain" if outside else "every value is one of the domain's"
     return Check(name="fakes", ok=outside == 0, detail=detail)

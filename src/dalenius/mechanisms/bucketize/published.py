@@ -13,7 +13,7 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.sql import identifier
 from dalenius.tables.codes import CodedColumns
-from dalenius.tables.histogram import label_cell, mixed_radix
+from dalenius.tables.histogram import mixed_radix, write_cells
 
 _BATCH_ROWS = 131_072
 _MOST_COUNTED = 2**20
@@ -74,7 +74,7 @@ def _entries(rows: pa.Table) -> Entries:
     places = np.unravel_index(present, tuple(map(len, value_sets)))
     # the manifest's thresholds name values by the same texts
     found = [
-        [None if cell is None else label_cell(cell) for cell in values.take(pa.array(place)).to_pylist()]
+        write_cells(values.take(pa.array(place)).to_pylist())
         for values, place in zip(value_sets, places, strict=True)
     ]
     return Entries(

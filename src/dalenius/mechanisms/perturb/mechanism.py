@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
-from dalenius.mechanisms.configs import PerturbConfig
 from dalenius.mechanisms.perturb.apply import Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
+from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.mechanisms.perturb.plan.methods import (
     LEAST_TOP,
     PerturbPlan,

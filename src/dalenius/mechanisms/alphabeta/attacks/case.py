@@ -12,7 +12,7 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
-from dalenius.mechanisms.configs import COPY
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.original import code_column, combine
 

@@ -20,7 +20,7 @@ from dalenius.arrays import Bools, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.sql import one_row
-from dalenius.tables.histogram import label_cell
+from dalenius.tables.histogram import write_cells
 
 _UNKNOWN = -1
 
@@ -67,7 +67,7 @@ def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
     def satisfy(condition: dict[str, Any]) -> Bools:
         if "in" in condition:
             wanted = set(condition["in"])
-            labels = (None if cell is None else label_cell(cell) for cell in cells.to_pylist())
+            labels = write_cells(cells.to_pylist())
             return np.asarray(np.array([label in wanted for label in labels], dtype=bool)[codes])
         numbers = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         inside = np.ones(len(numbers), dtype=bool)
