@@ -19,12 +19,12 @@ import pytest
 import dalenius
 from dalenius import Policy
 from dalenius.engines.local.engine import LocalScan
-from dalenius.engines.preparing import BATCH_ROWS
 from dalenius.errors import DaleniusError, InputError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb import apply
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.published import as_ranges, from_ranges
 from dalenius.promises.rho_privacy import amplification_limit, frequency_behind
+from dalenius.tables.reading import BATCH_ROWS
 from tests.chance import FALSE_ALARM, Z
 
 from .test_apply import transition_p_value

@@ -22,9 +22,8 @@ from dalenius.mechanisms.tuples.domain import Codes, Domain, group_of
 from dalenius.prefetch import mapped
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.sql import count, identifiers
-from dalenius.tables.codes import CodedColumns
+from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
 
-_BATCH_ROWS = 131_072
 _DEVIATIONS = 9
 """A view this many standard deviations too small has lost noise (less than 1 in 10^18 by chance)."""
 
@@ -70,16 +69,16 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
         for c in view.domain.columns
         if pa.types.is_string(c.values.type) and not c.values.null_count
     }
-    columns = CodedColumns.of(connection, 'SELECT * FROM "view"', allowed)
+    columns = DictionaryColumns.of(connection, 'SELECT * FROM "view"', allowed)
 
     def look(coded: pa.RecordBatch) -> tuple[dict[str, int], Ints | None]:
-        batch = columns.decoded(coded)
+        batch = columns.decode(coded)
         found = {c.name: c.positions(batch.column(c.name)) for c in view.domain.columns}
         strange = {name: codes.null_count for name, codes in found.items() if codes.null_count}
         codes = tuple(codes.to_numpy(zero_copy_only=False) for codes in found.values())
         return strange, None if strange else _in_files(view, codes, n_files)
 
-    batches = connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS)
+    batches = connection.sql(columns.code('SELECT * FROM "view"')).to_arrow_reader(BATCH_ROWS)
     for strange, words in mapped(look, batches):
         outside.update(strange)
         if words is None or outside or not ascend:

@@ -21,6 +21,7 @@ from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.sql import one_row
 from dalenius.tables.histogram import write_cells
+from dalenius.tables.reading import BATCH_ROWS
 
 _UNKNOWN = -1
 
@@ -80,9 +81,6 @@ def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
     return satisfy
 
 
-_ROWS = 131_072
-
-
 def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str, Any]]) -> Check:
     """Every record is in a region, every bucket in one region, and the regions have the stated sizes."""
     least, last, n_rows = one_row(connection, "SELECT min(bucket), max(bucket), count(*) FROM qit")
@@ -91,7 +89,7 @@ def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str,
     region_of = np.full(int(last) + 1, -1, dtype=np.int64)
     rows = np.zeros(len(regions), dtype=np.int64)
     n_outside = n_strangers = 0
-    for batch in connection.sql("SELECT * FROM qit").to_arrow_reader(_ROWS):
+    for batch in connection.sql("SELECT * FROM qit").to_arrow_reader(BATCH_ROWS):
         found = regions_of_rows(regions, pa.Table.from_batches([batch]))
         bucket = batch.column("bucket").to_numpy()
         known = found >= 0
