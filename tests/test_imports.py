@@ -72,10 +72,7 @@ def imported_modules(path: Path) -> set[str]:
 TO_MEND = {
     ("mechanisms.suppress.stage", "mechanisms.bucketize"),
     ("mechanisms.bucketize.check", "mechanisms.suppress"),
-    ("mechanisms.perturb.answer", "mechanisms.bucketize"),
     ("mechanisms.tuples.tuple_set", "mechanisms.alphabeta"),
-    ("question.targets", "mechanisms.bucketize"),
-    ("question.model", "mechanisms.bucketize"),
     ("release.series", "mechanisms.alphabeta"),
 }
 """Imports that still go upwards."""

@@ -15,12 +15,12 @@ from scipy import stats
 
 import dalenius
 from dalenius.ask import ask, ask_many, opened
-from dalenius.mechanisms.bucketize.estimate.buckets import Score
 from dalenius.mechanisms.perturb.answer import PerturbedModel, merge_terms, without_overlap
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
 from dalenius.question.database import Database, Limits
+from dalenius.question.targets import Score
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.columns import Table

@@ -27,11 +27,11 @@ import scipy.sparse as sp
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
-from dalenius.question.targets import Estimates, Targets
+from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.columns import Table
 
