@@ -16,7 +16,10 @@ from math import ceil, log
 from typing import Literal
 
 from dalenius.evaluate.sharing import Shared
-from dalenius.mechanisms.configs import MAX_BUCKET, AlphaBetaConfig, BucketizeConfig, PerturbConfig
+from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
+from dalenius.mechanisms.bucketize.config import MAX_BUCKET, BucketizeConfig
+from dalenius.mechanisms.frapp.config import FrappConfig
+from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.l_diversity import LDiversity
@@ -184,7 +187,7 @@ def _uniform(reference: Policy, bound: Fraction, at: str) -> Contender:
 
 def _frapp(reference: Policy, bound: Fraction, k: Fraction, at: str) -> Contender:
     promise = DGammaPrivacy(gamma=bound, k=k)
-    mechanism = AlphaBetaConfig(method="frapp", active_domains=None)
+    mechanism = FrappConfig(active_domains=None)
     return _baseline(f"FRAPP{at}", replace(_alone(reference), promise=promise, mechanism=mechanism))
 
 

@@ -41,7 +41,7 @@ def suppressed_share(sample: Sample) -> float | None:
         return 1.0
     if sample.release is None:
         return None
-    withheld = sample.release.manifest["rows"]["suppressed"]
+    withheld = sample.release.manifest.rows.suppressed
     return None if withheld is None else withheld / sample.original.n_rows
 
 
@@ -54,7 +54,7 @@ def retention(sample: Sample) -> float | None:
     release = sample.release
     if sample.contender.kind == "nothing":
         return 0.0
-    if release is None or release.manifest["parameters"].get("fakes"):
+    if release is None or release.manifest.parameters.get("fakes"):
         return None
     if release.mechanism == "alpha-beta":
         view = PublishedView.of(release.manifest)

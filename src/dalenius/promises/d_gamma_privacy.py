@@ -37,6 +37,7 @@ class DGammaPrivacy:
     adversary: Adversary = "independent"
 
     kind = "d-gamma-privacy"
+    protects = "row"
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> DGammaPrivacy:  # noqa: ARG003

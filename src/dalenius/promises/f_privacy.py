@@ -13,7 +13,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, show
-from dalenius.tables.histogram import Histogram, Value, label, label_cell
+from dalenius.tables.histogram import Histogram, Value, label, label_cell, write_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,7 @@ class FPrivacy:
     """Labels of the cells of a value, and its threshold."""
 
     kind = "f-privacy"
+    protects = "value"
 
     def __post_init__(self) -> None:
         if isinstance(self.default, Fraction):
@@ -87,7 +88,7 @@ class FPrivacy:
             "kind": self.kind,
             "thresholds": [
                 {
-                    "value": [None if cell is None else label_cell(cell) for cell in value],
+                    "value": list(write_cells(value)),
                     "at_most": as_written(f),
                 }
                 for value, f in zip(histogram.values, self.thresholds(histogram), strict=True)

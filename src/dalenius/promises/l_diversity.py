@@ -23,6 +23,7 @@ class LDiversity:
     l: int  # noqa: E741  (the papers' ℓ, and the policy's key)
 
     kind = "l-diversity"
+    protects = "value"
 
     def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:
         """1/ℓ for every value."""

@@ -46,6 +46,7 @@ class RhoPrivacy:
     rho2: Fraction
 
     kind = "rho-privacy"
+    protects = "value"
 
     def __post_init__(self) -> None:
         if not 0 < self.rho2 < 1:

@@ -12,13 +12,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.engines.base import WrittenTable
 from dalenius.engines.local.source import LocalSource
 from dalenius.engines.local.writing import LocalWriter, SortedCodes, sort_rows
 from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Coding, Counting, PublishedTable
 from dalenius.prefetch import map_parallel
+from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram
 
@@ -81,15 +81,7 @@ class LocalScan:
 
     def active_values(self, column: str) -> pa.Array:
         """The different values of a column in ascending order, NULL last."""
-        name = identifier(column)
-        if column in self.source.columns().values:  # known but for NULL
-            where = f"WHERE {name} IS NULL LIMIT 1"
-            nulls = self._connection.sql(f"SELECT {name} FROM ({self._select}) {where}").to_arrow_table()
-            return pa.concat_arrays([self.source.columns().values[column], *nulls.column(0).chunks])
-        found = self._connection.sql(
-            f"SELECT DISTINCT {name} FROM ({self._select}) ORDER BY {name} NULLS LAST"
-        ).to_arrow_table()
-        return found.column(0).combine_chunks()
+        return self.source.columns().different_values(self._connection, self._select, column)
 
     def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
         """How many records have one of the values in the column, and the number of the first, from 1."""
@@ -133,7 +125,7 @@ class LocalScan:
         asked = record_sums(key, self.schema.names, f"({self._select})")
         return fingerprint_of(key, self.schema, one_row(self._connection, asked))
 
-    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a Parquet file into the folder, in its order."""
         if self.spill is None:
             raise InternalError("a table opened for planning cannot be written")

@@ -18,9 +18,7 @@ import pyarrow as pa
 
 from dalenius.engines.base import Progress
 from dalenius.engines.preparing import (
-    BATCH_ROWS,
     count_outside,
-    rebatch,
     refuse_empty,
     refuse_intervals,
     refuse_outside,
@@ -31,8 +29,8 @@ from dalenius.engines.preparing import (
 from dalenius.policy import Policy
 from dalenius.prefetch import prefetch
 from dalenius.sql import count, identifier, identifiers, literal, one_row, scan_parquet
-from dalenius.tables.codes import CodedColumns
 from dalenius.tables.csv import CsvSource
+from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, rebatch
 from dalenius.tables.source import ParquetSource
 
 T = TypeVar("T")
@@ -92,7 +90,7 @@ class LocalSource:
     """Types of the published columns, after recoding."""
     n_rows: int
     progress: Progress
-    _coded: list[Future[CodedColumns]] = field(default_factory=list, init=False)
+    _coded: list[Future[DictionaryColumns]] = field(default_factory=list, init=False)
     """Found when they are needed first, or before."""
 
     def table(self) -> pa.Table:
@@ -107,18 +105,18 @@ class LocalSource:
         done = 0
         reader = self.connection.sql(self.coded_select()).to_arrow_reader(BATCH_ROWS)
         for batch in prefetch(rebatch(reader, BATCH_ROWS)):
-            yield self.columns().decoded(batch)
+            yield self.columns().decode(batch)
             done += batch.num_rows
             self.progress("reading", done, self.n_rows)
 
     def coded_select(self) -> str:
         """SQL for the records with text columns of few values as codes."""
-        return self.columns().coded(self.select)
+        return self.columns().code(self.select)
 
-    def columns(self) -> CodedColumns:
+    def columns(self) -> DictionaryColumns:
         """Which columns are read as codes, and of which values."""
         if not self._coded:
-            found: Future[CodedColumns] = Future()
+            found: Future[DictionaryColumns] = Future()
             found.set_result(self._find_coded(self.connection))
             self._coded.append(found)
         return self._coded[0].result()
@@ -127,8 +125,8 @@ class LocalSource:
         """Look for them now, while the connection is used for something else."""
         self._coded.append(background.start(self._find_coded))
 
-    def _find_coded(self, connection: duckdb.DuckDBPyConnection) -> CodedColumns:
-        return CodedColumns.of(connection, self.select)
+    def _find_coded(self, connection: duckdb.DuckDBPyConnection) -> DictionaryColumns:
+        return DictionaryColumns.of(connection, self.select)
 
 
 def open_source(

@@ -22,15 +22,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dalenius.engines.base import WrittenFile, WrittenTable
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.local.source import LocalSource
 from dalenius.engines.parquet import write_parquet
-from dalenius.engines.preparing import rebatch
 from dalenius.errors import EngineError
 from dalenius.mechanisms.base import Batches, Coding, PublishedTable
 from dalenius.prefetch import prefetch
 from dalenius.release.folder import sha256
+from dalenius.release.manifest import FileEntry, TableEntry
+from dalenius.tables.reading import rebatch
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -158,7 +158,7 @@ class LocalWriter:
     staging: Path
     """Where rows are sorted that outgrow memory."""
 
-    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """The first table reads the source; others, which the plan alone decides, are made meanwhile."""
         first, *others = tables
         failed = Event()
@@ -182,12 +182,10 @@ class LocalWriter:
         return rows if table.finish is None else table.finish(rows)
 
 
-def _write_file(table: PublishedTable, rows: Batches, folder: Path) -> WrittenTable:
+def _write_file(table: PublishedTable, rows: Batches, folder: Path) -> TableEntry:
     path = folder / f"{table.name}.parquet"
     n_rows = write_parquet(path, rows, table.columns)
-    return WrittenTable(
-        name=table.name, n_rows=n_rows, files=(WrittenFile(file=path.name, sha256=sha256(path)),)
-    )
+    return TableEntry(name=table.name, rows=n_rows, files=(FileEntry(file=path.name, sha256=sha256(path)),))
 
 
 def _stop_if(failed: Event, rows: Batches) -> Batches:
