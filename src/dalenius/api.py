@@ -44,7 +44,7 @@ class Release:
     @property
     def manifest(self) -> dict[str, Any]:
         """The release's description of itself."""
-        return self.stored.manifest
+        return self.stored.manifest.to_dict()
 
     def ask(
         self,

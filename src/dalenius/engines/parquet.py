@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dalenius.engines.preparing import ROW_GROUP_ROWS, rebatch
 from dalenius.mechanisms.base import Batches
 from dalenius.prefetch import mapped
+from dalenius.tables.reading import rebatch
 
+ROW_GROUP_ROWS = 122_880
+"""DuckDB's own number, 60 of its vectors: each of its threads reads a row group at a time."""
 _CELLS_AT_A_TIME = 2**12
 
 

@@ -134,7 +134,7 @@ def suppressed_share(sample: Sample) -> float | None:
         return 1.0
     if sample.release is None:
         return None
-    withheld = sample.release.manifest["rows"]["suppressed"]
+    withheld = sample.release.manifest.rows.suppressed
     return None if withheld is None else withheld / sample.original.n_rows
 
 

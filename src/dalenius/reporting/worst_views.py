@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from dalenius.mechanisms.alphabeta.check import published_frapp
 from dalenius.mechanisms.alphabeta.law import ViewLaw
@@ -20,6 +19,7 @@ from dalenius.pages.document import (
     Table,
 )
 from dalenius.release.folder import StoredRelease
+from dalenius.release.manifest import Manifest
 from dalenius.reporting.labels import belief_column, kept
 
 Belief = tuple[str, Fraction, Fraction]
@@ -30,7 +30,7 @@ def describe_views(release: StoredRelease) -> Section:
     """The section on the αβ (or FRAPP) bound."""
     manifest = release.manifest
     view = PublishedView.of(manifest)
-    gamma = Fraction(manifest["promise"]["gamma"])
+    gamma = Fraction(manifest.promise["gamma"])
     beliefs = list(_beliefs(manifest, view))
     return Section(
         id="limits",
@@ -76,10 +76,10 @@ def _facts(release: StoredRelease, view: PublishedView) -> Iterator[tuple[str, C
         yield "Views that may ever be published", Number(value=view.law.views)
 
 
-def _beliefs(manifest: dict[str, Any], view: PublishedView) -> Iterator[Belief]:
-    promise = manifest["promise"]
+def _beliefs(manifest: Manifest, view: PublishedView) -> Iterator[Belief]:
+    promise = manifest.promise
     if view.law is None:
-        plan = published_frapp(manifest, view, int(manifest["rows"]["published"] or 0))
+        plan = published_frapp(manifest, view, int(manifest.rows.published or 0))
         yield "that a record is a given row", plan.k / plan.domain_size, plan.posterior()
         return
     d = Fraction(promise["d"])

@@ -24,10 +24,10 @@ from dalenius import Policy
 from dalenius.cli.main import run
 from dalenius.engines.base import Engine, OpenedTable, silent
 from dalenius.engines.local.engine import LocalEngine
-from dalenius.engines.preparing import rebatch
 from dalenius.errors import EngineError, InputError, PolicyError, SourceError
 from dalenius.mechanisms.base import Coding
 from dalenius.randomness import Randomness
+from dalenius.tables.reading import rebatch
 from tests.conftest import PROJECT
 from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
 

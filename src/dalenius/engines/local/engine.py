@@ -14,16 +14,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.engines.base import Progress, WrittenFile, WrittenTable
+from dalenius.engines.base import Progress
 from dalenius.engines.local.background import Beside
 from dalenius.engines.local.ordering import SortedCodes, in_order
 from dalenius.engines.parquet import write_parquet
 from dalenius.engines.preparing import (
-    BATCH_ROWS,
     count_outside,
     fingerprint_of,
     fingerprint_sums,
-    rebatch,
     record_sums,
     refuse_empty,
     refuse_intervals,
@@ -37,10 +35,11 @@ from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable
 from dalenius.policy import Policy
 from dalenius.prefetch import ahead, mapped
 from dalenius.release.folder import sha256
+from dalenius.release.manifest import FileEntry, TableEntry
 from dalenius.sql import connect, count, identifier, identifiers, literal, one_row, scan_parquet
-from dalenius.tables.codes import CodedColumns
 from dalenius.tables.csv import CsvSource
 from dalenius.tables.histogram import Histogram
+from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, rebatch
 from dalenius.tables.source import ParquetSource
 
 
@@ -90,7 +89,7 @@ class LocalScan:
     """How many records there are."""
     spill: Path | None
     progress: Progress
-    _coded: list[Future[CodedColumns]] = field(default_factory=list, init=False)
+    _coded: list[Future[DictionaryColumns]] = field(default_factory=list, init=False)
     """Found when they are needed first, or before."""
     _expected: dict[bytes, Future[str]] = field(default_factory=dict, init=False)
     _counted: dict[tuple[str, ...], Histogram] = field(default_factory=dict, init=False)
@@ -131,15 +130,7 @@ class LocalScan:
 
     def active_values(self, column: str) -> pa.Array:
         """The different values of a column in ascending order, NULL last."""
-        name = identifier(column)
-        if column in self._columns().values:  # known but for NULL
-            where = f"WHERE {name} IS NULL LIMIT 1"
-            nulls = self.connection.sql(f"SELECT {name} FROM ({self.select}) {where}").to_arrow_table()
-            return pa.concat_arrays([self._columns().values[column], *nulls.column(0).chunks])
-        found = self.connection.sql(
-            f"SELECT DISTINCT {name} FROM ({self.select}) ORDER BY {name} NULLS LAST"
-        ).to_arrow_table()
-        return found.column(0).combine_chunks()
+        return self._columns().different_values(self.connection, self.select, column)
 
     def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
         """How many records have one of the values in the column, and the number of the first, from 1."""
@@ -187,17 +178,17 @@ class LocalScan:
         return self.connection.sql(self.select).to_arrow_table()
 
     def _coded_select(self) -> str:
-        return self._columns().coded(self.select)
+        return self._columns().code(self.select)
 
-    def _columns(self) -> CodedColumns:
+    def _columns(self) -> DictionaryColumns:
         if not self._coded:
-            found: Future[CodedColumns] = Future()
+            found: Future[DictionaryColumns] = Future()
             found.set_result(self._find_coded(self.connection))
             self._coded.append(found)
         return self._coded[0].result()
 
-    def _find_coded(self, connection: duckdb.DuckDBPyConnection) -> CodedColumns:
-        return CodedColumns.of(connection, self.select)
+    def _find_coded(self, connection: duckdb.DuckDBPyConnection) -> DictionaryColumns:
+        return DictionaryColumns.of(connection, self.select)
 
     def _codes(self, coding: Coding, spill: Path) -> SortedCodes:
         """The codes, sorted when they are needed first."""
@@ -217,11 +208,11 @@ class LocalScan:
         done = 0
         reader = self.connection.sql(self._coded_select()).to_arrow_reader(BATCH_ROWS)
         for batch in ahead(rebatch(reader, BATCH_ROWS)):
-            yield self._columns().decoded(batch)
+            yield self._columns().decode(batch)
             done += batch.num_rows
             self.progress("reading", done, self.total)
 
-    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a Parquet file into the folder, in its order.
 
         The first table reads the source; others, which the plan alone decides, are made beside it.
@@ -250,12 +241,10 @@ class LocalScan:
         return rows if table.finish is None else table.finish(rows)
 
 
-def _write_file(table: PublishedTable, rows: Batches, folder: Path) -> WrittenTable:
+def _write_file(table: PublishedTable, rows: Batches, folder: Path) -> TableEntry:
     path = folder / f"{table.name}.parquet"
     n_rows = write_parquet(path, rows, table.columns)
-    return WrittenTable(
-        name=table.name, n_rows=n_rows, files=(WrittenFile(file=path.name, sha256=sha256(path)),)
-    )
+    return TableEntry(name=table.name, rows=n_rows, files=(FileEntry(file=path.name, sha256=sha256(path)),))
 
 
 def _until(stopped: Event, rows: Batches) -> Batches:

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dalenius.engines.preparing import rebatch
 from dalenius.mechanisms.base import Batches
 from dalenius.prefetch import ahead
+from dalenius.tables.reading import rebatch
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 

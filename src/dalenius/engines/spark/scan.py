@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.base import Progress, WrittenTable
+from dalenius.engines.base import Progress
 from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
 from dalenius.engines.spark.errors import guarded, spark_errors
 from dalenius.engines.spark.shuffle import BLOCKS, GROUP, CountDifferentTask, MeetTask
@@ -37,6 +37,7 @@ from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Coding, Counting, PublishedTable
 from dalenius.mechanisms.sharding import Census
 from dalenius.policy import Policy
+from dalenius.release.manifest import TableEntry
 from dalenius.tables.histogram import Histogram, Value, with_one_nan
 
 if TYPE_CHECKING:
@@ -147,11 +148,11 @@ class SparkScan:
         task = AggregateTask(preparation=preparation, sql=asked(relation))
         return fingerprint_of(key, self.schema, self._sums(task, names))
 
-    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a folder of Parquet files."""
         return [self._write(table, folder) for table in tables]
 
-    def _write(self, table: PublishedTable, folder: Path) -> WrittenTable:
+    def _write(self, table: PublishedTable, folder: Path) -> TableEntry:
         if self.spill is None:
             raise InternalError("a table opened for planning cannot be written")
         published = self.policy.columns.published

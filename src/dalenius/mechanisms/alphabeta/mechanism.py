@@ -43,6 +43,7 @@ from dalenius.mechanisms.tuples.tuple_set import Reads, TupleSet, word_names
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 
 _UNITS = {"records": "record", "distinct": "tuple", "copies": "copy"}
 
@@ -150,7 +151,7 @@ class AlphaBeta:
         """A tuple that all of several independent views, or series of views, show."""
         return repeat_views(plan.law, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""
         return check_view(connection, manifest)
 

@@ -51,7 +51,7 @@ class BucketMeasures(Measures):
 
     def retention(self, release: StoredRelease, n_rows: int) -> float | None:
         """The expected share of right values if everybody is given one of their bucket's at random."""
-        if release.manifest["parameters"].get("fakes"):
+        if release.manifest.parameters.get("fakes"):
             return None
         with release.connect() as connection:
             query = f'SELECT sum("count" * "count" / weight) FROM st JOIN ({_SIZES}) USING (bucket)'

@@ -39,6 +39,7 @@ from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.kinds import BucketPromise
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Encoder, Histogram, label
 from dalenius.tables.names import unused_name
 
@@ -169,7 +170,7 @@ class Bucketize:
             ]
         return repeat_buckets(parts, plan.thresholds, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
 

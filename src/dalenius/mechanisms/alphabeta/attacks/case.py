@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
+from dalenius.release.manifest import Manifest
 from dalenius.threats.original import code_column, combine
 
 
@@ -40,7 +40,7 @@ class ViewCase:
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
         """Compare a view's rows with the table's distinct ones."""
-        stated = release.manifest["parameters"]
+        stated = release.manifest.parameters
         own, shown = (np.unique(codes) for codes in code_tuples(original, [release]))
         n_shown = int(np.isin(shown, own, assume_unique=True).sum())
         beta = Fraction(stated["beta"])
@@ -58,7 +58,7 @@ class ViewCase:
             n_table=len(own),
             n_shown=n_shown,
             n_noise=len(shown) - n_shown,
-            index=int((release.manifest["series"] or {}).get("index", 1)),
+            index=release.manifest.index,
             kept_stated=kept,
             noise_stated=noise,
         )
@@ -92,7 +92,7 @@ class ViewCase:
 def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
     """One number per row of the original and of each view: equal if and only if all columns are."""
     names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
-    if views[0].manifest["parameters"].get("unit") == "copy":
+    if views[0].manifest.parameters.get("unit") == "copy":
         names, original = [*names, COPY], number_copies(original.select(names))
     tables = [view.read("view", names) for view in views]
     return combine([code_column(name, (original, *tables)) for name in names])
@@ -113,17 +113,15 @@ def number_copies(table: pa.Table) -> pa.Table:
     return table.append_column(COPY, pa.array(copy))
 
 
-def _shaped(
-    manifest: dict[str, Any], original: pa.Table, beta: Fraction
-) -> tuple[float | None, float | None]:
+def _shaped(manifest: Manifest, original: pa.Table, beta: Fraction) -> tuple[float | None, float | None]:
     """How many tuples of the table, and of all others, noise by a declared distribution should show."""
-    if manifest["parameters"].get("noise_shares") is None:
+    if manifest.parameters.get("noise_shares") is None:
         return None, None
     view = PublishedView.of(manifest)
     assert view.noise is not None  # noqa: S101  (shares are stated)
     names = view.domain.names
     distinct = (number_copies(original) if COPY in names else original).select(names).group_by(names)
     share = view.noise.relative(view.domain.encode(distinct.aggregate([]).combine_chunks()))
-    alpha = float(Fraction(manifest["parameters"]["alpha"]))
+    alpha = float(Fraction(manifest.parameters["alpha"]))
     kept = alpha * len(share) + float(beta) * float(share.sum())
     return kept, float(view.noise_rows) - float(beta) * float(share.sum())

@@ -74,10 +74,10 @@ class BucketCase:
         row_bucket = np.searchsorted(numbers, qit.column("bucket").to_numpy())
         if row_bucket.max() >= len(numbers):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
-        region = regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(numbers))
+        region = regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(numbers))
         values = _values(cells, value, st_value)
-        thresholds = Thresholds.of(release.manifest["promise"])
-        fakes = PublishedFakes.read(release.manifest["parameters"])
+        thresholds = Thresholds.of(release.manifest.promise)
+        fakes = PublishedFakes.read(release.manifest.parameters)
         order = np.lexsort((st_value, st_bucket.ravel()))
         entries = st_bucket.ravel().astype(np.int64)[order], st_value[order]
         counts = st.column("count").to_numpy().astype(np.int64)[order]

@@ -9,7 +9,7 @@ the expectations are scaled to the number of people of each bucket and value, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class PublishedFakes:
     """How many records of each value the buckets of each size hold."""
 
     @classmethod
-    def read(cls, parameters: dict[str, Any]) -> PublishedFakes | None:
+    def read(cls, parameters: Mapping[str, Any]) -> PublishedFakes | None:
         """From a manifest's parameters; None where there are no fakes."""
         fakes = parameters.get("fakes")
         if not fakes:

@@ -17,7 +17,7 @@ from dalenius.threats.threat import Threat
 
 def attack_frapp(release: StoredRelease, original: pa.Table) -> list[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
-    stated, unit = release.manifest["parameters"], release.manifest["parameters"].get("unit")
+    stated, unit = release.manifest.parameters, release.manifest.parameters.get("unit")
     own, shown = code_tuples(original, [release])
     if unit == "tuple":
         own = np.unique(own)
