@@ -28,7 +28,7 @@ LAYERS = [
     ["mechanisms"],  # what all mechanisms share: base, dealing, sharding, repeated
     ["engines.base"],
     ["release"],
-    ["question", "threats", "pages"],
+    ["question", "threats", "pages", "mechanisms.measures"],
     ["mechanisms.tuples"],
     ["mechanisms.suppress", "mechanisms.perturb", "mechanisms.alphabeta", "mechanisms.bucketize"],
     ["mechanisms.frapp"],

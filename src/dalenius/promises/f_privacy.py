@@ -13,6 +13,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, show
+from dalenius.promises.bound import Bound
 from dalenius.tables.histogram import Histogram, Value, label, label_cell, write_cells
 
 
@@ -77,6 +78,17 @@ class FPrivacy:
 
     def _default_at(self, frequency: Fraction) -> Fraction:
         return self.default.at(frequency) if isinstance(self.default, Linear) else self.default or Fraction(1)
+
+    def bound(self, histogram: Histogram | None) -> Bound:
+        """The largest threshold below 1; 1 where no value is sensitive."""
+        assert histogram is not None  # noqa: S101  (thresholds are for the values of a sensitive column)
+        below = [f for f in self.thresholds(histogram) if f < 1]
+        return Bound(
+            largest=max(below, default=Fraction(1)),
+            symbol="largest f'",
+            meaning="a person's sensitive value; others have thresholds of their own",
+            smallest=min(below, default=None),
+        )
 
     def is_named(self, value: Value) -> bool:
         """Whether the policy itself names the value, so that a message may too."""
