@@ -207,8 +207,7 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
         bucket, value, count = (np.concatenate(part) for part in zip(*layout.contents(), strict=True))
         bucket, value = bucket - 1, value.astype(np.int64)
         if plan.fakes:
-            known = PublishedFakes.read({"fakes": plan.fakes.to_dict(plan.buckets, plan.histogram)})
-            assert known is not None
+            known = PublishedFakes.of(plan.fakes.to_dict(plan.buckets, plan.histogram))
             count = known.expected_counts(bucket, value, count, np.bincount(rows))
         return replace(empty, buckets=Buckets.of(rows, bucket, value, count))
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from dalenius.ask.asking import ask
 from dalenius.errors import QueryError
+from dalenius.mechanisms.bucketize import published
+from dalenius.mechanisms.bucketize.published import count_values
 from dalenius.pages.document import (
     Block,
     Cell,
@@ -120,18 +122,18 @@ def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[Estimat
 
 def _shows_counts(release: StoredRelease, columns: tuple[str, ...]) -> bool:
     """Whether the sensitive table has the counts as they are: buckets without fakes."""
-    has_fakes = any("fakes" in part.manifest.parameters for part in release.parts)
-    return release.mechanism == "bucketize" and columns == release.columns("sensitive") and not has_fakes
+    if release.mechanism != "bucketize" or columns != release.columns("sensitive"):
+        return False
+    return all(published.read(part.manifest).fakes is None for part in release.parts)
 
 
 def _counted(release: StoredRelease, columns: tuple[str, ...]) -> list[Estimated]:
     """The same that `ask` answers, which takes long where there are thousands of values."""
     totals: dict[Key, float] = {}
-    listed = identifiers(columns)
     for part in release.parts:
         with part.connect() as connection:
-            rows = connection.execute(f'SELECT {listed}, sum("count") FROM st GROUP BY {listed}').fetchall()
-        for *cells, count in rows:
+            counted = count_values(connection, columns)
+        for cells, count in zip(counted.values, counted.counts, strict=True):
             totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
     return [
         Estimated(key=key, estimate=n, low=n, high=n, is_exact=True, original=None)

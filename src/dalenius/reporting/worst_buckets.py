@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dalenius.mechanisms.bucketize import published
 from dalenius.pages.document import (
     Block,
     Cell,
@@ -19,7 +20,6 @@ from dalenius.pages.document import (
     Table,
     Verdict,
 )
-from dalenius.promises.thresholds import Thresholds
 from dalenius.release.folder import StoredRelease
 from dalenius.reporting.labels import SHOWN, kept, plural, sensitive_names, shown
 from dalenius.sql import identifier, one_row
@@ -131,7 +131,7 @@ def _from_to(low: int, high: int) -> str:
 
 
 def _n_fakes(part: StoredRelease) -> int:
-    return int(part.manifest.parameters.get("fakes", {}).get("per_bucket", 0))
+    return published.read(part.manifest).n_fakes
 
 
 def _worst_of_all(parts: tuple[StoredRelease, ...]) -> list[Worst]:
@@ -155,7 +155,7 @@ def _entries(part: StoredRelease) -> Iterator[Worst]:
     cells = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS v{i}" for i, name in enumerate(sensitive))
     with part.connect() as connection:
         rows = connection.execute(_MOST.format(cells=cells, fakes=_n_fakes(part))).fetchall()
-    threshold = Thresholds.of(part.manifest.promise).of_value
+    threshold = published.read(part.manifest).thresholds.of_value
     for *cells_of, size, most, total in rows:
         value: Value = tuple(cells_of)
         yield Worst(value=value, most=int(most), size=int(size), threshold=threshold(value), total=int(total))
