@@ -12,7 +12,7 @@ from dalenius.evaluate.original import CountQuestion, Original
 from dalenius.evaluate.workload import AnatomyWorkload
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 
 TABLES = {
     "adult": ("adult.csv", "occupation"),

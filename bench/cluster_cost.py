@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.engines.spark import GROUP_ROWS
-from dalenius.engines.spark_blocks import COLLECTED_ROWS, to_blocks
-from dalenius.engines.spark_files import MOST_BYTES, USUAL_PARTS
+from dalenius.engines.spark.engine import GROUP_ROWS
+from dalenius.engines.spark.files import MOST_BYTES, USUAL_PARTS
+from dalenius.engines.spark.shuffle import COLLECTED_ROWS, to_blocks
 
 CORES = 2
 _PUBLISH = ("count", "fingerprint", "scatter", "gather")

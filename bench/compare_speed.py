@@ -16,7 +16,7 @@ from dalenius.evaluate.compare import compare_policies
 from dalenius.evaluate.workload import AnatomyWorkload
 from dalenius.policy import Policy
 from dalenius.reproduce.experiment import data_file
-from dalenius.table import open_source
+from dalenius.tables.source import open_source
 
 SENSITIVE = "occupation_code"
 PROMISES: dict[str, dict[str, Any]] = {

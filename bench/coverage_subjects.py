@@ -21,37 +21,36 @@ import pyarrow.parquet as pq
 
 import dalenius
 from bench.coverage_questions import QUASI, people, questions, truths
-from dalenius.ask.answer import Answer
 from dalenius.ask.asking import answer_evaluated, evaluate
-from dalenius.ask.bucketized import BucketizedModel
-from dalenius.ask.columns import Table
-from dalenius.ask.database import Database, Deadline, Limits
-from dalenius.ask.domain_atoms import open_atoms
 from dalenius.ask.lookup import Lookup
-from dalenius.ask.model import Estimation, Found, Model
-from dalenius.ask.names import ROW
 from dalenius.ask.opened import open_for_asking
-from dalenius.ask.perturbed import PerturbedModel
-from dalenius.ask.request import Request
-from dalenius.ask.sql import parse
 from dalenius.ask.view_answer import answer_evaluated as answer_view
 from dalenius.ask.view_question import evaluate as evaluate_view
 from dalenius.ask.viewed import ViewModel, _join
-from dalenius.histogram import Encoder
 from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, next_view, union
-from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.bucketize.answer import BucketizedModel
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets, Score
-from dalenius.mechanisms.bucketize.estimate_targets import Targets
-from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.fakes import MixedLayout
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
+from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
 from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
+from dalenius.mechanisms.perturb.answer import PerturbedModel
 from dalenius.mechanisms.perturb.apply import Perturber
-from dalenius.mechanisms.perturb.laws import Laws
+from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
+from dalenius.mechanisms.tuples.atoms import open_atoms
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.question.answer import Answer
+from dalenius.question.database import Database, Deadline, Limits, Request
+from dalenius.question.model import Estimation, Found, Model
+from dalenius.question.names import ROW
+from dalenius.question.sql import parse
+from dalenius.question.targets import Score, Targets
 from dalenius.randomness import Randomness
+from dalenius.tables.columns import Table
+from dalenius.tables.histogram import Encoder
 
 LEVELS = (0.9, 0.95, 0.99)
 ONE_VIEW = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 60))

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.fake_counting import counted_law
-from dalenius.mechanisms.bucketize.fake_law import last_trials, likeliest_is_first
-from dalenius.mechanisms.bucketize.fakes import MixedLayout, count_values, plan_fakes
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.fakes.counting import counted_law
+from dalenius.mechanisms.bucketize.fakes.law import last_trials, likeliest_is_first
+from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout, count_values, plan_fakes
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
 
 TABLES = ((40, 4, 1_000), (200, 6, 900), (200, 6, 5_000), (200, 6, 30_000))

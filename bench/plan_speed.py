@@ -24,9 +24,9 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.mechanisms.bucketize.two_size import plan_two_size
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.two_size import plan_two_size
 
 GAP = 1e-4
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from bench.anatomy_workload import TABLES, Original, load, publish, questions
 from dalenius.ask import ask_many
-from dalenius.mechanisms.bucketize import estimate_regions
-from dalenius.release.reader import StoredRelease
+from dalenius.mechanisms.bucketize.estimate import regions as estimate_regions
+from dalenius.release.folder import StoredRelease
 from dalenius.reproduce.experiment import data_folder
 
 TRIED = (0.05, 0.1, 0.15, 0.2, 0.3)

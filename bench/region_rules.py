@@ -21,20 +21,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bench.anatomy_workload import Original, load
+from dalenius.arrays import Ints
 from dalenius.evaluate.metrics import Spread, mean_relative_error
 from dalenius.evaluate.questions import Cells
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.mechanisms.bucketize.region_cells import Grid, first_cells
-from dalenius.mechanisms.bucketize.region_rule import Cut, CutRule, spreads
-from dalenius.mechanisms.bucketize.regions import least_rows
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.regions.cells import Grid, first_cells
+from dalenius.mechanisms.bucketize.regions.cut import Cut, CutRule, least_rows, spreads
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Bucketized
 from dalenius.reproduce.census import sensitive_codes, value_counts
 from dalenius.reproduce.experiment import data_folder
 from dalenius.reproduce.query_pools import Pool, anatomy_pool, at_least
 
-Ints = NDArray[np.int64]
 MAX_BUCKET = 50
 
 

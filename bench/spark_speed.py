@@ -198,7 +198,7 @@ def warm_up(session: Any, folder: Path) -> None:
 
 def copy(session: Any, table: Path, target: Path) -> int:
     """What anybody pays whose output order says nothing: read, shuffle all rows, write."""
-    from dalenius.engines.spark import GROUP_ROWS
+    from dalenius.engines.spark.engine import GROUP_ROWS
 
     frame = session.read.parquet(str(table))
     n_rows = frame.count()
@@ -210,7 +210,7 @@ def copy(session: Any, table: Path, target: Path) -> int:
 
 def publish(session: Any, name: str, table: Path, release: Path) -> int:
     import dalenius
-    from dalenius.engines.choosing import engine_named
+    from dalenius.engines.registry import engine_named
     from dalenius.publishing import write_release
 
     roles = {"quasi": list(QUASI), "sensitive": ["disease"]}

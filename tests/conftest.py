@@ -95,7 +95,7 @@ def spark_settings(builder: Any, folder: Path) -> Any:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.python.daemon.module": "tests.engines.warm_daemon",
+        "spark.python.daemon.module": "tests.engines.spark.warm_daemon",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),

@@ -48,7 +48,7 @@ def test_the_wheel_has_the_version_that_the_program_names(wheel: Path) -> None:
 def test_the_wheel_holds_the_schema_and_the_type_marker(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "dalenius/release/manifest.schema.json" in names
-    assert "dalenius/report/style.css" in names
+    assert "dalenius/pages/style.css" in names
     assert "dalenius/py.typed" in names
     assert not any(name.startswith("tests") for name in names)
 

@@ -9,26 +9,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from dalenius.ask.answer import Answer
 from dalenius.ask.asking import ask, ask_many
-from dalenius.attacks.auditing import audit_release
-from dalenius.attacks.result import Audit
+from dalenius.auditing.audit import audit_release
 from dalenius.engines.base import Engine
-from dalenius.engines.choosing import engine_named
-from dalenius.evaluate.compare import SEEDS, compare_policies
+from dalenius.engines.registry import engine_named
+from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_workload, read_policies
 from dalenius.evaluate.comparison import Comparison
-from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
 from dalenius.evaluate.workload import Workload
 from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
+from dalenius.pages.document import Report
+from dalenius.pages.writing import write_report
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan, write_release
+from dalenius.question.answer import Answer
 from dalenius.release import series
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import Verdict, verify_release
-from dalenius.report.building import build_report
-from dalenius.report.document import Report
-from dalenius.report.writing import write_report
+from dalenius.reporting.build import build_report
+from dalenius.threats.result import Audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,7 +44,7 @@ class Release:
     @property
     def manifest(self) -> dict[str, Any]:
         """The release's description of itself."""
-        return self.stored.manifest
+        return self.stored.manifest.to_dict()
 
     def ask(
         self,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from dalenius.arrays import Floats
 from dalenius.randomness import Randomness
 
 # share in the population, mean age, share of women
@@ -54,6 +54,6 @@ def hospital(n_rows: int = 20_000, seed: int = 1977) -> pa.Table:
     )
 
 
-def _zipf(n: int) -> NDArray[np.float64]:
+def _zipf(n: int) -> Floats:
     weights = 1 / np.arange(1, n + 1)
     return np.asarray(weights / weights.sum(), dtype=np.float64)

@@ -5,38 +5,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dalenius.arrow_memory import kept_memory
-from dalenius.batches import as_batch, batch_folder, next_batch
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
-from dalenius.engines.choosing import engine_for
-from dalenius.engines.local import engine_errors
+from dalenius.engines.local.errors import engine_errors
+from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
-from dalenius.ledger import Entry, Ledger, open_ledger
-from dalenius.mechanisms.base import Draft, Plan
-from dalenius.mechanisms.registry import SERIAL_MECHANISMS, mechanism_of
+from dalenius.mechanisms.base import Draft, Plan, mechanism_of, serial_mechanism
 from dalenius.mechanisms.repeated import Repeated
+from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
-from dalenius.release.manifest import build_manifest
-from dalenius.release.reader import StoredRelease
+from dalenius.release.batches import as_batch, batch_folder, next_batch
+from dalenius.release.build import build_manifest
+from dalenius.release.folder import SPILL, StoredRelease, new_release, refuse_existing
+from dalenius.release.ledger import Entry, Ledger, open_ledger
+from dalenius.release.manifest import Manifest, SeriesEntry, write_manifest
+from dalenius.release.repetition import KnownTable, look_up, refuse_repetition, repetition
+from dalenius.release.series import NextInSeries, next_folder, next_view
 from dalenius.release.verify import check_promise
-from dalenius.release.writer import SPILL, new_release, refuse_existing, write_manifest
-from dalenius.repeats import KnownTable, look_up, refuse_repetition, repetition
-from dalenius.series import NextInSeries, next_folder, next_view
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
     """What `publish` did."""
 
-    release: StoredRelease
-    n_rows: int
-    n_published: int
-    n_suppressed: int | None
+    release: StoredRelease = field(metadata={"json": None})
+    n_rows: int = field(metadata={"json": "rows"})
+    n_published: int = field(metadata={"json": "published"})
+    n_suppressed: int | None = field(metadata={"json": "suppressed"})
     posterior: float | None
     """How sure an attacker can be of the commonest value of the source; None without suppression."""
     repeated: Repeated | None
@@ -47,11 +47,7 @@ class Published:
         """As `publish --json` prints it."""
         return {
             "release": str(self.release.path),
-            "rows": self.n_rows,
-            "published": self.n_published,
-            "suppressed": self.n_suppressed,
-            "posterior": self.posterior,
-            "repeated": None if self.repeated is None else self.repeated.to_dict(),
+            **plain_fields(self),
             "seconds": round(self.seconds, 3),
         }
 
@@ -104,7 +100,7 @@ def write_release(
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft = _draft(policy, plan, randomness, view)
-            series = None if view is None else view.to_manifest()
+            series = None if view is None else view.entry()
             manifest = _write_tables(
                 policy, draft, scan, folder, is_seeded=randomness.is_seeded, series=series
             )
@@ -114,16 +110,16 @@ def write_release(
     return Published(
         release=StoredRelease.open(target),
         n_rows=plan.n_rows,
-        n_published=manifest["rows"]["published"],
-        n_suppressed=manifest["rows"]["suppressed"],
+        n_published=manifest.rows.published or 0,
+        n_suppressed=manifest.rows.suppressed,
         posterior=_posterior(manifest),
         repeated=None if known is None else repetition(policy, plan, known),
         seconds=time.monotonic() - started,
     )
 
 
-def _posterior(manifest: dict[str, Any]) -> float | None:
-    found = (manifest["promise"].get("suppression") or {}).get("posterior")
+def _posterior(manifest: Manifest) -> float | None:
+    found = (manifest.promise.get("suppression") or {}).get("posterior")
     return None if found is None else float(found["value"])
 
 
@@ -167,7 +163,7 @@ def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextInSerie
     if view is None or view.kind == "batches":
         draft = mechanism_of(policy).draft(policy, plan, randomness)
         return draft if view is None else as_batch(draft)
-    draft = SERIAL_MECHANISMS[policy.mechanism.kind].draft_at(policy, plan, randomness, view.place)
+    draft = serial_mechanism(policy).draft_at(policy, plan, randomness, view.place)
     view.refuse_other_parameters(draft.statement)
     return draft
 
@@ -179,9 +175,9 @@ def _write_tables(
     folder: Path,
     *,
     is_seeded: bool,
-    series: dict[str, Any] | None,
-) -> dict[str, Any]:
-    tables = [table.to_dict() for table in scan.write(draft.tables, folder)]
+    series: SeriesEntry | None,
+) -> Manifest:
+    tables = scan.write(draft.tables, folder)
     manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
     write_manifest(folder, manifest)
     return manifest

@@ -15,7 +15,8 @@ import secrets
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dalenius.arrays import Ints
 
 _KEY_BYTES = 32
 KEY_BITS = 63
@@ -66,7 +67,7 @@ class Randomness:
         return np.random.Generator(AESCounter(key=key))
 
 
-def random_keys(stream: np.random.Generator, n: int) -> NDArray[np.int64]:
+def random_keys(stream: np.random.Generator, n: int) -> Ints:
     """So many random numbers of `KEY_BITS` bits.
 
     >>> random_keys(Randomness.seeded(1).stream("order"), 1000).min() >= 0

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from tests.ask.releases import deal, write_release
 
 N = 240

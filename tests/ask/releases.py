@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dalenius.engines.preparing import sha256
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease, sha256
 
 
 def deal(codes: np.ndarray, sizes: dict[int, int], rng: np.random.Generator) -> np.ndarray:

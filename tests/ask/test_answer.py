@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.ask import ask
-from dalenius.ask.consistent import project
+from dalenius.ask.finishing import project
 from dalenius.errors import QueryError
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from tests.ask.releases import write_release
 
 

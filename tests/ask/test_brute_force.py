@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.ask import ask, ask_many
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 
 JOINED = """
     SELECT qit.* EXCLUDE (bucket), st.* EXCLUDE (bucket, "count"), st."count" / size AS w

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from dalenius.ask import AnswerRow, ask
-from dalenius.ask.sql import parse
 from dalenius.errors import QueryError
-from dalenius.release.reader import StoredRelease
+from dalenius.question.sql import parse
+from dalenius.release.folder import StoredRelease
 
 HERE = Path(__file__).parent
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from dalenius.ask import Limits, ask, ask_many
-from dalenius.ask.database import Database, Deadline
 from dalenius.errors import InputError, QueryError
-from dalenius.release.reader import StoredRelease
+from dalenius.question.database import Database, Deadline
+from dalenius.release.folder import StoredRelease
 
 ROWS = pa.table({"__id": [0], "x": [1]})
 

@@ -9,7 +9,7 @@ import pytest
 
 from dalenius.cli.main import run
 from tests.cli.test_cli import call, folder
-from tests.report.pages import Page
+from tests.reporting.pages import Page
 
 __all__ = ["folder"]
 

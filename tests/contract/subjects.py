@@ -11,9 +11,9 @@ import pyarrow as pa
 import dalenius
 from dalenius import Policy
 from dalenius.engines.base import Engine
-from dalenius.engines.choosing import engine_named
+from dalenius.engines.registry import engine_named
 from dalenius.sql import connect, identifier
-from dalenius.table import open_source
+from dalenius.tables.source import open_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

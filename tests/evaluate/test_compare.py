@@ -20,8 +20,7 @@ from dalenius.engines.base import silent
 from dalenius.errors import InputError, PolicyError
 from dalenius.evaluate.compare import compare_policies, sample_randomness
 from dalenius.evaluate.comparison import Comparison, Standing
-from dalenius.evaluate.contender import policy_contender
-from dalenius.evaluate.inference import matched_epsilon
+from dalenius.evaluate.contender import matched_epsilon, policy_contender
 from dalenius.evaluate.sample import release_seed
 from dalenius.evaluate.sharing import read_shared
 from dalenius.evaluate.sql_workload import SqlWorkload

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.evaluate.inference import matched_epsilon, promised_bound
-from dalenius.evaluate.laplace import noisy_counts
-from dalenius.histogram import Histogram
+from dalenius.evaluate.contender import matched_epsilon, promised_bound
+from dalenius.evaluate.sample import noisy_counts
 from dalenius.policy import Policy
+from dalenius.tables.histogram import Histogram
 
 TABLE = pa.table({"age": [1, 2, 3, 4], "disease": ["Flu", "Flu", "Cold", "HIV"]})
 HISTOGRAM = Histogram.of(("disease",), {("Flu",): 2, ("Cold",): 1, ("HIV",): 1})

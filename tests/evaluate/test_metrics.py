@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.ask.answer import Answer, AnswerRow
 from dalenius.evaluate import metrics
 from dalenius.evaluate.questions import Cells, Questions, TrueAnswer
+from dalenius.question.answer import Answer, AnswerRow
 
 NUMBER = st.floats(0, 1000).map(lambda x: round(x, 3))
 PAIRS = st.lists(st.tuples(NUMBER, st.floats(-500, 1500) | st.just(math.nan)), min_size=1, max_size=30)

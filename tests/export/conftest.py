@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dalenius
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from tests.export import server
 
 SENSITIVE = ["dis'ease", "severity"]

@@ -10,7 +10,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import SourceError
-from dalenius.table import FrameSource, open_source
+from dalenius.tables.source import FrameSource, open_source
 from tests.export.conftest import SENSITIVE
 
 

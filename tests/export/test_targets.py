@@ -11,7 +11,7 @@ import pytest
 
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
 from dalenius.export import export_release
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 from tests.export.server import query
 
@@ -21,7 +21,7 @@ def published(release: StoredRelease, table: str) -> list[tuple[object, ...]]:
 
 
 def own_tables(release: StoredRelease) -> list[str]:
-    return [entry["name"] for entry in release.manifest["tables"]]
+    return [entry.name for entry in release.manifest.tables]
 
 
 def test_duckdb_gets_every_cell(release: StoredRelease, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dalenius.ask import ask
 from dalenius.export import export_release
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from tests.export.server import query_all
 
 ESTIMATORS = {"bucketize": "anatomy", "perturb": None}
@@ -87,4 +87,4 @@ def test_the_view_does_not_depend_on_the_files_name(release: StoredRelease, tmp_
     connection = duckdb.connect()
     connection.execute(f"ATTACH '{tmp_path / 'moved.duckdb'}' AS other (READ_ONLY)")
     (total,) = connection.execute("SELECT sum(weight) FROM other.weighted").fetchall()
-    assert total[0] == pytest.approx(release.manifest["rows"]["published"])
+    assert total[0] == pytest.approx(release.manifest.rows.published)

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.engines.base import silent
-from dalenius.engines.local import LocalEngine
-from dalenius.engines.spark_blocks import from_blocks, to_blocks
-from dalenius.mechanisms.registry import mechanism_of
+from dalenius.engines.local.engine import LocalEngine
+from dalenius.engines.spark.shuffle import from_blocks, to_blocks
+from dalenius.mechanisms.base import mechanism_of
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
@@ -61,7 +61,7 @@ class CutTable:
     def of(cls, policy: Policy, cuts: Sequence[int], group_rows: int) -> CutTable:
         with LocalEngine().open(policy, None, silent) as scan:
             plan = mechanism_of(policy).plan(policy, scan)
-            table = scan.table()
+            table = scan.source.table()
             values = scan.histogram(policy.columns.sensitive).values if policy.columns.sensitive else ((),)
         edges = [0, *cuts, len(table)]
         partitions = tuple(table.slice(a, b - a) for a, b in pairwise(edges))

@@ -9,16 +9,16 @@ from math import prod
 import numpy as np
 import pytest
 
-from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.frapp import plan_frapp
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import repeat_views, repeated_ratio
-from dalenius.mechanisms.bucketize.fakes import plan_fakes
-from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.fakes.plan import plan_fakes
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.repeated import Contents, plan_contents, repeat_buckets
-from dalenius.mechanisms.perturb.plan import PerturbPlan, plan_perturbation
+from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_perturbation
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
+from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.rho_privacy import RhoPrivacy
 

@@ -15,7 +15,7 @@ from scipy import stats
 from dalenius import Policy
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.apply import Layout
-from dalenius.mechanisms.bucketize.plan import BucketPlan
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan
 from dalenius.mechanisms.bucketize.shards import BucketGroups
 from dalenius.mechanisms.sharding import quota_of_partition
 from dalenius.randomness import Randomness

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError
-from dalenius.histogram import Histogram
 from dalenius.promises.f_privacy import FPrivacy, Linear
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.tables.histogram import Histogram
 
 DISEASES = Histogram.of(("disease",), {("Flu",): 7, ("HIV",): 2, (None,): 1})
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from tests.attacks.releases import sign
+from tests.auditing.releases import sign
 
 FOLDER = Path(__file__).parents[1] / "releases"
 FILES = {"bucketize": "st.parquet", "perturb": "data.parquet", "alpha-beta": "view.parquet"}

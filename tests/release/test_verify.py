@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.engines.preparing import sha256
 from dalenius.errors import InputError, InternalError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize import apply, check
+from dalenius.release.folder import sha256
 from dalenius.release.manifest import read_manifest, schema_errors
 from tests.contract.subjects import DIVERSE, LINEAR, SUBJECTS, people
 

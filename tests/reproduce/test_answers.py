@@ -10,10 +10,10 @@ import pytest
 
 from dalenius.demo_data import hospital
 from dalenius.evaluate.original import Original
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.mechanisms.perturb.matrix import reconstruct
-from dalenius.mechanisms.perturb.plan import plan_perturbation
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.perturb.channel import reconstruct
+from dalenius.mechanisms.perturb.plan.methods import plan_perturbation
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Bucketized, Perturbed, TrueCounts, anatomy

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.evaluate.original import CountQuestion
-from dalenius.mechanisms.bucketize.problem import BucketProblem, NoSettingFits, violations
-from dalenius.mechanisms.bucketize.two_size import plan_two_size
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, violations
+from dalenius.mechanisms.bucketize.plan.two_size import plan_two_size
 from dalenius.randomness import Randomness
 from dalenius.reproduce import bucketization_runtime
 from dalenius.reproduce.bucketization_errors import MEAN, MEDIAN, WHOLE, Setting, measured
@@ -24,12 +24,12 @@ from dalenius.reproduce.bucketization_runtime import (
     SEARCHES,
     scaled_up,
     seconds_of,
+    solve_two_size_ilp,
     time_by_rows,
     time_by_values,
 )
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.census import Source, edu_like, in_stated_shape, kdd, occ_like, value_counts
-from dalenius.reproduce.two_size_ilp import solve_two_size_ilp
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from dalenius.cli.main import run
 from dalenius.errors import InputError
 from dalenius.reproduce.catalogue import EXPERIMENTS, PAPERS
 from dalenius.reproduce.census import kdd
-from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Row
+from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Row, track, watched
 from dalenius.reproduce.picture import _drawn_cells, draw
-from dalenius.reproduce.progress import track, watched
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 RESULTS = {

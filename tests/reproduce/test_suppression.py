@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 from dalenius.cli.main import run
-from dalenius.mechanisms.suppress.rates import suppression_rates
 from dalenius.reproduce import suppression
 from dalenius.reproduce.experiment import Experiment, Reproduction
-from dalenius.reproduce.suppression import EXPERIMENTS, N_SAMPLES, first_violating_exponent, linear
+from dalenius.reproduce.suppression import (
+    EXPERIMENTS,
+    N_SAMPLES,
+    first_violating_exponent,
+    linear,
+    suppression_rates,
+)
 
 BY_NAME = {experiment.name.removeprefix("suppression-"): experiment for experiment in EXPERIMENTS}
 BOUND, R, SAFE, EXACT = "Unsafe D (bound)", "R-suppression", "Safe D", "exact, closed form (ours)"

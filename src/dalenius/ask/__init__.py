@@ -3,8 +3,8 @@
 >>> from dalenius.ask import ask, ask_many, Answer
 """
 
-from dalenius.ask.answer import Answer, AnswerRow
 from dalenius.ask.asking import ask, ask_many
-from dalenius.ask.database import Limits
+from dalenius.question.answer import Answer, AnswerRow
+from dalenius.question.database import Limits
 
 __all__ = ["Answer", "AnswerRow", "Limits", "ask", "ask_many"]

@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.ask.answer import Answer, AnswerRow, finite
-from dalenius.ask.consistent import make_consistent
-from dalenius.ask.database import Limits
 from dalenius.ask.estimation import (
     Column,
     TotalEstimates,
@@ -20,20 +17,21 @@ from dalenius.ask.estimation import (
     estimate_totals,
     is_exact,
 )
-from dalenius.ask.finishing import order_groups
+from dalenius.ask.finishing import make_consistent, order_groups
 from dalenius.ask.lookup import Lookup
-from dalenius.ask.model import Estimation, Model
 from dalenius.ask.opened import open_for_asking
-from dalenius.ask.query import AggregateRef, Formula, Query
-from dalenius.ask.ratios import possible_ratio
-from dalenius.ask.request import Request
 from dalenius.ask.summands import ScoreList, Summands, summands
-from dalenius.ask.templates import parse_shared
 from dalenius.ask.view_answer import answer_from_views
 from dalenius.ask.viewed import ViewModel
 from dalenius.errors import InputError, did_you_mean
-from dalenius.mechanisms.bucketize.estimate_buckets import Score
-from dalenius.release.reader import StoredRelease
+from dalenius.question.answer import Answer, AnswerRow, finite
+from dalenius.question.database import Limits, Request
+from dalenius.question.model import Estimation, Model
+from dalenius.question.query import AggregateRef, Formula, Query
+from dalenius.question.ratios import possible_ratio
+from dalenius.question.sql import parse_shared
+from dalenius.question.targets import Score
+from dalenius.release.folder import StoredRelease
 
 _TOGETHER = 128
 """How many questions are estimated in one go."""
@@ -111,7 +109,7 @@ def ask_many(
 
 
 def _n_withheld(release: StoredRelease) -> int:
-    return sum(one.manifest["rows"]["suppressed"] or 0 for one in (*release.earlier, release))
+    return sum(one.manifest.rows.suppressed or 0 for one in release.parts)
 
 
 def _about_published(answer: Answer, n_withheld: int) -> Answer:

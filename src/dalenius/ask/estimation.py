@@ -7,15 +7,15 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dalenius.arrays import Bools, Floats
 from dalenius.ask.grouping import Key
-from dalenius.ask.model import Estimation
-from dalenius.ask.query import Formula, Query
-from dalenius.ask.ratios import denominator, fieller, is_uncertain
 from dalenius.ask.summands import Summands, Term
-from dalenius.ask.totals import Floats, Linear, linearize, null_sums
-from dalenius.mechanisms.bucketize.estimate_targets import Targets
+from dalenius.question.model import Estimation
+from dalenius.question.query import Formula, Query
+from dalenius.question.ratios import denominator, fieller, is_uncertain
+from dalenius.question.targets import Targets
+from dalenius.question.totals import Linear, linearize, null_sums
 
 _WEIGHTS_AT_ONCE = 20_000_000
 _EXACT = 1e-9
@@ -42,7 +42,7 @@ class TotalEstimates:
     """The position of each question's first target; its targets are group by group, total by total."""
     columns: Column
     possible: tuple[Floats, Floats]
-    is_count: NDArray[np.bool_]
+    is_count: Bools
 
     def of_question(self, number: int) -> Column:
         """The totals of a question, groups × totals; a sum over people who are known to be none is NaN."""
@@ -121,7 +121,7 @@ def _estimate_together(
     return Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high), possible
 
 
-def _whole(low: Floats, high: Floats, is_count: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _whole(low: Floats, high: Floats, is_count: Bools) -> tuple[Floats, Floats]:
     """Counts are whole numbers: an interval reaches to the next one. A millionth is rounding."""
     return (
         np.where(is_count, np.floor(low + 1e-6), low),
@@ -294,7 +294,7 @@ def _single_total(linear: Linear) -> int | None:
     return None
 
 
-def is_exact(column: Column, n_rows: int) -> NDArray[np.bool_]:
+def is_exact(column: Column, n_rows: int) -> Bools:
     """Which estimates have no error beyond rounding."""
     scale = np.fmax(np.abs(column.estimate), 1.0) + 1e-6 * n_rows
     return np.asarray(column.std_error <= _EXACT * scale * np.sqrt(n_rows))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from dalenius.arrays import Ints
 from dalenius.ask.lookup import Lookup
-from dalenius.ask.query import Query
 from dalenius.errors import QueryError
+from dalenius.question.query import Query
 
 Key = tuple[int, ...]
 """A group: the code of each of its keys."""
@@ -20,7 +20,7 @@ Key = tuple[int, ...]
 class GroupCodes:
     """A group key's codes: sensitive values × different row values (each 1 if they do not matter)."""
 
-    codes: NDArray[np.int64]
+    codes: Ints
     columns: tuple[str, ...]
 
 
@@ -47,9 +47,7 @@ def refuse_nested(kind: pa.DataType, name: str) -> None:
         )
 
 
-def secret_groups(
-    keys: tuple[GroupCodes, ...], members: NDArray[np.int64]
-) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
+def secret_groups(keys: tuple[GroupCodes, ...], members: Ints) -> list[tuple[tuple[int, ...], Ints]]:
     """The class, split by the keys that only the sensitive value decides; -1 stands for the other keys."""
     columns = [
         key.codes[members, 0] if len(key.codes) > 1 and key.codes.shape[1] == 1 else np.full(len(members), -1)
@@ -63,8 +61,8 @@ def secret_groups(
 
 
 def row_groups(
-    lookup: Lookup, keys: tuple[GroupCodes, ...], rows: NDArray[np.int64], value: int
-) -> tuple[list[tuple[int, ...]], NDArray[np.int64]]:
+    lookup: Lookup, keys: tuple[GroupCodes, ...], rows: Ints, value: int
+) -> tuple[list[tuple[int, ...]], Ints]:
     """The keys that the row decides: their combinations, and which one each row has."""
     columns = []
     for key in keys:

@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from dalenius.ask.batches import load_buckets
-from dalenius.ask.database import Database, Deadline, Limits
 from dalenius.ask.lookup import Lookup
-from dalenius.ask.model import Model
-from dalenius.ask.perturbed import PerturbedModel
-from dalenius.ask.request import Request
 from dalenius.ask.viewed import ViewModel
 from dalenius.errors import QueryError, ReleaseCorrupt
-from dalenius.release.files import STRANGE, refuse_changed
-from dalenius.release.reader import StoredRelease
+from dalenius.mechanisms.bucketize.answer import load_buckets
+from dalenius.mechanisms.perturb.answer import PerturbedModel
+from dalenius.question.database import Database, Deadline, Limits, Request
+from dalenius.question.model import Model
+from dalenius.release.folder import STRANGE, StoredRelease, refuse_changed
 
 MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
     "bucketize": load_buckets,
@@ -56,7 +54,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
     load = MODELS.get(release.mechanism)
     if load is None:
         raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
-    key = (str(release.path.resolve()), str(release.manifest["id"]), len(release.earlier))
+    key = (str(release.path.resolve()), str(release.manifest.id), len(release.earlier))
     if key not in _open:
         refuse_changed(release)
         try:

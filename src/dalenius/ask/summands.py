@@ -1,4 +1,8 @@
-"""From a question to scores of rows and weights of sensitive values.
+"""What is summed: the arguments of aggregates on the values of the columns they read.
+
+Sensitive values that a question does not tell apart.
+
+From a question to scores of rows and weights of sensitive values.
 
 What a question sums depends on a person's row and on the person's sensitive value. Sensitive values on which
 all its conditions say the same form a class; within a class only the row matters.
@@ -6,6 +10,7 @@ all its conditions say the same form a class; within a class only the row matter
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,16 +18,89 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.ask.arguments import argument_tables, value_weights
-from dalenius.ask.classes import value_classes
-from dalenius.ask.columns import Bits
+from dalenius.arrays import Bits, Floats, Ints
 from dalenius.ask.grouping import GroupCodes, Key, group_codes, join_keys, row_groups, secret_groups
-from dalenius.ask.lookup import Lookup
-from dalenius.ask.query import Expression, Query
-from dalenius.ask.totals import Floats, Total, totals_of
-from dalenius.ask.truth import rows_where
+from dalenius.ask.lookup import Lookup, rows_where
 from dalenius.errors import QueryError
-from dalenius.mechanisms.bucketize.estimate_buckets import Score
+from dalenius.question.names import ROW
+from dalenius.question.query import Expression, Query, atoms, columns_of
+from dalenius.question.targets import Score
+from dalenius.question.totals import Total, totals_of
+
+
+def argument_tables(lookup: Lookup, totals: tuple[Total, ...]) -> dict[Expression, Floats]:
+    """Of every argument: sensitive values × row values; NaN is NULL."""
+    summed = {total.argument for total in totals if total.kind == "sum"}
+    found = {}
+    for argument in {total.argument: None for total in totals if total.argument is not None}:
+        column = lookup.values(argument).combine_chunks()
+        if argument in summed:
+            flat = _numbers(column, argument)
+        else:
+            flat = np.where(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), np.nan, 0.0)
+        n_outer = lookup.sensitive.n_rows if lookup.sensitive_part(argument.columns) else 1
+        found[argument] = flat.reshape(n_outer, -1)
+    return found
+
+
+def _numbers(column: pa.Array, argument: Expression) -> Floats:
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise QueryError(
+            f"SUM and AVG need numbers; {argument.sql.replace(ROW + '.', '')} is {kind}",
+            hint="use COUNT, or CAST",
+        )
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def value_weights(total: Total, arguments: dict[Expression, Floats], those: Ints) -> Floats:
+    """What one person of each sensitive value adds, as far as the value alone decides it."""
+    if total.argument is None or arguments[total.argument].shape[1] > 1:
+        return np.ones(len(those))
+    table = arguments[total.argument]
+    own = table[those, 0] if len(table) > 1 else np.full(len(those), table[0, 0])
+    return np.where(np.isnan(own), 0.0, own if total.kind == "sum" else 1.0)
+
+
+def value_classes(
+    lookup: Lookup,
+    query: Query,
+    totals: tuple[Total, ...],
+    keys: tuple[GroupCodes, ...],
+    arguments: dict[Expression, Floats],
+) -> Iterator[Ints]:
+    """Sensitive values for which the question says the same about every row."""
+    conditions = [query.where, *(total.condition for total in totals)]
+    tables: list[NDArray[Any]] = [
+        lookup.truths(atom)
+        for condition in conditions
+        for atom in atoms(condition)
+        if lookup.sensitive_part(columns_of(atom))
+    ]
+    tables += [key.codes for key in keys if _is_mixed(key.codes)]
+    tables += [np.nan_to_num(table, nan=np.inf) for table in arguments.values() if _is_mixed(table)]
+    n_values = lookup.sensitive.n_rows
+    labels = [
+        table[:, 0] if table.shape[1] == 1 else _row_labels(table) for table in tables if len(table) > 1
+    ]
+    if not labels:
+        yield np.arange(n_values)
+        return
+    _, inverse = np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)
+    inverse = inverse.ravel()
+    for label in range(inverse.max() + 1):
+        yield np.flatnonzero(inverse == label)
+
+
+def _is_mixed(table: NDArray[Any]) -> bool:
+    return table.shape[0] > 1 and bool(table.shape[1] > 1)
+
+
+def _row_labels(table: NDArray[Any]) -> Ints:
+    return np.asarray(np.unique(table, axis=0, return_inverse=True)[1]).ravel()
+
 
 _MOST_GROUPS = 50_000
 
@@ -62,12 +140,12 @@ class ScoreList:
         self.scores: list[Score] = []
         self._known: dict[bytes, int] = {}
 
-    def add(self, rows: NDArray[np.int64], values: Floats | None) -> int:
+    def add(self, rows: Ints, values: Floats | None) -> int:
         """The number of a score."""
         self.scores.append(Score(rows=rows, values=values))
         return len(self.scores) - 1
 
-    def add_set(self, bits: Bits, rows: NDArray[np.int64]) -> int:
+    def add_set(self, bits: Bits, rows: Ints) -> int:
         """The number of the score that is 1 on a set of rows."""
         key = bits.tobytes()
         if key not in self._known:
@@ -94,7 +172,7 @@ def _add_class(
     result: Summands,
     keys: tuple[GroupCodes, ...],
     arguments: dict[Expression, Floats],
-    members: NDArray[np.int64],
+    members: Ints,
     scores: ScoreList,
 ) -> None:
     value = int(members[0])
@@ -126,8 +204,8 @@ def _scores(
     bits: Bits,
     value: int,
     scores: ScoreList,
-    where_rows: NDArray[np.int64],
-    member_of: NDArray[np.int64],
+    where_rows: Ints,
+    member_of: Ints,
     n_groups: int,
 ) -> list[int | None]:
     """The score of each group of rows; None where no row counts."""

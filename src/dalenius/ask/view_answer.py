@@ -10,21 +10,20 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri
 
-from dalenius.ask.answer import Answer, AnswerRow, finite
-from dalenius.ask.consistent import project
-from dalenius.ask.database import Database, Deadline
-from dalenius.ask.domain_atoms import open_atoms
+from dalenius.arrays import Floats
 from dalenius.ask.estimation import Column
-from dalenius.ask.finishing import order_groups
-from dalenius.ask.names import ROW
-from dalenius.ask.query import AggregateRef, Expression, Formula, Query
-from dalenius.ask.ratios import denominator, fieller, possible_ratio
-from dalenius.ask.request import Request
-from dalenius.ask.totals import Floats, Linear, linearize, null_sums
+from dalenius.ask.finishing import order_groups, project
 from dalenius.ask.view_kernels import Covariance, Kernel
 from dalenius.ask.view_question import Question, evaluate
 from dalenius.ask.view_sums import Sums
 from dalenius.ask.viewed import ViewModel
+from dalenius.mechanisms.tuples.atoms import open_atoms
+from dalenius.question.answer import Answer, AnswerRow, finite
+from dalenius.question.database import Database, Deadline, Request
+from dalenius.question.names import ROW
+from dalenius.question.query import AggregateRef, Expression, Formula, Query
+from dalenius.question.ratios import denominator, fieller, possible_ratio
+from dalenius.question.totals import Linear, linearize, null_sums
 
 Gradient = dict[int, Floats]
 """The factors of some totals, per group."""

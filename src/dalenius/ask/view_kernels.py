@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dalenius.ask.view_question import Floats
+from dalenius.arrays import Floats
 from dalenius.ask.view_sums import Sums
 from dalenius.mechanisms.alphabeta.estimate import (
     CountEstimate,
@@ -24,7 +24,7 @@ from dalenius.mechanisms.alphabeta.estimate import (
 )
 from dalenius.mechanisms.alphabeta.interval import Interval, count_interval, weighted_interval
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
+from dalenius.mechanisms.tuples.noise import NoiseLaw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

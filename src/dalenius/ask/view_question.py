@@ -13,21 +13,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.ask.domain_atoms import Atoms
-from dalenius.ask.domain_count import LARGEST_RESULT, parse_predicate
-from dalenius.ask.domain_formula import Formula, Table, both, is_true
-from dalenius.ask.domain_network import Tensor
+from dalenius.arrays import Bools, Floats, Ints
 from dalenius.ask.grouping import refuse_nested
-from dalenius.ask.names import ROW
-from dalenius.ask.query import Condition, Either, Every, Expression, GroupKey, Membership, Negation, Query
-from dalenius.ask.totals import Total, totals_of
 from dalenius.errors import QueryError
-from dalenius.mechanisms.alphabeta.domain import Codes
+from dalenius.mechanisms.tuples.atoms import Atoms
+from dalenius.mechanisms.tuples.domain import Codes
+from dalenius.mechanisms.tuples.formula import Formula, Table, both, is_true
+from dalenius.mechanisms.tuples.network import LARGEST_RESULT, Tensor, parse_predicate
+from dalenius.question.names import ROW
+from dalenius.question.query import (
+    Condition,
+    Either,
+    Every,
+    Expression,
+    GroupKey,
+    Membership,
+    Negation,
+    Query,
+)
+from dalenius.question.totals import Total, totals_of
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 EVERYTHING = Table(columns=(), holds=np.array(True))
 
 _PIECE_BITS = 40
@@ -41,7 +47,7 @@ class Numbers:
 
     columns: tuple[int, ...]
     values: Floats
-    present: NDArray[np.bool_]
+    present: Bools
 
     def pieces(self) -> Iterator[tuple[Tensor, float]]:
         """The values as a sum of whole numbers, each with what it is to be multiplied by.

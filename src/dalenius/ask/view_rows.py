@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dalenius.ask.columns import Bits
-from dalenius.ask.domain_formula import All, BoolArray, Formula, Neither, Table
-from dalenius.ask.view_question import Ints
-from dalenius.mechanisms.alphabeta.domain import Codes
+from dalenius.arrays import Bits, Bools, Ints
+from dalenius.mechanisms.tuples.domain import Codes
+from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
 
 _BITMAP_BYTES = 64_000_000
 """Bitmaps are kept for the columns whose bitmaps of all values fit into this."""
@@ -61,7 +60,7 @@ class ViewRows:
         found[rows] = table.holds[tuple(self.codes[column][rows] for column in table.columns)]
         return np.packbits(found)
 
-    def _select(self, column: int, holds: BoolArray) -> Bits:
+    def _select(self, column: int, holds: Bools) -> Bits:
         if holds.size * self.n_rows > 8 * _BITMAP_BYTES:
             return np.packbits(holds[self.codes[column]])
         chosen = np.flatnonzero(holds)
@@ -78,7 +77,7 @@ class ViewRows:
         return self._bitmaps[column, value]
 
 
-def _some_hold(holds: BoolArray, axis: int) -> BoolArray:
+def _some_hold(holds: Bools, axis: int) -> Bools:
     """Which values along an axis hold together with some values along the others."""
     flat = np.moveaxis(holds, axis, 0).reshape(holds.shape[axis], -1)
     return np.asarray(flat.any(axis=1), dtype=np.bool_)

@@ -11,13 +11,14 @@ from itertools import product
 
 import numpy as np
 
-from dalenius.ask.domain_count import integer_weights, sum_formula
-from dalenius.ask.domain_formula import Formula, both
-from dalenius.ask.view_question import Floats, Ints, Numbers, Question
+from dalenius.arrays import Floats, Ints
+from dalenius.ask.view_question import Numbers, Question
 from dalenius.ask.view_rows import ViewRows
 from dalenius.errors import QueryError
-from dalenius.mechanisms.alphabeta.domain import Domain
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.formula import Formula, both
+from dalenius.mechanisms.tuples.network import integer_weights, sum_formula
+from dalenius.mechanisms.tuples.noise import NoiseLaw
 
 _MOST_GROUPS = 50_000
 

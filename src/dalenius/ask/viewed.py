@@ -10,16 +10,22 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.ask.view_kernels import FrappKernel, Kernel, ShapedKernel, UniformKernel
-from dalenius.ask.view_question import Ints
 from dalenius.ask.view_rows import ViewRows
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.combine import NEVER, PatternWeights, combine_views, working_share
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain, distinct_words, word_ids
-from dalenius.mechanisms.alphabeta.estimate import TupleVariance, estimate_count
+from dalenius.mechanisms.alphabeta.estimate import (
+    NEVER,
+    PatternWeights,
+    TupleVariance,
+    combine_views,
+    estimate_count,
+    working_share,
+)
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
-from dalenius.release.reader import StoredRelease
+from dalenius.mechanisms.tuples.domain import Codes, Domain, distinct_words, word_ids
+from dalenius.release.folder import StoredRelease
 
 ONE, COMBINED, LAST, INVERSE = "unbiased", "combined", "last-view", "inverse"
 
@@ -40,13 +46,13 @@ class ViewModel:
     def load(cls, release: StoredRelease) -> ViewModel:
         """Read and encode the views."""
         view = PublishedView.of(release.manifest)
-        parts = [_read(part, view.domain) for part in (*release.earlier, release)]
+        parts = [_read(part, view.domain) for part in release.parts]
         if release.earlier and view.index != len(parts):
             raise InputError(
                 f"the folder holds {len(parts)} views and its last one is view {view.index}",
                 hint="put the missing views back, or ask one view by itself",
             )
-        names = tuple(column["name"] for column in release.manifest["columns"])
+        names = tuple(column.name for column in release.manifest.columns)
         if view.law is None or len(parts) == 1:
             shown = np.ones((1, len(parts[0][0])), dtype=np.int64)
             return cls(view=view, names=names, codes=parts[0], shown=shown)

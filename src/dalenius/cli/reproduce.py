@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from dalenius.charts import refuse_other_formats
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import InputError, did_you_mean
+from dalenius.pages.charts import refuse_other_formats
 from dalenius.reproduce.catalogue import EXPERIMENTS
+from dalenius.reproduce.experiment import watched
 from dalenius.reproduce.picture import draw, refuse_table
-from dalenius.reproduce.progress import watched
 
 
 def command(

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.inference import NOT_COMPARABLE
+from dalenius.evaluate.contender import Contender, not_comparable
 from dalenius.evaluate.measures import Measure
 from dalenius.evaluate.metrics import BandSpread, Spread
+from dalenius.plain import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -137,8 +137,8 @@ class Comparison:
             ],
             "results": [row for one in self.standings for row in _results(one, self.measures)],
             "by_selectivity": [_band(one, band) for one in self.standings for band in one.bands],
-            "best": [{"bound": b.bound, "policy": b.policy, "reason": b.reason} for b in self.best],
-            "not_comparable": list(NOT_COMPARABLE),
+            "best": plain(self.best),
+            "not_comparable": not_comparable(),
         }
 
 

@@ -15,7 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dalenius.evaluate.questions import Cells, Floats
+from dalenius.arrays import Floats
+from dalenius.evaluate.questions import Cells
 
 SMALL_SHARE = 0.001
 """Counts below this share of the records are measured against it."""

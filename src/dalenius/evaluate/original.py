@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.ask.columns import Bits, Coded, Table
+from dalenius.arrays import Bits, Ints
 from dalenius.sql import identifier, literal
+from dalenius.tables.columns import Coded, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class Original:
         """Which of its column's values each record has."""
         return self.coded.columns[column].codes
 
-    def rows(self, question: CountQuestion) -> NDArray[np.int64]:
+    def rows(self, question: CountQuestion) -> Ints:
         """The records that a question counts."""
         return self.coded.rows(self._bits(question))
 

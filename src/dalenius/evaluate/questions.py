@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.ask.answer import Answer
+from dalenius.arrays import Floats
+from dalenius.question.answer import Answer
 
-Floats = NDArray[np.float64]
 Key = tuple[tuple[Any, ...], str]
 """The cells of a group's keys, and the name of the aggregate."""
 

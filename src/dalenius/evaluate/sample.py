@@ -1,28 +1,47 @@
-"""One draw of a contender: a release in a temporary folder, noise, or nothing, and its answers."""
+"""Counts with OpenDP's discrete Laplace noise, whose draws cannot be seeded.
+
+One draw of a contender: a release in a temporary folder, noise, or nothing, and its answers.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from dalenius.arrays import Floats
 from dalenius.ask.asking import ask_many
-from dalenius.ask.database import Limits
 from dalenius.errors import InputError
-from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.laplace import noisy_counts
+from dalenius.evaluate.contender import NOTHING, Contender
 from dalenius.evaluate.original import Original
 from dalenius.evaluate.questions import Cells, Questions
+from dalenius.mechanisms.measures import Measures, measures_of
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
+from dalenius.question.database import Limits
 from dalenius.randomness import Randomness
-from dalenius.release.reader import StoredRelease
-from dalenius.release.series import open_release
-from dalenius.series import views_planned
+from dalenius.release.folder import StoredRelease
+from dalenius.release.series import open_release, views_planned
+
+
+def noisy_counts(counts: Sequence[int], scale: float) -> Floats:
+    """Every count with fresh noise of that scale."""
+    try:
+        import opendp.prelude as dp
+    except ImportError as error:
+        raise InputError(
+            "the Laplace mechanism needs OpenDP", hint='pip install "dalenius[evaluate]"'
+        ) from error
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    measurement: Any = dp.m.make_laplace(*space, scale=scale)
+    return np.array(measurement(list(counts)), dtype=np.float64)
+
 
 _SECONDS = 60.0 + 3_600.0
 """A comparison is stopped by its user, not by the limits of single answers."""
@@ -38,12 +57,17 @@ class Sample:
     """For whatever a measure draws; other draws have others."""
     release: StoredRelease | None
 
+    @property
+    def mechanism(self) -> Measures:
+        """What the contender's mechanism says of itself."""
+        return measures_of(self.contender.kind, self.contender.method)
+
     def ask(self, questions: Questions) -> Cells | None:
         """The answers beside the truth; None where the draw cannot answer these questions."""
         if self.release is not None:
             limits = Limits(seconds=_SECONDS)
             return questions.beside(ask_many(self.release, questions.sqls, limits=limits))
-        if self.contender.kind == "nothing":
+        if self.contender.kind == NOTHING:
             return questions.with_estimates(np.zeros(questions.n_cells))
         return None
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dalenius.engines.base import Progress
-from dalenius.engines.local import LocalEngine
+from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import InputError
 from dalenius.evaluate.original import Original
-from dalenius.histogram import Histogram
 from dalenius.policy import Policy
 from dalenius.sql import connect
-from dalenius.table import FrameSource, Source
+from dalenius.tables.histogram import Histogram
+from dalenius.tables.source import FrameSource, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,7 +45,7 @@ def read_shared(policies: Mapping[str, Policy], progress: Progress) -> Shared:
     source = in_memory(first.source)
     read = {name: replace(policy, source=source) for name, policy in policies.items()}
     with LocalEngine().open(read[first_name], None, progress) as scan:
-        table = scan.table().select(columns)
+        table = scan.source.table().select(columns)
         histogram = scan.histogram(sensitive) if sensitive else None
     return Shared(policies=read, original=Original.of(table, sensitive), histogram=histogram)
 

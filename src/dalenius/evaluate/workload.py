@@ -13,8 +13,8 @@ from math import ceil
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dalenius.arrays import Ints
 from dalenius.errors import InputError
 from dalenius.evaluate.original import CountQuestion, Original
 from dalenius.evaluate.questions import Questions, TrueAnswer
@@ -213,7 +213,7 @@ def _some_columns(original: Original, most: int, stream: np.random.Generator) ->
     return [quasi[i] for i in sorted(chosen.tolist())]
 
 
-def _ranks(original: Original, columns: tuple[str, ...]) -> NDArray[np.int64]:
+def _ranks(original: Original, columns: tuple[str, ...]) -> Ints:
     """Which combination of the columns' values each record has, the last column running fastest."""
     ranks = np.zeros(original.n_rows, dtype=np.int64)
     for column in columns:

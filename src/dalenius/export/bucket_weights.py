@@ -6,11 +6,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.column_names import unused_name
 from dalenius.export.weights import Place, Weighting, listed_columns, stage
-from dalenius.mechanisms.bucketize.fake_estimate import PublishedFakes
-from dalenius.release.reader import StoredRelease
+from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier, identifiers
+from dalenius.tables.names import unused_name
 
 _TABLE = "bucket_weights"
 _FAKES = " Some entries of st are fakes; the weights take them off by the law that the manifest states."
@@ -20,7 +20,7 @@ def weigh_buckets(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
     """Every person with every value of the bucket, weighted count/|bucket| (Anatomy's estimator)."""
-    fakes = PublishedFakes.read(release.manifest["parameters"])
+    fakes = PublishedFakes.read(release.manifest.parameters)
     secret = release.columns("sensitive")
     if fakes is None:
         share = 'CAST("count" AS DOUBLE) / sum("count") OVER (PARTITION BY bucket)'

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import InputError
-from dalenius.export.csv_folder import write_csv
-from dalenius.export.duckdb_file import write_duckdb
+from dalenius.export.files import write_csv, write_duckdb
 from dalenius.export.postgres import write_postgres
 from dalenius.export.staging import Staged, staged
 from dalenius.export.weights import VIEW
-from dalenius.postgres_uri import SCHEMES, checked, is_uri, without_password
-from dalenius.release.reader import StoredRelease
+from dalenius.plain import plain_fields
+from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
+from dalenius.tables.postgres_uri import SCHEMES, checked, is_uri, without_password
 
 _TARGETS = "postgresql://user@host/database, a file that ends in .duckdb, or a folder for CSV"
 _NO_FOLDERS = (".csv", ".db", ".json", ".parquet", ".sql", ".sqlite", ".tsv", ".txt", ".xlsx", ".zip")
@@ -36,12 +36,7 @@ class Exported:
 
     def to_dict(self) -> dict[str, Any]:
         """As `export --json` prints it."""
-        return {
-            "release": str(self.release),
-            "target": self.target,
-            "view": self.view,
-            "tables": [{"name": name, "rows": rows} for name, rows in self.tables],
-        }
+        return {**plain_fields(self), "tables": [{"name": name, "rows": n} for name, n in self.tables]}
 
 
 def export_release(

@@ -1,4 +1,9 @@
-"""Writing a file or folder so that it is there whole or not at all, and never over another one."""
+"""Writing a file or folder so that it is there whole or not at all, and never over another one.
+
+Export to a folder of CSV files.
+
+Export to a DuckDB file.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,9 @@ from pathlib import Path
 import duckdb
 
 from dalenius.errors import EngineError, InputError
+from dalenius.export.staging import Staged
+from dalenius.export.weights import VIEW
+from dalenius.sql import identifier, literal
 
 
 @contextmanager
@@ -41,3 +49,40 @@ def refuse_taken(target: Path) -> None:
     if (target.exists() or target.is_symlink()) and not is_empty_folder:
         what = "is not empty" if target.is_dir() else "exists already"
         raise InputError(f"{target} {what}", hint="remove it, or export to another place")
+
+
+_OPTIONS = "FORMAT csv, HEADER true, DELIMITER ',', QUOTE '\"', ESCAPE '\"', NULLSTR ''"
+_SQL = """\
+-- Load the CSV files into tables of the same names (types: dictionary.csv; an empty field is NULL, "" is an
+-- empty text), then create this view. It is not a file because it can be many times larger than the tables.
+CREATE VIEW {name} AS
+{view};
+"""
+
+
+def write_csv(staged: Staged, target: Path) -> None:
+    """Write a file per table, the dictionary among them, and the view's SQL."""
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{target} exists already and is not a folder", hint="export to another place")
+    with unfinished(target) as partial:
+        partial.mkdir()
+        for table in staged.tables:
+            file = literal(str(partial / f"{table}.csv"))
+            staged.connection.execute(f"COPY {identifier(table)} TO {file} ({_OPTIONS})")
+        text = _SQL.format(name=identifier(VIEW), view=staged.view)
+        (partial / f"{VIEW}.sql").write_text(text, encoding="utf-8")
+
+
+def write_duckdb(staged: Staged, target: Path) -> None:
+    """Write the tables and the view into a new file."""
+    if target.is_dir():
+        raise InputError(f"{target} is a folder", hint="a DuckDB file is a new file, like patients.duckdb")
+    with unfinished(target) as partial:
+        connection = staged.connection
+        connection.execute(f"ATTACH {literal(str(partial))} AS exported_file")
+        for table in staged.tables:
+            name = identifier(table)
+            connection.execute(f"CREATE TABLE exported_file.main.{name} AS FROM {name}")
+        connection.execute("DETACH exported_file")
+        with duckdb.connect(str(partial)) as file:
+            file.execute(f"CREATE VIEW {identifier(VIEW)} AS {staged.view}")

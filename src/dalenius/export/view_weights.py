@@ -17,7 +17,7 @@ import pyarrow as pa
 from dalenius.errors import InputError
 from dalenius.export.weights import Place, Weighting, stage
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
-from dalenius.release.reader import StoredRelease
+from dalenius.release.folder import StoredRelease
 from dalenius.sql import count, identifier, identifiers
 
 MOST_TUPLES = 10_000_000

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms.perturb.public import PublicParts
-from dalenius.release.reader import StoredRelease
+from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 
 VIEW = "weighted"

@@ -10,11 +10,14 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
-from dalenius.histogram import Histogram
+from dalenius.mechanisms import registry
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.plain import Plain
 from dalenius.policy import Policy
 from dalenius.randomness import KEY_BITS, Randomness
+from dalenius.release.manifest import Manifest
+from dalenius.tables.histogram import Histogram
 
 Batches = Iterator[pa.RecordBatch]
 Counting = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -137,16 +140,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Plain):
     """One thing that `verify` looked at."""
 
     name: str
     ok: bool
     detail: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `verify --json` prints it."""
-        return {"name": self.name, "ok": self.ok, "detail": self.detail}
 
 
 class Mechanism(Protocol):
@@ -163,7 +162,7 @@ class Mechanism(Protocol):
     def repeated(self, policy: Policy, plan: Any, times: int) -> Repeated:
         """What that many independent releases by this plan would tell together."""
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Check the promise on published tables alone; they are views of the connection."""
 
 
@@ -172,3 +171,18 @@ class SerialMechanism(Mechanism, Protocol):
 
     def draft_at(self, policy: Policy, plan: Any, randomness: Randomness, place: Place) -> Draft:
         """The draft of the release at that place of its series."""
+
+
+def mechanism_of(policy: Policy) -> Mechanism:
+    """The mechanism that carries a policy out, with its stage of suppression if it has one."""
+    if policy.suppress is not None:
+        staged: Mechanism = registry.stage_room("suppress", "stage").MECHANISM
+        return staged
+    config = policy.mechanism
+    found: Mechanism = registry.room(config.kind, config.method, "mechanism").MECHANISM
+    return found
+
+
+def serial_mechanism(policy: Policy) -> SerialMechanism:
+    """The mechanism that publishes the next release of a policy's series."""
+    return mechanism_of(policy)  # type: ignore[return-value]

@@ -12,14 +12,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dalenius.arrays import Ints
 from dalenius.errors import InternalError
-
-IntArray = NDArray[np.int64]
 
 _NUMPY_POPULATION_LIMIT = 10**9  # Generator.hypergeometric refuses larger populations
 
 
-def draw_quota(remaining: IntArray, batch_counts: IntArray, stream: np.random.Generator) -> IntArray:
+def draw_quota(remaining: Ints, batch_counts: Ints, stream: np.random.Generator) -> Ints:
     """How many of a batch's records of each value go to each destination.
 
     Args:
@@ -39,7 +38,7 @@ def draw_quota(remaining: IntArray, batch_counts: IntArray, stream: np.random.Ge
     return quota
 
 
-def deal(codes: NDArray[np.integer], quota: IntArray, stream: np.random.Generator) -> NDArray[np.int32]:
+def deal(codes: NDArray[np.integer], quota: Ints, stream: np.random.Generator) -> NDArray[np.int32]:
     """A destination for each record of the batch, uniformly random among the records of its value.
 
     Args:
@@ -73,7 +72,7 @@ def fewest_bits(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
 class Dealer:
     """Deals the records of a stream of batches. Every quota is used up exactly."""
 
-    def __init__(self, quota: IntArray) -> None:
+    def __init__(self, quota: Ints) -> None:
         self._remaining = quota
 
     def deal(
@@ -85,7 +84,7 @@ class Dealer:
         """A destination for each record of the next batch."""
         return deal(codes, self.quota(codes, quota_stream), record_stream)
 
-    def quota(self, codes: NDArray[np.integer], stream: np.random.Generator) -> IntArray:
+    def quota(self, codes: NDArray[np.integer], stream: np.random.Generator) -> Ints:
         """How many records of the next batch go where, for `deal`."""
         counts = np.bincount(codes, minlength=len(self._remaining)).astype(np.int64)
         if (counts > self._remaining.sum(axis=1)).any():
@@ -100,7 +99,7 @@ class Dealer:
             raise InternalError("the table changed between two passes over it: a value has fewer records")
 
 
-def _draw_row(remaining: IntArray, n_drawn: int, stream: np.random.Generator) -> IntArray:
+def _draw_row(remaining: Ints, n_drawn: int, stream: np.random.Generator) -> Ints:
     population = int(remaining.sum())
     if population < _NUMPY_POPULATION_LIMIT:
         return stream.multivariate_hypergeometric(remaining, n_drawn, method="marginals").astype(np.int64)
@@ -112,7 +111,7 @@ def _draw_row(remaining: IntArray, n_drawn: int, stream: np.random.Generator) ->
     return np.bincount(owners, minlength=len(remaining)).astype(np.int64)
 
 
-def distinct_integers(bound: int, n_drawn: int, stream: np.random.Generator) -> IntArray:
+def distinct_integers(bound: int, n_drawn: int, stream: np.random.Generator) -> Ints:
     """A uniformly random set of `n_drawn` different integers below `bound`, in ascending order."""
     chosen = np.unique(stream.integers(bound, size=n_drawn))
     while len(chosen) < n_drawn:

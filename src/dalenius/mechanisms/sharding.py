@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.errors import InternalError
-from dalenius.mechanisms.dealing import IntArray, draw_quota
+from dalenius.mechanisms.dealing import draw_quota
 
-Scattered = Iterator[tuple[IntArray, pa.RecordBatch]]
+Scattered = Iterator[tuple[Ints, pa.RecordBatch]]
 """The group of each row, and the rows as they travel."""
 
 
@@ -27,7 +28,7 @@ Scattered = Iterator[tuple[IntArray, pa.RecordBatch]]
 class Census:
     """How many records of each value every partition holds, and how many rows a group should have."""
 
-    counts: IntArray
+    counts: Ints
     """Partitions × values; one column, of all records, where no value is counted."""
     group_rows: int
 
@@ -69,8 +70,8 @@ class Shards:
 
 
 def quota_of_partition(
-    total: IntArray, counts: IntArray, partition: int, stream: Callable[[int, int], np.random.Generator]
-) -> IntArray:
+    total: Ints, counts: Ints, partition: int, stream: Callable[[int, int], np.random.Generator]
+) -> Ints:
     """How many records of each value a partition sends to each destination.
 
     The partitions are halved again and again. How many of a half's records go where is multivariate

@@ -13,6 +13,9 @@ from typing import Any, Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import parse_fraction
+from dalenius.plain import plain_fields
+from dalenius.promises.bound import Bound
+from dalenius.tables.histogram import Histogram
 
 Adversary = Literal["independent", "exclusive"]
 
@@ -36,6 +39,7 @@ class DGammaPrivacy:
     adversary: Adversary = "independent"
 
     kind = "d-gamma-privacy"
+    protects = "row"
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> DGammaPrivacy:  # noqa: ARG003
@@ -63,6 +67,10 @@ class DGammaPrivacy:
         if self.adversary not in ("independent", "exclusive"):
             raise PolicyError(f"adversary is {self.adversary!r}; known: 'independent', 'exclusive'")
 
+    def bound(self, histogram: Histogram | None) -> Bound:  # noqa: ARG002
+        """γ."""
+        return Bound(largest=self.gamma, symbol="gamma", meaning="that a whole row is in the table")
+
     def prior_bound(self, n_rows: int, largest_share: Fraction) -> Fraction:
         """The d that is kept and published; with k, from the rounded number of rows.
 
@@ -85,13 +93,7 @@ class DGammaPrivacy:
 
     def to_dict(self) -> dict[str, str | None]:
         """The promise as data; fractions as strings."""
-        return {
-            "kind": self.kind,
-            "gamma": str(self.gamma),
-            "k": None if self.k is None else str(self.k),
-            "d": None if self.d is None else str(self.d),
-            "adversary": self.adversary,
-        }
+        return {"kind": self.kind, **plain_fields(self)}
 
 
 def published_rows(n_rows: int) -> int:

@@ -10,18 +10,16 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pyarrow.csv
-from numpy.typing import NDArray
 
+from dalenius.arrays import Floats
 from dalenius.evaluate.metrics import Spread
 from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, union
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan, plan_frapp
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
+from dalenius.mechanisms.tuples.domain import Codes, Domain
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, data_file
-
-Floats = NDArray[np.float64]
 
 PROMISE = DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(10))
 _METHODS = ("alpha-beta", "FRAPP")

@@ -12,25 +12,22 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dalenius.arrays import Floats, Ints
 from dalenius.evaluate.original import Original
-from dalenius.mechanisms.bucketize.anatomy import plan_anatomy
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
-from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.estimate_buckets import Buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
+from dalenius.mechanisms.bucketize.plan.anatomy import plan_anatomy
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.perturb.apply import Perturber
+from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.estimate import totals_of_products
-from dalenius.mechanisms.perturb.laws import Laws
-from dalenius.mechanisms.perturb.layout import PerturbPlan
+from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression
 from dalenius.randomness import Randomness
 from dalenius.reproduce.census import Codes, sensitive_codes, value_counts
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Answering(Protocol):

@@ -11,14 +11,13 @@ import numpy as np
 from dalenius.evaluate.metrics import Spread, mean_relative_error, median_relative_error
 from dalenius.evaluate.original import Original
 from dalenius.evaluate.questions import Cells
-from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.plan import plan_buckets
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Bucketized
 from dalenius.reproduce.bucketization_mse import METHODS, THETAS, linear_problem
 from dalenius.reproduce.census import KDD, Source, in_stated_shape, kdd, sensitive_codes, value_counts
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
-from dalenius.reproduce.progress import track
+from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, track
 from dalenius.reproduce.query_pools import Pool, anatomy_pool, at_least
 
 N_SEEDS = 5

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
 
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.reproduce.census import KDD, SHAPES, STATED, Source, kdd, value_counts
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
-from dalenius.reproduce.progress import track
+from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, track
 
 THETAS = (2, 4, 8, 16, 32)
 METHODS = {"TwoSize": "two-size", "MultiSize": "multi-size", "Optimal": "optimal"}

@@ -27,8 +27,7 @@ from dalenius.reproduce.bucketization_errors import (
     tables,
 )
 from dalenius.reproduce.census import KDD, Source, in_stated_shape
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
-from dalenius.reproduce.progress import track
+from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, track
 from dalenius.reproduce.query_pools import Pool, pool_of
 
 _SHOWN: tuple[Setting, ...] = ((2, "TwoSize"), (8, "TwoSize"), (8, "Optimal"), (32, "Optimal"))

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.csv
 from numpy.typing import NDArray
 
+from dalenius.arrays import Floats
 from dalenius.evaluate.original import Original
 from dalenius.reproduce.experiment import data_file
 
 Source = Literal["OCC", "EDU"]
 Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 SHAPES = (
     "histograms of the stated shape (OCC: 50 values from 7.5 % to 0.18 %, EDU: 14 values from 27.3 % to "

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.attacks.fake_corruption import best_success, guess_knowing, naive_success
-from dalenius.mechanisms.bucketize.fake_law import FakeLaw, Ints, last_success
-from dalenius.mechanisms.bucketize.fakes import FakePlan, plan_fakes, simulated_contents
-from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.arrays import Ints
+from dalenius.mechanisms.bucketize.attacks.fakes import best_success, guess_knowing, naive_success
+from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, last_success
+from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes, simulated_contents
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, data_file
 from dalenius.sql import connect, literal

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from dalenius.evaluate.laplace import noisy_counts
+from dalenius.evaluate.sample import noisy_counts
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
 
 SHARE = 0.8

@@ -1,14 +1,21 @@
-"""What an experiment is, and what it gives: numbers, what the paper states, and how ours differ."""
+"""What an experiment is, and what it gives: numbers, what the paper states, and how ours differ.
+
+How far an experiment is: whoever runs it may watch, and need not.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
+from dalenius.plain import plain_fields
 
 Row = tuple[str | int | float, ...]
 Scale = Literal["linear", "log"]
@@ -31,12 +38,8 @@ class Reproduction:
 
     def to_dict(self) -> dict[str, Any]:
         """As `dalenius reproduce --json` prints it."""
-        return {
-            "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows],
-            "stated": self.stated,
-            "differs": self.differs,
-            "data": self.data,
-        }
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {"rows": rows, **plain_fields(self, "stated", "differs", "data")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +90,35 @@ def data_file(name: str) -> Path:
             hint="set DALENIUS_DATA to the folder of the microdata",
         )
     return path
+
+
+Item = TypeVar("Item")
+
+_watcher: ContextVar[Progress] = ContextVar("watcher", default=silent)
+
+
+@contextmanager
+def watched(show: Progress) -> Iterator[None]:
+    """Show the steps of the experiments that run inside."""
+    token = _watcher.set(show)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def track(items: Sequence[Item], step: str) -> Iterator[Item]:
+    """The items one by one, shown as done when the next is asked for.
+
+    >>> with watched(lambda step, done, total: print(step, done, total)):
+    ...     list(track("ab", "letters"))
+    letters 0 2
+    letters 1 2
+    letters 2 2
+    ['a', 'b']
+    """
+    show = _watcher.get()
+    show(step, 0, len(items))
+    for done, item in enumerate(items, start=1):
+        yield item
+        show(step, done, len(items))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from dalenius.mechanisms.perturb.matrix import Channel
-from dalenius.mechanisms.perturb.plan import METHODS, PerturbPlan, plan_as_in_paper, plan_perturbation
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.plan.methods import METHODS, PerturbPlan, plan_as_in_paper, plan_perturbation
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.reproduce.census import FALLS, occ_like
 from dalenius.reproduce.experiment import Experiment, Reproduction, Row, data_file

@@ -12,13 +12,12 @@ import numpy as np
 
 from dalenius.evaluate.metrics import Spread, mean_relative_error
 from dalenius.evaluate.original import Original
-from dalenius.mechanisms.perturb.plan import PerturbPlan, plan_as_in_paper, plan_perturbation
+from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_as_in_paper, plan_perturbation
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Answering, Perturbed, anatomy
 from dalenius.reproduce.census import KDD, Source, drawn, kdd, sensitive_codes, value_counts
-from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Row
-from dalenius.reproduce.progress import track
+from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Row, track
 from dalenius.reproduce.query_pools import Pool, at_least, equality_pool
 
 SELECTIVITIES = (0.001, 0.005, 0.01)

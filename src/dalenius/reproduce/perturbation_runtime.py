@@ -9,9 +9,8 @@ from dalenius.evaluate.original import Original
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Perturbed, anatomy
 from dalenius.reproduce.census import KDD, drawn, kdd, sensitive_codes, value_counts
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row
+from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, track
 from dalenius.reproduce.perturbation_errors import ANATOMY, EDU, OCC, PLANNERS, THOUSANDS, Setting
-from dalenius.reproduce.progress import track
 
 
 def publish_times(original: Original, setting: Setting) -> dict[str, tuple[float, float]]:

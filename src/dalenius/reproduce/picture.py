@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dalenius.charts import COLOURS, drawing_library, save
 from dalenius.errors import InputError
+from dalenius.pages.charts import COLOURS, drawing_library, save
 from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Scale
 
 _WIDTH, _HEIGHT = 420, 280

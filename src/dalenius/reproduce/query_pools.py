@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dalenius.arrays import Bools, Floats, Ints
 from dalenius.evaluate.original import CountQuestion, Original
 from dalenius.evaluate.questions import Cells
 from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool
-from dalenius.reproduce.answers import Answering, Floats, Ints, TrueCounts
+from dalenius.reproduce.answers import Answering, TrueCounts
 from dalenius.reproduce.census import sensitive_codes
 
 
@@ -21,7 +21,7 @@ class Pool:
     """Conditions on quasi-identifiers, as the records that satisfy them, and what is counted there."""
 
     conditions: list[Ints]
-    is_counted: NDArray[np.bool_] | None
+    is_counted: Bools | None
     """Values × conditions: which sensitive values a query counts together; None: each by itself."""
     original: Original
 

@@ -1,4 +1,7 @@
-"""Figures 4 to 8 of "Publishing Skewed Sensitive Microdata": which tables are too skewed, at what cost."""
+"""Suppression rates over many tables at once, for the paper's figures 5 to 8.
+
+Figures 4 to 8 of "Publishing Skewed Sensitive Microdata": which tables are too skewed, at what cost.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,45 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dalenius.mechanisms.suppress.rates import suppression_rates
+from dalenius.arrays import Bools, Floats, Ints
+from dalenius.mechanisms.suppress.d_suppression import safe_d, unsafe_d
+from dalenius.mechanisms.suppress.exact import grouped
+from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, data_file
 from dalenius.sql import connect, identifier, literal
+
+RATE_COLUMNS = ("unsafe", "randomized", "grouped", "safe", "all")
+
+
+def suppression_rates(samples: NDArray[np.integer], ell: int) -> dict[str, Floats]:
+    """The share of each sample that each method withholds (expected where random), 0 if eligible.
+
+    Args:
+        samples: one histogram a row; a count of 0 is a value that the sample does not have.
+        ell: the ℓ of ℓ-eligibility.
+
+    `grouped` is the closed form of the exact method. A violating sample with fewer than ℓ values has
+    no solution but to withhold it all, and counts as 1 in every column.
+    """
+    rates = np.zeros((len(samples), len(RATE_COLUMNS)))
+    descending = -np.sort(-samples, axis=1)
+    violating = descending[:, 0] * ell > descending.sum(axis=1)
+    for number in np.flatnonzero(violating):
+        row = descending[number]
+        rates[number] = _rates_of_one(row[row > 0].tolist(), ell)
+    return dict(zip(RATE_COLUMNS, rates.T, strict=True))
+
+
+def _rates_of_one(ranked: list[int], ell: int) -> list[float]:
+    n_rows = sum(ranked)
+    if len(ranked) < ell:
+        return [1.0] * len(RATE_COLUMNS)
+    kept = [sum(method(ranked, ell)) for method in (unsafe_d, grouped, safe_d)]
+    unsafe, groups, safe = (1 - left / n_rows for left in kept)
+    randomized = float(RSuppression(ranked, ell).expected_suppressed() / n_rows)
+    return [unsafe, randomized, groups, safe, 1.0]
+
 
 N_SAMPLES = 1_500
 """The paper takes 100."""
@@ -28,7 +66,7 @@ _ADULT = "Adult, the 30,162 records without missing values, as in the paper"
 _COLUMNS = ("method", "withheld, %", "the paper")
 
 
-def adult_counts(attribute: str) -> NDArray[np.int64]:
+def adult_counts(attribute: str) -> Ints:
     """How often each value of an attribute of Adult occurs, commonest first."""
     file, name = literal(str(data_file("adult.csv"))), identifier(attribute)
     with connect() as connection:
@@ -38,7 +76,7 @@ def adult_counts(attribute: str) -> NDArray[np.int64]:
     return np.array([n for (n,) in rows], dtype=np.int64)
 
 
-def adult_samples(share: float, n_samples: int = N_SAMPLES) -> NDArray[np.int64]:
+def adult_samples(share: float, n_samples: int = N_SAMPLES) -> Ints:
     """Histograms of occupation in simple random samples of Adult, one a row."""
     counts = adult_counts("occupation")
     n_rows = int(share / 100 * counts.sum())
@@ -46,12 +84,12 @@ def adult_samples(share: float, n_samples: int = N_SAMPLES) -> NDArray[np.int64]
     return stream.multivariate_hypergeometric(counts, n_rows, size=n_samples, method="marginals")
 
 
-def violating(samples: NDArray[np.int64], ell: int) -> NDArray[np.bool_]:
+def violating(samples: Ints, ell: int) -> Bools:
     """Which histograms break ℓ-eligibility."""
     return np.asarray(samples.max(axis=1) * ell > samples.sum(axis=1))
 
 
-def zipf(exponent: float, n_values: int = 20, scale: int = 1_000) -> NDArray[np.int64]:
+def zipf(exponent: float, n_values: int = 20, scale: int = 1_000) -> Ints:
     """F_i = scale/i^exponent.
 
     >>> zipf(1.0)[:4].tolist()
@@ -60,7 +98,7 @@ def zipf(exponent: float, n_values: int = 20, scale: int = 1_000) -> NDArray[np.
     return np.rint(scale / np.arange(1, n_values + 1) ** exponent).astype(np.int64)
 
 
-def linear(n_values: int, scale: int = 1_000) -> NDArray[np.int64]:
+def linear(n_values: int, scale: int = 1_000) -> Ints:
     """Counts that fall along a line from `scale`, in equal steps, down to one step.
 
     >>> linear(4).tolist()
@@ -110,9 +148,7 @@ def _figure5() -> Reproduction:
     )
 
 
-def _rates(
-    tables: Iterable[tuple[float, NDArray[np.int64], int]], stated: dict[float, dict[str, str]]
-) -> list[Row]:
+def _rates(tables: Iterable[tuple[float, Ints, int]], stated: dict[float, dict[str, str]]) -> list[Row]:
     """One row per table (or set of samples) and method; `stated` is what the paper gives, if anything."""
     rows: list[Row] = []
     for x, samples, ell in tables:

@@ -7,12 +7,12 @@ from math import log, sqrt
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
-from dalenius.mechanisms.bucketize.two_size import partition
-from dalenius.mechanisms.perturb.balancing import balancing_level, initial_groups
-from dalenius.mechanisms.perturb.bounds import DELTA
-from dalenius.mechanisms.perturb.plan import plan_as_in_paper
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.two_size import partition
+from dalenius.mechanisms.perturb.plan.bounds import DELTA
+from dalenius.mechanisms.perturb.plan.methods import plan_as_in_paper
+from dalenius.mechanisms.perturb.plan.starts import balancing_level, initial_groups
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression, safe_d, unsafe_d
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.promises.rho_privacy import RhoPrivacy

@@ -13,9 +13,9 @@ import pyarrow.csv
 import pytest
 
 from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, union
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain
 from dalenius.mechanisms.alphabeta.frapp import plan_frapp
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
+from dalenius.mechanisms.tuples.domain import Codes, Domain
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 

@@ -23,10 +23,10 @@ from dalenius.mechanisms.alphabeta.apply import (
     shaped_view,
     union,
 )
-from dalenius.mechanisms.alphabeta.domain import Codes, Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
-from dalenius.mechanisms.alphabeta.sampling import toss, uniform_hits
+from dalenius.mechanisms.tuples.domain import Codes, Domain
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.sampling import toss, uniform_hits
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM, Z
 
@@ -203,7 +203,7 @@ def test_views_are_sets_in_the_order_of_their_codes() -> None:
 
 
 def test_large_noise_comes_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dalenius.mechanisms.alphabeta.sampling._BATCH_HITS", 1_000)
+    monkeypatch.setattr("dalenius.mechanisms.tuples.sampling._BATCH_HITS", 1_000)
     batches = list(uniform_hits(TINY, LAW.beta, Randomness.seeded(11).stream("batches")))
     assert len(batches) == math.ceil(TINY.size * math.log(1.25) / 1_000)
     assert subset_p_value(appearances(union(TINY, map(TINY.unpack, batches))), [0.2] * 4) > FALSE_ALARM

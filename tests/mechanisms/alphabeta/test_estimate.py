@@ -15,12 +15,13 @@ from scipy import stats
 from dalenius.ask.viewed import _last
 from dalenius.mechanisms.alphabeta import interval
 from dalenius.mechanisms.alphabeta.apply import next_view
-from dalenius.mechanisms.alphabeta.combine import NEVER, combine_views, working_share
-from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.estimate import (
+    NEVER,
     FrappRates,
+    combine_views,
     estimate_count,
     estimate_frapp,
+    working_share,
 )
 from dalenius.mechanisms.alphabeta.interval import (
     bernstein_interval,
@@ -30,6 +31,7 @@ from dalenius.mechanisms.alphabeta.interval import (
 )
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.parameters import alphabeta_rho
+from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.randomness import Randomness
 from tests.chance import Z
 

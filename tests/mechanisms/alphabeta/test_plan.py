@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.frapp import frapp_retention, plan_frapp
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 from dalenius.mechanisms.alphabeta.parameters import round_down, round_up
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy, published_rows
 
 ADULT_SIZES = (72, 7, 16, 7, 14, 5, 2, 41, 2)

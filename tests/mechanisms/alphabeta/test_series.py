@@ -14,7 +14,7 @@ import pytest
 import dalenius
 from dalenius.engines import preparing
 from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
-from dalenius.ledger import Ledger
+from dalenius.release.ledger import Ledger
 from dalenius.release.series import open_release
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
 
@@ -123,13 +123,13 @@ def test_a_run_that_fails_leaves_neither_folder_nor_entry(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("dalenius.release.writer._seal", fail)
+        patched.setattr("dalenius.release.folder._seal", fail)
         with pytest.raises(dalenius.EngineError, match="disk is full"):
             published(tmp_path, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
     folder = published(tmp_path, 1)
     ledger = Ledger(path=tmp_path / "ledger")
-    series_id = open_release(folder).manifest["series"]["id"]
+    series_id = open_release(folder).series.id
     assert [entry.series_index for entry in ledger.series(series_id)] == [1]
 
 
@@ -138,7 +138,7 @@ def test_the_ledger_keeps_no_record_and_the_release_nothing_of_the_ledger(tmp_pa
     content = (tmp_path / "ledger").read_bytes()
     assert not any(cell.encode() in content for cell in ("flu", "hiv", "cold"))
     key = Ledger(path=tmp_path / "ledger").key()
-    (entry,) = Ledger(path=tmp_path / "ledger").series(open_release(folder).manifest["series"]["id"])
+    (entry,) = Ledger(path=tmp_path / "ledger").series(open_release(folder).series.id)
     manifest = (folder / "view-1" / "manifest.json").read_text()
     assert key.hex() not in manifest
     assert entry.source_fingerprint not in manifest
@@ -146,7 +146,7 @@ def test_the_ledger_keeps_no_record_and_the_release_nothing_of_the_ledger(tmp_pa
 
 def test_fingerprints_depend_on_the_key_and_the_records_and_not_on_their_order(tmp_path: Path) -> None:
     from dalenius.engines.base import silent
-    from dalenius.engines.local import LocalEngine
+    from dalenius.engines.local.engine import LocalEngine
 
     def fingerprint(table: pa.Table, key: bytes = b"k" * 32) -> str:
         with LocalEngine().open(policy(tmp_path / "r", table), None, silent) as scan:

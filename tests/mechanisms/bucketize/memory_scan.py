@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from dalenius.histogram import Encoder, Histogram
+from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Counting
-from dalenius.mechanisms.bucketize.region_cells import Ints
-from dalenius.mechanisms.bucketize.regions import RegionTree, grow
+from dalenius.mechanisms.bucketize.regions.cut import RegionTree, grow
+from dalenius.tables.histogram import Encoder, Histogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

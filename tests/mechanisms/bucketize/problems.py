@@ -9,7 +9,7 @@ from itertools import chain, combinations
 import numpy as np
 from hypothesis import strategies as st
 
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 
 EXAMPLE_3 = BucketProblem(
     counts=(1,) * 8 + (6,) * 4 + (9,) * 2,

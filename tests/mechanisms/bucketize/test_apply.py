@@ -14,8 +14,8 @@ from scipy import stats
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
-from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from dalenius.mechanisms.perturb.bounds import IntArray, Objective
+from dalenius.arrays import Ints
+from dalenius.mechanisms.perturb.plan.bounds import Objective
 from dalenius.reproduce.experiment import data_folder
 
 EXAMPLE = (12, 8, 6, 5, 4, 3, 1, 1, 1, 1)  # example 1; the paper's text prints zeros for the ones
@@ -32,7 +33,7 @@ def everything_protected(n_values: int, rho2: Fraction) -> Objective:
     return Objective(protected=np.ones(n_values, dtype=bool), rho2=float(rho2))
 
 
-def array(counts: object) -> IntArray:
+def array(counts: object) -> Ints:
     return np.array(counts, dtype=np.int64)
 
 
@@ -41,7 +42,7 @@ counts_lists = st.lists(st.integers(1, 60), min_size=2, max_size=14)
 
 
 @st.composite
-def histograms_with_unprotected(draw: st.DrawFn) -> tuple[IntArray, np.ndarray]:
+def histograms_with_unprotected(draw: st.DrawFn) -> tuple[Ints, np.ndarray]:
     """Counts and SA′: the rarest values, at least two of them, but not all."""
     counts = sorted(draw(st.lists(st.integers(1, 80), min_size=4, max_size=14)))
     n_protected = draw(st.integers(2, len(counts) - 1))

@@ -27,10 +27,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dalenius.mechanisms.dealing import IntArray, deal
+from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.perturb.apply import perturb_values
-from dalenius.mechanisms.perturb.layout import PerturbPlan
-from dalenius.mechanisms.perturb.matrix import Channel, FloatArray
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +99,8 @@ def exact_variance(channels: Sequence[Channel], true_counts: ArrayLike, values: 
 
 
 def _scores(
-    channel: Channel, asked: FloatArray, total: float | FloatArray, total_square: float | FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    channel: Channel, asked: Floats, total: float | Floats, total_square: float | Floats
+) -> tuple[Floats, Floats]:
     """The score of each published value, and its contribution to the estimated variance."""
     p, q = float(channel.retention), float(channel.replacement)
     scores = (asked - q * total) / p
@@ -108,7 +109,7 @@ def _scores(
 
 def perturb_batch(
     codes: NDArray[np.integer],
-    quota: IntArray,
+    quota: Ints,
     plan: PerturbPlan,
     part_stream: np.random.Generator,
     value_stream: np.random.Generator,

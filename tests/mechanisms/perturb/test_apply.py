@@ -12,8 +12,8 @@ from scipy import stats
 
 from dalenius.mechanisms.dealing import draw_quota
 from dalenius.mechanisms.perturb.apply import exact_coin, perturb_values
-from dalenius.mechanisms.perturb.matrix import Channel
-from dalenius.mechanisms.perturb.plan import PerturbPlan, plan_as_in_paper
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_as_in_paper
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.engines.preparing import sha256
 from dalenius.errors import DaleniusError
+from dalenius.release.folder import sha256
 
 from .test_mechanism import policy, table_of
 

@@ -12,12 +12,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.errors import InputError
-from dalenius.mechanisms.perturb.bounds import hoeffding_bound
-from dalenius.mechanisms.perturb.estimate import Term, Totals, total_of_terms, totals_of_products
-from dalenius.mechanisms.perturb.interval import hoeffding_ends, score_ends
-from dalenius.mechanisms.perturb.laws import Laws
-from dalenius.mechanisms.perturb.matrix import Channel, reconstruct
-from dalenius.mechanisms.perturb.plan import plan_as_in_paper
+from dalenius.mechanisms.perturb.channel import Channel, Laws, reconstruct
+from dalenius.mechanisms.perturb.estimate import (
+    Term,
+    Totals,
+    hoeffding_ends,
+    score_ends,
+    total_of_terms,
+    totals_of_products,
+)
+from dalenius.mechanisms.perturb.plan.bounds import hoeffding_bound
+from dalenius.mechanisms.perturb.plan.methods import plan_as_in_paper
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM, Z

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 
-from dalenius.mechanisms.suppress.partitions import violating_partitions
+from dalenius.mechanisms.suppress.law import violating_partitions
 
 Counts = tuple[int, ...]
 

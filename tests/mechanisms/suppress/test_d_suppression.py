@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dalenius.errors import InputError, PromiseNotMet
 from dalenius.mechanisms.suppress import d_suppression as d
-from dalenius.mechanisms.suppress.eligibility import (
+from dalenius.mechanisms.suppress.d_suppression import (
     check_counts,
     is_candidate_for_l,
     is_eligible,

@@ -11,13 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import InternalError
-from dalenius.mechanisms.suppress import exact, exact_programme
+from dalenius.mechanisms.suppress import exact
+from dalenius.mechanisms.suppress import exact as exact_programme
 from dalenius.mechanisms.suppress.d_suppression import safe_d, unsafe_d
-from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior
-from dalenius.mechanisms.suppress.exact_groups import grouped
-from dalenius.mechanisms.suppress.exact_programme import best_laws, tables_like
-from dalenius.mechanisms.suppress.law import expected_suppressed
-from dalenius.mechanisms.suppress.partitions import n_arrangements, violating_partitions
+from dalenius.mechanisms.suppress.exact import best_laws, exact_law, exact_posterior, grouped, tables_like
+from dalenius.mechanisms.suppress.law import expected_suppressed, n_arrangements, violating_partitions
 from dalenius.mechanisms.suppress.posterior import (
     beliefs_from,
     beliefs_if_histogram_is_known,

@@ -15,11 +15,10 @@ from scipy import stats
 from dalenius.errors import InputError, PromiseNotMet
 from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.suppress import plan as plan_module
-from dalenius.mechanisms.suppress.d_suppression import minimal_suppression
-from dalenius.mechanisms.suppress.eligibility import is_eligible
+from dalenius.mechanisms.suppress.d_suppression import is_eligible, minimal_suppression
 from dalenius.mechanisms.suppress.plan import METHODS, costs, plan_suppression
-from dalenius.mechanisms.suppress.rates import suppression_rates
 from dalenius.randomness import Randomness
+from dalenius.reproduce.suppression import suppression_rates
 from tests.chance import FALSE_ALARM
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dalenius.mechanisms.suppress import r_posterior
 from dalenius.mechanisms.suppress.d_suppression import cut_to_level, minimal_suppression, safe_d
-from dalenius.mechanisms.suppress.partitions import n_arrangements, violating_partitions
+from dalenius.mechanisms.suppress.law import n_arrangements, violating_partitions
 from dalenius.mechanisms.suppress.posterior import (
     beliefs_from,
     beliefs_if_histogram_is_known,

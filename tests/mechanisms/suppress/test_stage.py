@@ -18,15 +18,14 @@ from scipy import stats
 
 import dalenius
 from dalenius import Policy
-from dalenius.engines.local import LocalEngine
+from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.mechanisms import dealing
 from dalenius.mechanisms.base import Draft
-from dalenius.mechanisms.bucketize.plan import plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.suppress.exact import exact_law
-from dalenius.mechanisms.suppress.law import Law
-from dalenius.mechanisms.suppress.partitions import n_arrangements, violating_partitions
+from dalenius.mechanisms.suppress.law import Law, n_arrangements, violating_partitions
 from dalenius.mechanisms.suppress.plan import SuppressPlan
 from dalenius.mechanisms.suppress.posterior import beliefs_of_uniform_prior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression

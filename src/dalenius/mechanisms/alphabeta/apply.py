@@ -10,20 +10,13 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dalenius.arrays import Bools, Ints
 from dalenius.errors import InputError
-from dalenius.mechanisms.alphabeta.domain import (
-    Codes,
-    Domain,
-    IntArray,
-    are_among,
-    distinct_words,
-    word_ids,
-)
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
-from dalenius.mechanisms.alphabeta.sampling import shaped_hits, toss, uniform_hits, uniform_words
+from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among, distinct_words, word_ids
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.sampling import shaped_hits, toss, uniform_hits, uniform_words
 
 
 def first_view(domain: Domain, table: Codes, law: ViewLaw, stream: np.random.Generator) -> Codes:
@@ -56,9 +49,7 @@ def kept_shaped(table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.G
     return _select(table, shaped_coins(table, law, noise, stream))
 
 
-def shaped_coins(
-    table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator
-) -> NDArray[np.bool_]:
+def shaped_coins(table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator) -> Bools:
     """Whether each row stays, with probability α/(1−β(t))."""
     beta = float(law.beta) * noise.relative(table)
     return np.asarray(stream.random(len(beta)) * (1 - beta) < float(law.alpha))
@@ -109,11 +100,11 @@ def union(domain: Domain, parts: Iterable[Codes]) -> Codes:
     return domain.unpack(distinct_words(np.concatenate([domain.pack(part) for part in parts])))
 
 
-def _joined(domain: Domain, kept: Codes, hits: Iterable[IntArray]) -> Codes:
+def _joined(domain: Domain, kept: Codes, hits: Iterable[Ints]) -> Codes:
     return domain.unpack(distinct_words(np.concatenate([domain.pack(kept), *hits])))
 
 
-def number_copies(words: IntArray) -> IntArray:
+def number_copies(words: Ints) -> Ints:
     """0, 1, … for the copies of each packed tuple: one more column that makes the rows a set."""
     ids = word_ids(words)
     order = np.argsort(ids, kind="stable")
@@ -124,11 +115,11 @@ def number_copies(words: IntArray) -> IntArray:
     return copies
 
 
-def _select(codes: Codes, chosen: NDArray[np.bool_]) -> Codes:
+def _select(codes: Codes, chosen: Bools) -> Codes:
     return tuple(column[chosen] for column in codes)
 
 
-def _refuse_duplicates(words: IntArray) -> None:
+def _refuse_duplicates(words: Ints) -> None:
     n_repeated = len(words) - len(distinct_words(words))
     if n_repeated:
         raise InputError(

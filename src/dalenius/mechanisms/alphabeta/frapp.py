@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.parameters import round_down, warn_of_impossibility
 from dalenius.mechanisms.alphabeta.plan import Public
+from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
 

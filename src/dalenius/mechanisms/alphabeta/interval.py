@@ -13,9 +13,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.alphabeta.estimate import CountEstimate
 
 Interval = tuple[float, float]
@@ -154,7 +154,7 @@ def _cdf(observed: int, count: int, population: int, inside: float, outside: flo
     return float(weights @ rest)
 
 
-def _binomial_pmf(successes: NDArray[np.int64], n: int, p: float) -> NDArray[np.float64]:
+def _binomial_pmf(successes: Ints, n: int, p: float) -> Floats:
     # scipy.stats has this too, and takes a second to load
     log_ways = special.gammaln(n + 1) - special.gammaln(successes + 1) - special.gammaln(n - successes + 1)
     log_pmf = log_ways + special.xlogy(successes, p) + special.xlog1py(n - successes, -p)

@@ -10,13 +10,11 @@ from typing import Any
 import duckdb
 
 from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanism_configs import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta import statement as says
 from dalenius.mechanisms.alphabeta.check import check_view
+from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan, plan_frapp
-from dalenius.mechanisms.alphabeta.noise_file import read_noise
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
-from dalenius.mechanisms.alphabeta.public_domain import PublicDomain, describe_domain, find_domain
 from dalenius.mechanisms.alphabeta.repeated import repeat_views
 from dalenius.mechanisms.alphabeta.rows import (
     decoded,
@@ -27,7 +25,6 @@ from dalenius.mechanisms.alphabeta.rows import (
     later_rows,
 )
 from dalenius.mechanisms.alphabeta.shards import FrappGroups, TupleGroups, ViewGroups
-from dalenius.mechanisms.alphabeta.tuple_set import Reads, TupleSet, word_names
 from dalenius.mechanisms.base import (
     Batches,
     Check,
@@ -40,9 +37,13 @@ from dalenius.mechanisms.base import (
 )
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.mechanisms.tuples.declared import PublicDomain, describe_domain, find_domain
+from dalenius.mechanisms.tuples.noise import read_noise
+from dalenius.mechanisms.tuples.tuple_set import Reads, TupleSet, word_names
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 
 _UNITS = {"records": "record", "distinct": "tuple", "copies": "copy"}
 
@@ -150,7 +151,7 @@ class AlphaBeta:
         """A tuple that all of several independent views, or series of views, show."""
         return repeat_views(plan.law, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""
         return check_view(connection, manifest)
 
@@ -227,3 +228,6 @@ def _statement(plan: ViewPlan) -> Statement:
         disclosed=says.disclosed(law, active),
         parameters={**parameters, "noise_shares": shares},
     )
+
+
+MECHANISM = AlphaBeta()

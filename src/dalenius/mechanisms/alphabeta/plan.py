@@ -12,15 +12,15 @@ from fractions import Fraction
 from typing import Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.domain import Domain
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 from dalenius.mechanisms.alphabeta.parameters import (
     USUAL_RETENTION,
     alphabeta_rho,
     choose_law,
     warn_of_impossibility,
 )
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
 Public = dict[str, str | int | float]

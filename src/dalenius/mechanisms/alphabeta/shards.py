@@ -15,14 +15,15 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from dalenius.mechanism_configs import COPY
+from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.apply import frapp_view
-from dalenius.mechanisms.alphabeta.domain import Domain, IntArray, distinct_words, group_of
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
-from dalenius.mechanisms.alphabeta.sampling import shaped_hits, uniform_hits
-from dalenius.mechanisms.alphabeta.tuple_set import TupleSet
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
+from dalenius.mechanisms.tuples.config import COPY
+from dalenius.mechanisms.tuples.domain import Domain, distinct_words, group_of
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.sampling import shaped_hits, uniform_hits
+from dalenius.mechanisms.tuples.tuple_set import TupleSet
 from dalenius.randomness import Randomness
 
 _RECORD = -1
@@ -42,14 +43,14 @@ class TupleGroups:
         """Where the tuples of a domain go, whatever the number of their copy."""
         return cls(domain=TupleSet.of(domain).records, n_groups=n_groups)
 
-    def send(self, words: IntArray, copies: IntArray) -> tuple[IntArray, pa.RecordBatch]:
+    def send(self, words: Ints, copies: Ints) -> tuple[Ints, pa.RecordBatch]:
         """The group of each packed tuple, and the tuples as they travel."""
         arrays = [pa.array(words[:, i]) for i in range(words.shape[1])]
         return group_of(words, self.n_groups), pa.RecordBatch.from_arrays(
             [*arrays, pa.array(copies)], schema=self.wire
         )
 
-    def receive(self, rows: pa.Table) -> tuple[IntArray, IntArray]:
+    def receive(self, rows: pa.Table) -> tuple[Ints, Ints]:
         """The words and the copy numbers of what has travelled."""
         *words, copies = (column.to_numpy() for column in rows.columns)
         return np.stack(words, axis=1), copies
@@ -123,7 +124,7 @@ class ViewGroups:
         )
         yield from map(self._send_inserted, hits)
 
-    def _send_inserted(self, words: IntArray) -> tuple[IntArray, pa.RecordBatch]:
+    def _send_inserted(self, words: Ints) -> tuple[Ints, pa.RecordBatch]:
         if not self.members.has_copies:
             return self.tuples.send(words, np.zeros(len(words), dtype=np.int64))
         *codes, copies = self.domain.unpack(words)

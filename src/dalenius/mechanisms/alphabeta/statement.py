@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dalenius.mechanisms.alphabeta.noise import NoiseLaw
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
-from dalenius.mechanisms.alphabeta.tuple_set import Reads
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.tuple_set import Reads
 
 _ROW = "one row is one person"
 _CHANGED = "another view of the same table after it changed, or of a table about the same people"

@@ -15,15 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.ahead import mapped
+from dalenius.arrays import Ints
 from dalenius.errors import InternalError
-from dalenius.histogram import Encoder
-from dalenius.mechanisms.bucketize.plan import BucketPlan
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan
 from dalenius.mechanisms.dealing import fewest_bits
+from dalenius.prefetch import map_parallel
 from dalenius.randomness import KEY_BITS, Randomness, random_keys
+from dalenius.tables.histogram import Encoder
 
 BUCKETS_PER_BATCH = 20_000
-Entries = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+Entries = tuple[Ints, Ints, Ints]
 """Bucket, value code, count."""
 
 
@@ -32,9 +33,9 @@ class Layout:
     """The places of a plan: what is in which bucket, before any record is looked at."""
 
     plan: BucketPlan
-    numbers: NDArray[np.int64]
+    numbers: Ints
     """The published number of each bucket: buckets of the first size first, then of the second, …"""
-    ends: NDArray[np.int64]
+    ends: Ints
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
 
     @classmethod
@@ -44,7 +45,7 @@ class Layout:
         return cls.numbered(plan, numbers)
 
     @classmethod
-    def numbered(cls, plan: BucketPlan, numbers: NDArray[np.int64]) -> Layout:
+    def numbered(cls, plan: BucketPlan, numbers: Ints) -> Layout:
         """With these bucket numbers."""
         return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
 
@@ -58,7 +59,7 @@ class Layout:
         """How many buckets there are."""
         return len(self.numbers)
 
-    def places(self, value: int) -> NDArray[np.int64]:
+    def places(self, value: int) -> Ints:
         """The bucket number of every place of a value, in the plan's order."""
         parts, first_bucket = [], 0
         for j, n_buckets in enumerate(self.plan.n_buckets):
@@ -74,11 +75,11 @@ class Layout:
         for start in range(0, len(in_plan), BUCKETS_PER_BATCH):
             yield self.entries(in_plan[start : start + BUCKETS_PER_BATCH])
 
-    def entries(self, chosen: NDArray[np.int64]) -> Entries:
+    def entries(self, chosen: Ints) -> Entries:
         """What is in the chosen buckets, numbered as in the plan; by bucket number and code."""
         return by_bucket([_run_lengths(self.numbers[w], codes) for w, codes in self._codes_of(chosen)])
 
-    def _codes_of(self, chosen: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def _codes_of(self, chosen: Ints) -> Iterator[tuple[Ints, Ints]]:
         """The chosen buckets of each size, and the value codes in each, a row a bucket, ascending."""
         first_bucket = 0
         for j, (size, n_buckets) in enumerate(zip(self.plan.sizes, self.plan.n_buckets, strict=True)):
@@ -98,7 +99,7 @@ def by_bucket(parts: list[Entries]) -> Entries:
     return buckets[in_order], codes[in_order], counts[in_order]
 
 
-def _run_lengths(buckets: NDArray[np.int64], codes: NDArray[np.int64]) -> Entries:
+def _run_lengths(buckets: Ints, codes: Ints) -> Entries:
     """(bucket, code, count) of buckets whose codes, a row each, ascend."""
     is_first = np.ones(codes.shape, dtype=bool)
     is_first[:, 1:] = codes[:, 1:] != codes[:, :-1]
@@ -118,10 +119,10 @@ class Places(Protocol):
     def n_buckets(self) -> int:
         """How many buckets there are."""
 
-    def places(self, value: int) -> NDArray[np.int64]:
+    def places(self, value: int) -> Ints:
         """The bucket number of every place of a value."""
 
-    def contents(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.integer], NDArray[np.int64]]]:
+    def contents(self) -> Iterator[tuple[Ints, NDArray[np.integer], Ints]]:
         """Batches of (bucket, value code, count), by bucket number and code."""
 
 
@@ -140,10 +141,10 @@ class Assigner:
             randomness.stream("bucketize", "assign", value).shuffle(places)
             self._places[self._next[value] : self._ends[value]] = places
 
-        for _ in mapped(fill, range(len(self._ends))):
+        for _ in map_parallel(fill, range(len(self._ends))):
             pass
 
-    def assign(self, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+    def assign(self, codes: NDArray[np.int32]) -> Ints:
         """The bucket number of each record of the next batch."""
         counts = np.bincount(codes, minlength=len(self._next))
         if (self._next + counts > self._ends).any():
@@ -186,9 +187,7 @@ def qit_rows(
     assigner.finish()
 
 
-def random_within(
-    buckets: NDArray[np.int64], n_buckets: int, order: np.random.Generator
-) -> NDArray[np.int64]:
+def random_within(buckets: Ints, n_buckets: int, order: np.random.Generator) -> Ints:
     """Keys that put rows in the order of their buckets, and at random within one.
 
     With 20 million buckets 38 bits are random: two rows of a bucket have the same key in one of 10¹¹ cases.

@@ -12,34 +12,36 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.column_names import unused_name
 from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.exact import show
-from dalenius.histogram import Encoder, Histogram, label
-from dalenius.mechanism_configs import BucketizeConfig
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
-from dalenius.mechanisms.bucketize.fakes import FakePlan, MixedLayout, plan_fakes
-from dalenius.mechanisms.bucketize.plan import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.problem import BucketProblem, violations
-from dalenius.mechanisms.bucketize.region_plan import (
+from dalenius.mechanisms.bucketize.config import BucketizeConfig
+from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, MixedLayout, plan_fakes
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, violations
+from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
+from dalenius.mechanisms.bucketize.regions.plan import (
     RegionCoder,
     RegionLayout,
     RegionsPlan,
     plan_regions,
     problem_of_region,
 )
-from dalenius.mechanisms.bucketize.regions import grow, least_rows
 from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
 from dalenius.mechanisms.bucketize.shards import BucketGroups, QitGroups, StGroups
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.plain import plain_fields
 from dalenius.policy import Policy
-from dalenius.policy_sections import BucketPromise
 from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.kinds import BucketPromise
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
+from dalenius.tables.histogram import Encoder, Histogram, label
+from dalenius.tables.names import unused_name
 
 _ASSUMES = (
     "one row is one person",
@@ -100,10 +102,7 @@ class BucketizePlan:
             "method": plan.method,
             "rows": self.n_rows,
             "buckets": [{"size": s, "count": b} for s, b in zip(plan.sizes, plan.n_buckets, strict=True)],
-            "loss": plan.loss,
-            "mse": plan.mse,
-            "lower_bound": plan.lower_bound,
-            "gap": plan.gap,
+            **plain_fields(plan, "loss", "mse", "lower_bound", "gap"),
             **({"fakes": self.fakes.to_summary()} if self.fakes else {}),
             **({"regions": self.regions.to_summary()} if self.regions else {}),
         }
@@ -171,7 +170,7 @@ class Bucketize:
             ]
         return repeat_buckets(parts, plan.thresholds, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
 
@@ -309,3 +308,6 @@ def _statement(policy: Policy, plan: BucketizePlan) -> Statement:
         disclosed=(*_DISCLOSED, *fakes_disclosed, *regions_disclosed),
         parameters=parameters,
     )
+
+
+MECHANISM = Bucketize()

@@ -17,16 +17,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.fakes import FakePlan, count_values, dealt_contents, simulated_contents
-from dalenius.mechanisms.bucketize.problem import BucketProblem
+from dalenius.arrays import Bools, Floats, Ints
+from dalenius.mechanisms.bucketize.fakes.plan import (
+    FakePlan,
+    count_values,
+    dealt_contents,
+    simulated_contents,
+)
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.randomness import Randomness
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _MOST_PAIRS = 4_000_000
 _MOST_CELLS = 8_000_000
@@ -64,7 +66,7 @@ class Contents:
             counts=np.array(counts, dtype=np.float64),
         )
 
-    def among(self, occur: NDArray[np.bool_]) -> Contents:
+    def among(self, occur: Bools) -> Contents:
         """The same with all values of the table, of which only these occur here."""
 
         def widened(cells: Floats) -> Floats:

@@ -22,13 +22,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.column_names import unused_name
-from dalenius.histogram import Encoder
+from dalenius.arrays import Ints
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout, st_rows
-from dalenius.mechanisms.bucketize.bucket_plan import BucketPlan
-from dalenius.mechanisms.dealing import Dealer, IntArray, fewest_bits
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.dealing import Dealer, fewest_bits
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Encoder
+from dalenius.tables.names import unused_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,7 +37,7 @@ class BucketGroups:
     """The buckets of a plan in groups of about equal size; which group is where is random."""
 
     plan: BucketPlan
-    order: IntArray
+    order: Ints
     """The first bucket of each size that a group has."""
     randomness: Randomness
 
@@ -51,7 +52,7 @@ class BucketGroups:
         """How many groups there are."""
         return len(self.order)
 
-    def loads(self) -> IntArray:
+    def loads(self) -> Ints:
         """Values × groups: how many records of each value a group holds."""
         by_size = [self._size_loads(j) for j in range(len(self.plan.sizes))]
         return np.asarray(np.sum(by_size, axis=0), dtype=np.int64)
@@ -71,17 +72,17 @@ class BucketGroups:
         first = 1 + int(widths[:, :group].sum())
         return Layout.shuffled(plan, self.randomness.child("group", group), first)
 
-    def _buckets_below(self, limits: IntArray) -> IntArray:
+    def _buckets_below(self, limits: Ints) -> Ints:
         """Limits × groups: how many of the first buckets of a size a group has."""
         return np.asarray(np.maximum(-((self.order - limits[:, None]) // self.n_groups), 0), dtype=np.int64)
 
-    def _size_loads(self, j: int) -> IntArray:
+    def _size_loads(self, j: int) -> Ints:
         """Values × groups: how many places p of a value, end − load ≤ p < end, are in a group's buckets."""
         load = np.array([row[j] for row in self.plan.loads], dtype=np.int64)
         ends = np.cumsum(load)
         whole = self._buckets_below(np.array(self.plan.n_buckets[j : j + 1], dtype=np.int64))
 
-        def places_below(ends: IntArray) -> IntArray:
+        def places_below(ends: Ints) -> Ints:
             rounds, rest = np.divmod(ends, self.plan.n_buckets[j])
             return rounds[:, None] * whole + self._buckets_below(rest)
 
@@ -120,7 +121,7 @@ class QitGroups:
     def _code(self) -> str:
         return unused_name("code", self.quasi)
 
-    def total(self) -> IntArray:
+    def total(self) -> Ints:
         """Values × (groups and, last, the withheld ones): where the records of each value go."""
         n_records = self.census.counts.sum(axis=0)
         total = np.zeros((len(n_records), self.groups.n_groups + 1), dtype=np.int64)
@@ -158,7 +159,7 @@ class QitGroups:
         )
 
 
-def _by_bucket(buckets: IntArray, stream: np.random.Generator) -> IntArray:
+def _by_bucket(buckets: Ints, stream: np.random.Generator) -> Ints:
     """The records by bucket, those of one bucket in uniformly random order."""
     shuffled = stream.permutation(len(buckets))
     return np.asarray(shuffled[np.argsort(fewest_bits(buckets[shuffled]), kind="stable")])

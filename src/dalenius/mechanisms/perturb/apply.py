@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.ahead import mapped
-from dalenius.histogram import Encoder
-from dalenius.mechanisms.dealing import Dealer, IntArray, deal, fewest_bits
-from dalenius.mechanisms.perturb.layout import PerturbPlan
-from dalenius.mechanisms.perturb.matrix import Channel
+from dalenius.arrays import Ints
+from dalenius.mechanisms.dealing import Dealer, deal, fewest_bits
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
+from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness, random_keys
+from dalenius.tables.histogram import Encoder
 
 CodeArray = NDArray[np.int32]
 
@@ -62,7 +63,7 @@ def exact_coin(probability: Fraction) -> tuple[int, int]:
 class Perturber:
     """Perturbs the records of a stream of batches. Every quota is used up exactly."""
 
-    def __init__(self, plan: PerturbPlan, randomness: Randomness, quota: IntArray | None = None) -> None:
+    def __init__(self, plan: PerturbPlan, randomness: Randomness, quota: Ints | None = None) -> None:
         self._plan, self._randomness = plan, randomness
         self._dealer = Dealer(plan.quota() if quota is None else quota)
         self._n_batches = 0
@@ -115,5 +116,5 @@ def data_rows(
             {**columns, **encoder.decode(published), "part": parts + np.int32(1), tag: tags}
         )
 
-    yield from mapped(rows, prepared())
+    yield from map_parallel(rows, prepared())
     perturber.finish()

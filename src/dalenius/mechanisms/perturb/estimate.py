@@ -12,18 +12,26 @@ a over SA_j, divided by p; half of that, averaged over the variance, is the *hal
 
 Parts are dealt at random and values are drawn at random, but given the parts the expectation is the table's
 true answer whatever the parts are: dealing adds no variance, and the error bar is the one given the parts.
+
+Intervals for totals, also where few records count.
+
+The score interval solves (|estimate − T| − half step)² ≤ z²·Var(T) for T, Var(T) = variance + slope·(T −
+estimate), but never below its public floor: Wilson's idea for a mixture of binomials, with a correction for
+continuity. Fixing the variance at the estimate instead fails at small counts. Hoeffding's interval holds at
+its confidence for any number of records, and is wide. Both are cut to what is possible.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from dalenius.mechanisms.perturb.laws import IntArray, Laws
-from dalenius.mechanisms.perturb.matrix import FloatArray
+from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.perturb.channel import Laws
 
 _CELLS_AT_ONCE = 500_000
 
@@ -32,21 +40,21 @@ _CELLS_AT_ONCE = 500_000
 class Totals:
     """Estimates of totals, an entry of each array per total."""
 
-    estimate: FloatArray
-    variance: FloatArray
+    estimate: Floats
+    variance: Floats
     """Unbiased."""
-    floor: FloatArray
+    floor: Floats
     """What the variance is at least."""
-    slope: FloatArray
-    half_step: FloatArray
-    low: FloatArray
+    slope: Floats
+    half_step: Floats
+    low: Floats
     """What the total is at least, whatever the coins hide."""
-    high: FloatArray
-    squared_ranges: FloatArray
+    high: Floats
+    squared_ranges: Floats
     """Σ (range/p)², for Hoeffding's inequality."""
 
     @classmethod
-    def joined(cls, pieces: Sequence[tuple[IntArray, Totals]], n_totals: int) -> Totals:
+    def joined(cls, pieces: Sequence[tuple[Ints, Totals]], n_totals: int) -> Totals:
         """Totals from pieces that hold those of the given positions; a total without a piece is 0."""
         arrays = {field.name: np.zeros(n_totals) for field in fields(cls)}
         for where, piece in pieces:
@@ -55,7 +63,7 @@ class Totals:
         return cls(**arrays)
 
 
-def totals_of_products(laws: Laws, cells: IntArray, scores: FloatArray | None, weights: FloatArray) -> Totals:
+def totals_of_products(laws: Laws, cells: Ints, scores: Floats | None, weights: Floats) -> Totals:
     """Σ_r s_r·w(X_r) for each row w of `weights` (totals × values).
 
     Args:
@@ -80,21 +88,21 @@ def totals_of_products(laws: Laws, cells: IntArray, scores: FloatArray | None, w
 class _ScoreSums:
     """Power sums of the records' scores."""
 
-    by_cell: FloatArray
-    squares_by_cell: FloatArray
-    total: FloatArray
+    by_cell: Floats
+    squares_by_cell: Floats
+    total: Floats
     """Per part, as those below."""
-    squares: FloatArray
-    cubes: FloatArray
-    sizes_cubed: FloatArray
-    positive: FloatArray
-    negative: FloatArray
+    squares: Floats
+    cubes: Floats
+    sizes_cubed: Floats
+    positive: Floats
+    negative: Floats
 
     @classmethod
-    def of(cls, laws: Laws, cells: IntArray, scores: FloatArray | None) -> _ScoreSums:
+    def of(cls, laws: Laws, cells: Ints, scores: Floats | None) -> _ScoreSums:
         s = np.ones(len(cells)) if scores is None else scores
 
-        def summed(values: FloatArray) -> FloatArray:
+        def summed(values: Floats) -> Floats:
             return np.bincount(cells, values, len(laws.code)).astype(np.float64)
 
         by_cell, squares = summed(s), summed(s**2)
@@ -110,7 +118,7 @@ class _ScoreSums:
         )
 
 
-def _products(laws: Laws, sums: _ScoreSums, weights: FloatArray) -> Totals:
+def _products(laws: Laws, sums: _ScoreSums, weights: Floats) -> Totals:
     asked = weights[:, laws.code]  # totals × cells
     most = np.maximum.reduceat(asked, laws.first, axis=1)
     least = np.minimum.reduceat(asked, laws.first, axis=1)
@@ -139,14 +147,14 @@ def _products(laws: Laws, sums: _ScoreSums, weights: FloatArray) -> Totals:
 class Term:
     """Scores of some records, and what each value counts for them."""
 
-    places: IntArray
+    places: Ints
     """Which records, as positions in the cells of the total."""
-    scores: FloatArray | None
+    scores: Floats | None
     """Their scores; None: 1."""
-    weights: FloatArray
+    weights: Floats
 
 
-def total_of_terms(laws: Laws, cells: IntArray, terms: Sequence[Term]) -> Totals:
+def total_of_terms(laws: Laws, cells: Ints, terms: Sequence[Term]) -> Totals:
     """One total whose a_r(x) = Σ_t s_t(r)·w_t(x) is no product, from terms that share no value."""
     moments = _Moments(laws, cells)
     for term in terms:
@@ -157,7 +165,7 @@ def total_of_terms(laws: Laws, cells: IntArray, terms: Sequence[Term]) -> Totals
 class _Moments:
     """What a_r is at the published value, and its moments and ends over SA_j, record by record."""
 
-    def __init__(self, laws: Laws, cells: IntArray) -> None:
+    def __init__(self, laws: Laws, cells: Ints) -> None:
         self._laws, self._part, self._code = laws, laws.part[cells], laws.code[cells]
         self._powers = np.zeros((3, len(cells)))
         self._published = np.zeros(len(cells))
@@ -211,11 +219,42 @@ class _Moments:
         )
 
 
-def _one(value: float) -> FloatArray:
+def _one(value: float) -> Floats:
     return np.array([value], dtype=np.float64)
 
 
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+def _ratio(above: Floats, below: Floats) -> Floats:
     """0 where nothing varies."""
-    found: NDArray[np.float64] = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+    found: Floats = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
     return found
+
+
+Ends = tuple[Floats, Floats]
+
+
+def score_ends(totals: Totals, confidence: float) -> Ends:
+    """The ends of the score interval of each total."""
+    z2 = float(ndtri((1 + confidence) / 2)) ** 2
+    below, above = _reach(totals, -totals.slope, z2), _reach(totals, totals.slope, z2)
+    return _possible(totals, totals.estimate - below, totals.estimate + above)
+
+
+def hoeffding_ends(totals: Totals, confidence: float) -> Ends:
+    """The ends of an interval that holds with at least that probability, whatever the number of records."""
+    reach = np.sqrt(math.log(2 / (1 - confidence)) / 2 * totals.squared_ranges)
+    return _possible(totals, totals.estimate - reach, totals.estimate + reach)
+
+
+def _reach(totals: Totals, slope: Floats, z2: float) -> Floats:
+    """The d > 0 at which (d − c)² = z²·(variance + slope·d), c the half step."""
+    middle = 2 * totals.half_step + z2 * slope
+    product = totals.half_step**2 - z2 * totals.variance
+    root = np.sqrt(np.maximum(middle**2 - 4 * product, 0.0))
+    at_least = totals.half_step + np.sqrt(z2 * totals.floor)
+    found: Floats = np.maximum((middle + root) / 2, at_least)
+    return found
+
+
+def _possible(totals: Totals, low: Floats, high: Floats) -> Ends:
+    """Where the whole interval is impossible, the nearest possible number is left of it."""
+    return np.clip(low, totals.low, totals.high), np.clip(high, totals.low, totals.high)

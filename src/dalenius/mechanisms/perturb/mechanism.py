@@ -9,15 +9,18 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.column_names import unused_name
 from dalenius.errors import InternalError
-from dalenius.histogram import Encoder, Histogram
-from dalenius.mechanism_configs import PerturbConfig
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
 from dalenius.mechanisms.perturb.apply import Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
-from dalenius.mechanisms.perturb.plan import LEAST_TOP, PerturbPlan, plan_for_release, plan_perturbation
-from dalenius.mechanisms.perturb.public import to_parameters
+from dalenius.mechanisms.perturb.config import PerturbConfig
+from dalenius.mechanisms.perturb.plan.methods import (
+    LEAST_TOP,
+    PerturbPlan,
+    plan_for_release,
+    plan_perturbation,
+)
+from dalenius.mechanisms.perturb.published import to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
 from dalenius.mechanisms.perturb.shards import DataGroups
 from dalenius.mechanisms.perturb.statement import state
@@ -26,6 +29,9 @@ from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
+from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.names import unused_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -102,7 +108,7 @@ class Perturb:
         """A person's published values and parts in all releases, multiplied."""
         return repeat_perturbation(plan.perturbation, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every value is one of its part's, and every part's law fits the promise."""
         return check_parts(connection, manifest)
 
@@ -136,3 +142,6 @@ def _own_parts(policy: Policy) -> tuple[PerturbConfig, RhoPrivacy]:
     if not isinstance(config, PerturbConfig) or not isinstance(promise, RhoPrivacy):
         raise InternalError(f"perturb was given a policy of {config.kind} and {promise.kind}")
     return config, promise
+
+
+MECHANISM = Perturb()

@@ -13,12 +13,10 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, islice
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.mechanisms.perturb.layout import PerturbPlan
+from dalenius.arrays import Floats
+from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.mechanisms.repeated import Repeated
-
-Floats = NDArray[np.float64]
 
 _MOST_COMBINATIONS = 20_000
 """Of parts that one person can be in; of more, the first are looked at, and the result is a lower limit."""
@@ -27,7 +25,7 @@ _MOST_COMBINATIONS = 20_000
 def repeat_perturbation(plan: PerturbPlan, times: int) -> Repeated:
     """The largest posterior of a protected value after that many independent releases by one plan.
 
-    >>> from dalenius.mechanisms.perturb.plan import plan_perturbation
+    >>> from dalenius.mechanisms.perturb.plan.methods import plan_perturbation
     >>> from dalenius.promises.rho_privacy import RhoPrivacy
     >>> promise = RhoPrivacy(rho1=Fraction(1, 3), rho2=Fraction(2, 3))
     >>> repeat_perturbation(plan_perturbation([1, 1, 1], promise, "uniform"), 2).posterior  # odds 1/2 · 4²

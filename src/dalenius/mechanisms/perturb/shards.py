@@ -12,11 +12,11 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from dalenius.histogram import Encoder
 from dalenius.mechanisms.perturb.apply import Perturber
-from dalenius.mechanisms.perturb.layout import PerturbPlan
+from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Encoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dalenius.mechanisms.base import Statement
-from dalenius.mechanisms.perturb.layout import PerturbPlan
+from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 
 _ONE_ROW = "one row is one person"
 _UNIFORM_ASSUMES = (

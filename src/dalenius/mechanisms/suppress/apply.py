@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from dalenius.histogram import Encoder
-from dalenius.mechanisms.dealing import Dealer, IntArray
+from dalenius.arrays import Ints
+from dalenius.mechanisms.dealing import Dealer
+from dalenius.tables.histogram import Encoder
 
 _KEPT = 0
 
@@ -16,9 +17,7 @@ _KEPT = 0
 class Withholder:
     """Thins a stream of batches: of each value a uniformly random choice of records is kept."""
 
-    def __init__(
-        self, encoder: Encoder, kept: IntArray, withheld: IntArray, stream: np.random.Generator
-    ) -> None:
+    def __init__(self, encoder: Encoder, kept: Ints, withheld: Ints, stream: np.random.Generator) -> None:
         self._encoder = encoder
         self._dealer = Dealer(np.stack([kept, withheld], axis=1))
         self._stream = stream

@@ -26,12 +26,14 @@ import numpy as np
 from dalenius.errors import InputError, did_you_mean
 from dalenius.mechanisms.suppress.d_suppression import (
     Counts,
+    check_counts,
+    is_eligible,
     minimal_suppression,
     safe_d,
+    secret_ranks,
     suppress_all,
     unsafe_d,
 )
-from dalenius.mechanisms.suppress.eligibility import check_counts, is_eligible, secret_ranks
 from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior
 from dalenius.mechanisms.suppress.law import Law, draw_from, expected_suppressed
 from dalenius.mechanisms.suppress.posterior import Posterior, safe_posterior

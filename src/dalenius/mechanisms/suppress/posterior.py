@@ -16,8 +16,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dalenius.mechanisms.suppress.d_suppression import Counts
-from dalenius.mechanisms.suppress.law import Law
-from dalenius.mechanisms.suppress.partitions import n_arrangements, violating_partitions
+from dalenius.mechanisms.suppress.law import Law, n_arrangements, violating_partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.errors import InternalError, PromiseNotMet
-from dalenius.histogram import Encoder, Histogram
 from dalenius.mechanisms.base import Batches, Check, Draft, Scan
 from dalenius.mechanisms.bucketize.mechanism import Bucketize, BucketizePlan, plan_counts, qit_shards
 from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
@@ -29,6 +28,8 @@ from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.policy import Policy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
+from dalenius.tables.histogram import Encoder, Histogram
 
 _MOST_SHOWN = 8
 _NO_BUCKETS = ("buckets", "loss", "mse", "lower_bound", "gap")
@@ -126,7 +127,7 @@ class SuppressedBucketize:
         contents = published.with_withheld(kept, plan.histogram.counts)
         return repeat_buckets([contents], (Fraction(1, ell),) * len(kept), times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Bucketize's own check knows suppression."""
         return Bucketize().check(connection, manifest)
 
@@ -215,3 +216,6 @@ def _suppress_dict(plan: SuppressPlan, all_costs: dict[str, Fraction]) -> dict[s
         "probability_of_no_release": float(plan.probability_of_no_release),
         "alternative": {"method": "safe", "suppressed": plan.safe_suppressed},
     }
+
+
+MECHANISM = SuppressedBucketize()

@@ -1,0 +1,1 @@
+"""Attacking a release with its original at hand."""

@@ -1,0 +1,66 @@
+"""`dalenius publish POLICY`: write a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
+from dalenius.engines.registry import engine_named
+from dalenius.policy import Policy
+from dalenius.publishing import write_release
+from dalenius.release.manifest import Manifest
+
+
+def command(
+    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    as_json: JsonOption = False,
+    source: SourceOption = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Repeatable, and therefore marked as not for publication.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Even if the ledger knows another release of this table.")
+    ] = False,
+    engine: Annotated[str, typer.Option(help="Where to run: local or spark.")] = "local",
+) -> int:
+    """Carry a plan out and write the release, whole or not at all."""
+    chosen = engine_named(engine)
+    with progress_bar() as progress:
+        published = write_release(
+            Policy.from_file(policy, source=source),
+            seed=seed,
+            again=again,
+            engine=chosen,
+            progress=progress,
+        )
+    if as_json:
+        print_json(published.to_dict())
+        return 0
+    path, seconds = published.release.path, published.seconds
+    done = f"{published.n_published:,} of {published.n_rows:,} records"
+    if published.n_suppressed is None:  # random insertions and deletions: rows are not records
+        done = f"a view of {published.n_published:,} rows, drawn from {published.n_rows:,} records,"
+    say(f"published {done} to {path} in {seconds:.1f} s")
+    if published.n_suppressed:
+        say(f"withheld {published.n_suppressed:,}; {_about_posterior(published.release.manifest)}")
+    if published.repeated is not None:
+        say(f"published again: {published.repeated.sentence()}")
+    if seed is not None:
+        say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
+    say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')
+    return 0
+
+
+def _about_posterior(manifest: Manifest) -> str:
+    suppression = manifest.promise["suppression"]
+    posterior, bound = suppression["posterior"], suppression["bound"]
+    if posterior is None:
+        return "how sure an attacker can be of the commonest value was not computed: the table is too large"
+    return (
+        f"the likeliest candidate for the commonest value has a posterior of {posterior['value']:.4f} "
+        f"({posterior['how']}), "
+        + ("with no proven bound" if bound is None else f"proven to be at most {bound}")
+    )

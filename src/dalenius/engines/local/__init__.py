@@ -1,0 +1,1 @@
+"""One machine: DuckDB scans, sorts and spills."""

@@ -1,0 +1,1 @@
+"""Many machines: Spark runs the same kernels."""

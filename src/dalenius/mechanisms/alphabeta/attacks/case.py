@@ -1,0 +1,127 @@
+"""An αβ view beside its original, as counts: how much of the table and of the noise it really shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.arrays import Ints
+from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.tuples.config import COPY
+from dalenius.release.folder import StoredRelease
+from dalenius.release.manifest import Manifest
+from dalenius.threats.original import code_column, combine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewCase:
+    """What the manifest states, and how many tuples of the table and of the noise a view shows."""
+
+    law: ViewLaw
+    """Of all views of the series."""
+    d: Fraction
+    gamma: Fraction
+    domain_size: int
+    n_table: int
+    n_shown: int
+    """Of the table's tuples."""
+    n_noise: int
+    index: int = 1
+    """Which view of its series it is."""
+    kept_stated: float | None = None
+    """How many of the table's tuples should be shown, where noise is not uniform; None: it is."""
+    noise_stated: float | None = None
+    """How many others should be, where noise is not uniform."""
+
+    @classmethod
+    def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
+        """Compare a view's rows with the table's distinct ones."""
+        stated = release.manifest.parameters
+        own, shown = (np.unique(codes) for codes in code_tuples(original, [release]))
+        n_shown = int(np.isin(shown, own, assume_unique=True).sum())
+        beta = Fraction(stated["beta"])
+        kept, noise = _shaped(release.manifest, original, beta)
+        return cls(
+            law=ViewLaw(
+                retention=Fraction(stated["alpha"]) + beta,
+                beta=beta,
+                views=int(stated["views"]),
+                decay=Fraction(stated["decay"]),
+            ),
+            d=Fraction(stated["d"]),
+            gamma=Fraction(stated["gamma"]),
+            domain_size=int(stated["domain_size"]),
+            n_table=len(own),
+            n_shown=n_shown,
+            n_noise=len(shown) - n_shown,
+            index=release.manifest.index,
+            kept_stated=kept,
+            noise_stated=noise,
+        )
+
+    @property
+    def own_law(self) -> ViewLaw:
+        """The law of this view by itself: noise that earlier views have shown comes again more often."""
+        return self.law if self.index == 1 else marginal_law(self.law, self.index)
+
+    @property
+    def outside(self) -> int:
+        """How many tuples of the domain are not in the table."""
+        return self.domain_size - self.n_table
+
+    @property
+    def kept_scale(self) -> float:
+        """From the share of the table that is shown to the rate at the tuple that gets the most noise."""
+        return 1.0 if self.kept_stated is None else self._retention * self.n_table / self.kept_stated
+
+    @property
+    def noise_scale(self) -> float:
+        """The same for the share of all other tuples that is shown."""
+        beta = float(self.own_law.beta)
+        return 1.0 if self.noise_stated is None else beta * self.outside / self.noise_stated
+
+    @property
+    def _retention(self) -> float:
+        return float(self.own_law.retention)
+
+
+def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
+    """One number per row of the original and of each view: equal if and only if all columns are."""
+    names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
+    if views[0].manifest.parameters.get("unit") == "copy":
+        names, original = [*names, COPY], number_copies(original.select(names))
+    tables = [view.read("view", names) for view in views]
+    return combine([code_column(name, (original, *tables)) for name in names])
+
+
+def number_copies(table: pa.Table) -> pa.Table:
+    """With a column that numbers equal rows from 1.
+
+    >>> number_copies(pa.table({"a": [7, 8, 7]}))["copy"].to_pylist()
+    [1, 1, 2]
+    """
+    (code,) = combine([code_column(name, (table,)) for name in table.column_names])
+    order = np.argsort(code, kind="stable")
+    first = np.flatnonzero(np.diff(code[order], prepend=-1))
+    rank = np.arange(len(code)) - np.repeat(first, np.diff(first, append=len(code)))
+    copy = np.empty(len(code), dtype=np.int64)
+    copy[order] = rank + 1
+    return table.append_column(COPY, pa.array(copy))
+
+
+def _shaped(manifest: Manifest, original: pa.Table, beta: Fraction) -> tuple[float | None, float | None]:
+    """How many tuples of the table, and of all others, noise by a declared distribution should show."""
+    if manifest.parameters.get("noise_shares") is None:
+        return None, None
+    view = PublishedView.of(manifest)
+    assert view.noise is not None  # noqa: S101  (shares are stated)
+    names = view.domain.names
+    distinct = (number_copies(original) if COPY in names else original).select(names).group_by(names)
+    share = view.noise.relative(view.domain.encode(distinct.aggregate([]).combine_chunks()))
+    alpha = float(Fraction(manifest.parameters["alpha"]))
+    kept = alpha * len(share) + float(beta) * float(share.sum())
+    return kept, float(view.noise_rows) - float(beta) * float(share.sum())

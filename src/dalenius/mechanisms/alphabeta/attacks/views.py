@@ -1,0 +1,227 @@
+"""Attacks on αβ views: one tuple, correlated tuples, sets of which one is in the table, several views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.mechanisms.alphabeta.attacks.case import ViewCase, code_tuples
+from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
+from dalenius.mechanisms.alphabeta.repeated import repeated_ratio
+from dalenius.release.folder import StoredRelease
+from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
+from dalenius.threats.result import AttackResult, against_chance, computed
+from dalenius.threats.threat import COINS, SAME_COINS, Threat
+
+_NOISIER = "publish with parameters for the number of views that there will be"
+
+
+def attack_one_tuple(case: ViewCase) -> AttackResult:
+    """The posterior of a tuple of prior d that the view shows, from how many it really shows."""
+    (low, high), (doubtless, _) = _interval(case, 0.95), _interval(case, 1 - FALSE_ALARM)
+    holds = doubtless <= float(case.gamma)
+    kept = case.kept_scale * case.n_shown / max(case.n_table, 1)
+    inserted = case.noise_scale * case.n_noise / max(case.outside, 1)
+    return computed(
+        "linking",
+        Threat(
+            knows=f"a tuple that is in the table with probability {float(case.d):.3g}, whatever others are",
+            wants="whether it is, having seen it in the view",
+            covered=True,
+        ),
+        posterior=_posterior(case, kept, inserted),
+        interval=(low, high),
+        baseline=float(case.d),
+        bound=float(case.gamma),
+        holds=holds,
+        n_trials=case.n_shown + case.n_noise,
+        detail={
+            "kept": kept,
+            "kept_stated": float(case.own_law.retention),
+            "inserted": inserted,
+            "inserted_stated": float(case.own_law.beta),
+            "view": case.index,
+        },
+        recommendation="more is kept or less inserted than stated: publish again",
+    )
+
+
+def attack_correlated_tuples(case: ViewCase) -> AttackResult:
+    """Two brothers (theorem 6.1): tuples that are in the table together or not at all, both in the view."""
+    ratio = case.law.retention / case.law.beta
+    posterior = _bayes(case.d, ratio * ratio)
+    return _exact(
+        "correlated tuples",
+        Threat(
+            knows="two tuples that are in the table both or neither, with the prior of one",
+            wants="whether they are, having seen both in the view",
+            covered=False,
+        ),
+        posterior=posterior,
+        baseline=case.d,
+        bound=None,
+        recommendation="the promise is for independent tuples: a smaller gamma leaves less to be learnt"
+        if posterior > case.gamma
+        else None,
+    )
+
+
+def attack_exclusive_set(case: ViewCase) -> AttackResult:
+    """Negative leakage (example 6.4): of a set of 1/d tuples exactly one is in the table; one is in the view.
+
+    What is left of the prior of a tuple that the view does not show: the factor by which belief falls, which
+    the promise bounds by d/γ for independent tuples. The result is the belief that is lost.
+    """
+    n = max(2, int(1 / case.d))
+    s, beta = case.law.retention, case.law.beta
+    unseen = (1 - s) / (1 - beta)
+    factor = n * unseen / ((n - 1) * unseen + s / beta)
+    return _exact(
+        "negative leakage",
+        Threat(
+            knows=f"a set of {n:,} tuples of which exactly one is in the table; the view shows one of them",
+            wants="to rule out another one",
+            covered=False,
+        ),
+        posterior=1 - factor,
+        baseline=Fraction(0),
+        bound=None,
+        recommendation="[mechanism] exclusive = true plans against such sets (positive leakage only)"
+        if factor < case.d / case.gamma
+        else None,
+    )
+
+
+def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
+    """The largest posterior over all patterns of appearance in the views that are or will be published.
+
+    With `n_views` beyond what was planned nothing is promised, but what was planned for fewer is no defence.
+    """
+    views = case.law.views if n_views is None else max(n_views, case.law.views)
+    law = ViewLaw(
+        retention=case.law.retention,
+        beta=case.law.beta,
+        views=views,
+        decay=case.law.decay if views == case.law.views else usual_decay(views),
+    )
+    posterior = law.worst_posterior(case.d)
+    return _exact(
+        "several views",
+        Threat(
+            knows=f"all {views} view(s) of the table, and a tuple of prior {float(case.d):.3g}",
+            wants="whether the tuple is in the table",
+            covered=views == case.law.views,
+        ),
+        posterior=posterior,
+        baseline=case.d,
+        bound=case.gamma,
+        recommendation=_NOISIER,
+    )
+
+
+def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
+    """A tuple that independent views, which were not planned together, all show: ratios multiply."""
+    posterior = repeated_ratio(case.d, case.law.largest_ratio(), 1 + others)
+    return _exact(
+        "two releases",
+        Threat(
+            knows=f"{1 + others} independent releases of the table, and a tuple of prior {float(case.d):.3g}",
+            wants="whether the tuple is in the table",
+            covered=False,
+        ),
+        posterior=posterior,
+        baseline=case.d,
+        bound=case.gamma,
+        recommendation=_NOISIER,
+    )
+
+
+def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
+    """The posterior of a tuple that all views of a series so far show, from how many they really show."""
+    own, *shown = (np.unique(codes) for codes in code_tuples(original, views))
+    always = shown[0]
+    for codes in shown[1:]:
+        always = np.intersect1d(always, codes, assume_unique=True)
+    n_kept = int(np.isin(always, own, assume_unique=True).sum())
+    both = replace(case, n_shown=n_kept, n_noise=len(always) - n_kept)
+    (low, high), (doubtless, _) = _interval(both, 0.95), _interval(both, 1 - FALSE_ALARM)
+    return computed(
+        "every view",
+        Threat(
+            knows=f"{len(views)} views of the table, and a tuple of prior {float(case.d):.3g}",
+            wants="whether the tuple, which every one of them shows, is in the table",
+            covered=True,
+        ),
+        posterior=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
+        interval=(low, high),
+        baseline=float(case.d),
+        bound=float(case.gamma),
+        holds=doubtless <= float(case.gamma),
+        n_trials=len(always),
+        detail={"shown_by_all": len(always), "of_the_table": n_kept},
+        recommendation="noise does not come again as often as it should: was each view drawn in view of the "
+        "earlier ones?",
+    )
+
+
+def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
+    """Independent views show the same noise only by chance."""
+    own, first, second = (np.unique(codes) for codes in code_tuples(original, views))
+    same = np.intersect1d(first, second, assume_unique=True)
+    hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
+    expected = case.n_noise * (len(second) / max(case.domain_size, 1))
+    return against_chance(
+        "shared coins",
+        COINS,
+        hits=hits,
+        trials=case.n_noise,
+        expected=expected,
+        limit=expected + bernstein_limit(2 * expected, 2.0),
+        recommendation=SAME_COINS,
+    )
+
+
+def _interval(case: ViewCase, confidence: float) -> tuple[float, float]:
+    least, most = _rates(case, confidence)
+    return _posterior(case, *least), _posterior(case, *most)
+
+
+def _rates(case: ViewCase, confidence: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """(kept, inserted) that make the posterior least, and largest."""
+    # of tuples with different rates the sum varies less than a binomial one with the same mean
+    kept = [case.kept_scale * k for k in clopper_pearson(case.n_shown, case.n_table, confidence)]
+    inserted = [case.noise_scale * b for b in clopper_pearson(case.n_noise, case.outside, confidence)]
+    return (kept[0], inserted[1]), (kept[1], inserted[0])
+
+
+def _posterior(case: ViewCase, kept: float, inserted: float) -> float:
+    d = float(case.d)
+    return d * kept / max(d * kept + (1 - d) * inserted, 1e-300)
+
+
+def _bayes(prior: Fraction, ratio: Fraction) -> Fraction:
+    odds = ratio * prior / (1 - prior)
+    return odds / (1 + odds)
+
+
+def _exact(
+    name: str,
+    threat: Threat,
+    *,
+    posterior: Fraction,
+    baseline: Fraction,
+    bound: Fraction | None,
+    recommendation: str | None,
+) -> AttackResult:
+    return computed(
+        name,
+        threat,
+        posterior=float(posterior),
+        baseline=float(baseline),
+        bound=None if bound is None else float(bound),
+        holds=None if bound is None else posterior <= bound,
+        recommendation=recommendation,
+    )

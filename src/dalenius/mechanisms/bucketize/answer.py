@@ -1,0 +1,289 @@
+"""Asking a bucketized release.
+
+Asking a series of batches at once: the buckets of all batches together, each batch around its own mean.
+
+A bucketized release is a set of buckets, and every estimate is a sum over them, so a series is a larger set.
+What a sensitive value adds to the mean is learned from all batches; the mean itself is each batch's own, and
+known (the quasi-identifiers and every batch's counts of values are public). Anatomy's answers are the same
+with or without this: the sums of the batches' answers.
+
+Measured on series of five batches of 600 Adult records, alike or each of another age group, 95 % intervals
+of the default estimator held the truth 99 and 98 % of the time (bench/batch_coverage.py). Adding up estimates
+and variances of the batches by themselves gave 76 and 85 % when tried: what shrinkage gets wrong about a
+value it gets wrong in every batch alike. Buckets together without means of their own gave 98 and 67 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from dalenius.arrays import Floats, Ints
+from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
+from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
+from dalenius.question.targets import Estimates, Score, Targets
+from dalenius.release.folder import StoredRelease
+from dalenius.tables.columns import Table
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BucketizedModel:
+    """The two tables of a bucketized release, encoded."""
+
+    rows: Table
+    sensitive: Table
+    buckets: Buckets
+    has_fakes: bool = False
+    region_of_bucket: Ints | None = None
+    """The region that each bucket was made in; None: there are no regions."""
+    default_estimator = DEFAULT
+    estimators = tuple(ESTIMATORS)
+
+    @classmethod
+    def load(cls, release: StoredRelease) -> BucketizedModel:
+        """Read and encode both tables."""
+        quasi, secret = release.columns("quasi"), release.columns("sensitive")
+        qit = release.read("qit", (*quasi, "bucket"))
+        st = release.read("st", ("bucket", *secret, "count"))
+        entries = Table.of(st.select(list(secret))).combined(secret)
+        names, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
+        row_bucket = np.searchsorted(names, qit.column("bucket").to_numpy())
+        if (
+            qit.num_rows == 0
+            or st.num_rows == 0
+            or st.column("count").null_count
+            or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any()
+        ):
+            raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
+        sensitive = pa.table(dict(entries.values))
+        value, count = entries.codes.astype(np.int64), st.column("count").to_numpy().astype(np.int64)
+        fakes = PublishedFakes.read(release.manifest.parameters)
+        if fakes is not None:
+            number = fakes.codes_of([tuple(row[name] for name in secret) for row in sensitive.to_pylist()])
+            people = np.bincount(row_bucket, minlength=len(names))
+            count = fakes.expected_counts(st_bucket.ravel(), number[value], count, people)
+        return cls(
+            rows=Table.of(qit.select(list(quasi))),
+            sensitive=Table.of(sensitive),
+            buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
+            has_fakes=fakes is not None,
+            region_of_bucket=regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(names)),
+        )
+
+    @cached_property
+    def _made(self) -> dict[str, Estimator]:
+        return {}
+
+    def _estimator(self, name: str) -> Estimator:
+        if name not in self._made:
+            codes = [column.codes for column in self.rows.columns.values()]
+            self._made[name] = make_estimator(name, self.buckets, codes, self.region_of_bucket)
+        return self._made[name]
+
+    def estimation(self, scores: Sequence[Score], estimator: str) -> BucketEstimation:
+        """Sum the scores in the buckets."""
+        sums, made = ScoreSums.of(self.buckets, scores), self._estimator(estimator)
+        return BucketEstimation(sums=sums, estimator=made, has_fakes=self.has_fakes)
+
+    def assumption(self, estimator: str) -> str:
+        """What the intervals rest on."""
+        fakes = "; fakes are taken off by the law that the manifest states" if self.has_fakes else ""
+        return self._estimator(estimator).assumption + fakes
+
+    def formula(self, estimator: str) -> str:
+        """How the estimate comes about."""
+        return self._estimator(estimator).formula
+
+    def summary(self) -> str:
+        """What was read."""
+        buckets = self.buckets
+        return (
+            f"qit: {buckets.n_rows} rows in {len(buckets.size)} buckets of {buckets.size.min():g} to "
+            f"{buckets.size.max():g} people ({len(buckets.copies)} different contents); "
+            f"{self._regions_read()}"
+            f"st: {self.sensitive.n_rows} sensitive values; weight of a pair (row, value): count/|bucket|"
+        )
+
+    def _regions_read(self) -> str:
+        return "" if self.region_of_bucket is None else f"in {self.region_of_bucket.max() + 1} regions; "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BucketEstimation:
+    """Estimates from the sums of some scores in the buckets."""
+
+    sums: ScoreSums
+    estimator: Estimator
+    has_fakes: bool
+
+    def estimate(self, targets: Targets) -> Estimates:
+        """Estimate linear combinations of the scores' totals by sensitive value."""
+        return self.estimator.estimate(self.sums, targets)
+
+    def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
+        """The least and the most that each target can be, whatever the matching inside the buckets."""
+        # with fakes an entry may be nobody's, so the contents set no limits
+        return (trivial_range if self.has_fakes else possible_range)(self.sums, targets)
+
+
+def load_buckets(release: StoredRelease) -> BucketizedModel | BatchesModel:
+    """A bucketized release, or all batches of a series that was opened whole."""
+    if not release.earlier:
+        return BucketizedModel.load(release)
+    models = [BucketizedModel.load(one) for one in release.parts]
+    joined = BatchesModel.of(models)
+    if all(model.region_of_bucket is None for model in models):
+        return joined
+    # a batch is a region, or several: each is estimated around its own mean anyway
+    return replace(joined.together, region_of_bucket=_regions_of(models))
+
+
+def _regions_of(models: Sequence[BucketizedModel]) -> Ints:
+    """The regions of all batches, one batch after the other."""
+    found, first = [], 0
+    for model in models:
+        own = model.region_of_bucket
+        own = np.zeros(len(model.buckets.size), dtype=np.int64) if own is None else own
+        found.append(own + first)
+        first += int(own.max()) + 1
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BatchesModel:
+    """Several releases about different people, as one."""
+
+    together: BucketizedModel
+    """The rows of the batches one after the other, with the buckets and values of all."""
+    batch_of_row: Ints
+    counts: Floats
+    """Batches × values: how often each value was published in each batch."""
+
+    @classmethod
+    def of(cls, models: Sequence[BucketizedModel]) -> BatchesModel:
+        """Put the batches together, and find out which values they share."""
+        values = Table.of(_joined([_cells(model.sensitive) for model in models]))
+        known = values.combined(list(values.columns))
+        ends = list(accumulate(model.sensitive.n_rows for model in models))
+        codes = np.split(known.codes.astype(np.int64), ends[:-1])
+        counts = np.zeros((len(models), known.n_values))
+        for batch, (model, own) in enumerate(zip(models, codes, strict=True)):
+            counts[batch, own] = model.buckets.counts
+        together = BucketizedModel(
+            rows=Table.of(_joined([_cells(model.rows) for model in models])),
+            sensitive=Table.of(pa.table(dict(known.values))),
+            buckets=_join_buckets([model.buckets for model in models], codes),
+            has_fakes=any(model.has_fakes for model in models),
+        )
+        sizes = [model.rows.n_rows for model in models]
+        return cls(together=together, batch_of_row=np.repeat(np.arange(len(sizes)), sizes), counts=counts)
+
+    @property
+    def rows(self) -> Table:
+        """The quasi columns of all batches."""
+        return self.together.rows
+
+    @property
+    def sensitive(self) -> Table:
+        """The sensitive values of all batches."""
+        return self.together.sensitive
+
+    @property
+    def default_estimator(self) -> str:
+        """That of a single release."""
+        return self.together.default_estimator
+
+    @property
+    def estimators(self) -> tuple[str, ...]:
+        """Those of a single release."""
+        return self.together.estimators
+
+    def estimation(self, scores: Sequence[Score], estimator: str) -> _Centred:
+        """Prepare estimates from scores that are centred in each batch."""
+        means = np.stack([self._means(score) for score in scores]) if scores else np.zeros((0, 1))
+        return _Centred(
+            deviations=self.together.estimation(self._centred(scores, means), estimator),
+            scores=self.together.estimation(scores, estimator),
+            known=means @ self.counts if len(means) else np.zeros((0, self.counts.shape[1])),
+        )
+
+    def assumption(self, estimator: str) -> str:
+        """What the intervals rest on."""
+        return f"around each batch's own mean, {self.together.assumption(estimator)}"
+
+    def formula(self, estimator: str) -> str:
+        """How the estimate comes about."""
+        return f"in all batches together, around each batch's own mean: {self.together.formula(estimator)}"
+
+    def summary(self) -> str:
+        """What was read."""
+        return f"{len(self.counts)} batches; {self.together.summary()}"
+
+    def _means(self, score: Score) -> Floats:
+        """The mean of the score in each batch."""
+        batches, n_batches = self.batch_of_row, len(self.counts)
+        sums = np.bincount(batches[score.rows], score.values, n_batches)
+        return np.asarray(sums / np.bincount(batches, minlength=n_batches))
+
+    def _centred(self, scores: Sequence[Score], means: Floats) -> list[Score]:
+        every = np.arange(self.rows.n_rows)
+        found = []
+        for score, own in zip(scores, means, strict=True):
+            values = -own[self.batch_of_row]
+            values[score.rows] += 1.0 if score.values is None else score.values
+            found.append(Score(rows=every, values=values))
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Centred:
+    """Estimates of what values add to the batches' means, and the means' own known part."""
+
+    deviations: BucketEstimation
+    scores: BucketEstimation
+    known: Floats
+    """Scores × values: Σ over the batches of the score's mean there, times how often the value is there."""
+
+    def estimate(self, targets: Targets) -> Estimates:
+        found = self.deviations.estimate(targets)
+        of_means = targets.add_up((self.known[targets.score] * targets.weights).sum(axis=1))
+        return found.shifted(of_means)
+
+    def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
+        return self.scores.possible_range(targets)
+
+
+def _join_buckets(batches: Sequence[Buckets], codes: Sequence[Ints]) -> Buckets:
+    """`codes`: for each batch, which of all values its own are."""
+    first_bucket = accumulate((len(batch.size) for batch in batches), initial=0)
+    rows, bucket, value, count = [], [], [], []
+    for batch, own, first in zip(batches, codes, first_bucket, strict=False):
+        contents = sp.coo_array(batch.composition[batch.type_of])
+        rows.append(batch.row_bucket.astype(np.int64) + first)
+        bucket.append(contents.row.astype(np.int64) + first)
+        value.append(own[contents.col])
+        count.append(contents.data)
+    return Buckets.of(*(np.concatenate(parts) for parts in (rows, bucket, value, count)))
+
+
+def _cells(table: Table) -> pa.Table:
+    return pa.table(
+        {name: coded.values[name].take(pa.array(coded.codes)) for name, coded in table.columns.items()}
+    )
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    try:
+        return pa.concat_tables(tables)
+    except pa.ArrowInvalid as error:
+        raise ReleaseCorrupt("the batches of the series do not have the same columns") from error

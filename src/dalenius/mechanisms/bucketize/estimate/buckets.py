@@ -1,0 +1,196 @@
+"""A bucketized release as arrays, and what a question sums in each bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from dalenius.arrays import Bools, Floats, Ints
+from dalenius.question.targets import Estimates, Score, Targets
+
+_CELLS_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Buckets:
+    """Which bucket each row is in, and what the buckets hold.
+
+    Buckets with the same contents are of one *type*: a plan has few, because records are dealt round-robin.
+    """
+
+    row_bucket: NDArray[np.int32]
+    size: Floats
+    """|g| of each bucket."""
+    type_of: NDArray[np.int32]
+    composition: sp.csr_array
+    """Types × values: how many of each sensitive value a bucket of the type holds."""
+    copies: Floats
+    """How many buckets there are of each type."""
+
+    @classmethod
+    def of(cls, row_bucket: NDArray[np.integer], bucket: Ints, value: Ints, count: Ints | Floats) -> Buckets:
+        """From each row's bucket (0-based) and the sensitive table's entries (bucket, value code, count).
+
+        >>> two = np.array([0, 0, 1, 1])
+        >>> b = Buckets.of(two, two, np.array([0, 1, 0, 1]), np.ones(4, dtype=int))
+        >>> len(b.copies), b.counts.tolist()
+        (1, [2.0, 2.0])
+        """
+        n_buckets = int(bucket.max()) + 1
+        full = sp.csr_array(
+            (count.astype(np.float64), (bucket, value)), shape=(n_buckets, int(value.max()) + 1)
+        )
+        full.sum_duplicates()
+        first, type_of = _types(full)
+        return cls(
+            row_bucket=row_bucket.astype(np.int32),
+            size=np.asarray(full.sum(axis=1)),
+            type_of=type_of,
+            composition=sp.csr_array(full[first]),
+            copies=np.bincount(type_of).astype(np.float64),
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """How many people were published."""
+        return len(self.row_bucket)
+
+    @property
+    def counts(self) -> Floats:
+        """How often each sensitive value occurs, o_z."""
+        return np.asarray(self.composition.T @ self.copies)
+
+    @property
+    def type_size(self) -> Floats:
+        """|g| of the buckets of each type."""
+        return np.asarray(self.composition.sum(axis=1))
+
+
+def _types(full: sp.csr_array) -> tuple[Ints, NDArray[np.int32]]:
+    """A first bucket of each type, and every bucket's type; by hashes, and then compared entry by entry."""
+    mixed = (np.arange(full.shape[1], dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    terms = mixed[full.indices] * full.data.astype(np.uint64)
+    hashes = np.add.reduceat(terms, full.indptr[:-1])
+    _, first, type_of = np.unique(hashes, return_index=True, return_inverse=True)
+    differ: sp.csr_array = full != full[first][type_of]  # type: ignore[assignment]
+    if differ.nnz:  # two contents with one hash
+        first = type_of = np.arange(full.shape[0])
+    return first, type_of.ravel().astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScoreSums:
+    """Scores, summed in each bucket."""
+
+    buckets: Buckets
+    scores: tuple[Score, ...]
+    sums: sp.csc_array
+    """Buckets × scores: Σ score over the bucket's rows."""
+    total: Floats
+    squares: Floats
+    """Σ score² of each score."""
+    by_value: Floats
+    """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
+    _products: dict[tuple[int, int], float] = field(default_factory=dict)
+    """Sums of products of two scores that were needed already: groups by the sensitive value share them."""
+
+    @classmethod
+    def of(cls, buckets: Buckets, scores: Sequence[Score]) -> ScoreSums:
+        """Sum each score in each bucket."""
+        columns = [_sum_in_buckets(buckets, score.rows, score.values) for score in scores]
+        ends = np.cumsum([0, *(len(where) for where, _ in columns)])
+        where = np.concatenate([where for where, _ in columns]) if columns else np.zeros(0, dtype=np.int64)
+        data = np.concatenate([sums for _, sums in columns]) if columns else np.zeros(0)
+        sums = sp.csc_array((data, where, ends), shape=(len(buckets.size), len(scores)))
+        return cls(
+            buckets=buckets,
+            scores=tuple(scores),
+            sums=sums,
+            total=np.asarray(sums.sum(axis=0)),
+            squares=np.array([_dot(score, score) for score in scores]),
+            by_value=_by_value(buckets, sums),
+        )
+
+    @property
+    def is_count(self) -> Bools:
+        """Which scores are 0 or 1."""
+        return np.array([score.values is None for score in self.scores], dtype=bool)
+
+    @property
+    def variance(self) -> Floats:
+        """The variance of each score over the published rows."""
+        n = self.buckets.n_rows
+        return np.maximum(self.squares / n - (self.total / n) ** 2, 0.0)
+
+    def covariance(self, first: int, second: int) -> float:
+        """The covariance of two scores over the published rows."""
+        n = self.buckets.n_rows
+        if (first, second) not in self._products:
+            self._products[first, second] = _dot(self.scores[first], self.scores[second])
+        dot = self._products[first, second]
+        return float(dot / n - self.total[first] * self.total[second] / n**2)
+
+    def bucket_products(self, first: int, second: int) -> tuple[Ints, Floats]:
+        """Buckets where the product of two scores has a sum, and the sums."""
+        rows, values = _product(self.scores[first], self.scores[second])
+        return _sum_in_buckets(self.buckets, rows, values)
+
+
+class Estimator(Protocol):
+    """One way of estimating totals from buckets."""
+
+    name: str
+    assumption: str
+    formula: str
+
+    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
+        """Estimate every target."""
+
+
+def _by_value(buckets: Buckets, sums: sp.csc_array) -> Floats:
+    n_types, n_scores = len(buckets.copies), sums.shape[1]
+    step = max(1, _CELLS_AT_ONCE // n_types)
+    parts = [np.zeros((buckets.composition.shape[1], 0))]
+    for first in range(0, n_scores, step):
+        end = min(first + step, n_scores)
+        part = slice(sums.indptr[first], sums.indptr[end])
+        column = np.repeat(np.arange(end - first), np.diff(sums.indptr[first : end + 1]))
+        place = buckets.type_of[sums.indices[part]].astype(np.int64) * (end - first) + column
+        by_type = np.bincount(place, sums.data[part], n_types * (end - first)).reshape(n_types, -1)
+        parts.append(np.asarray(buckets.composition.T @ (by_type / buckets.type_size[:, None])))
+    return np.concatenate(parts, axis=1)
+
+
+def _sum_in_buckets(
+    buckets: Buckets, rows: NDArray[np.integer], values: Floats | None
+) -> tuple[Ints, Floats]:
+    home = buckets.row_bucket[rows]
+    if len(home) * 8 < len(buckets.size):  # few rows: do not touch every bucket
+        where, inverse = np.unique(home, return_inverse=True)
+        return where.astype(np.int64), np.bincount(inverse, values, len(where)).astype(np.float64)
+    sums = np.bincount(home, values, len(buckets.size))
+    where = np.flatnonzero(sums)
+    return where, sums[where].astype(np.float64)
+
+
+def _product(first: Score, second: Score) -> tuple[NDArray[np.integer], Floats | None]:
+    if first is second:
+        return first.rows, None if first.values is None else first.values**2
+    rows, left, right = np.intersect1d(first.rows, second.rows, assume_unique=True, return_indices=True)
+    if first.values is None and second.values is None:
+        return rows, None
+    one = 1.0 if first.values is None else first.values[left]
+    two = 1.0 if second.values is None else second.values[right]
+    return rows, np.asarray(one * two, dtype=np.float64)
+
+
+def _dot(first: Score, second: Score) -> float:
+    rows, values = _product(first, second)
+    return float(len(rows) if values is None else values.sum())

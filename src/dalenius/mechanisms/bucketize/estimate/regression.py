@@ -1,0 +1,130 @@
+"""The error of a linear estimate when the within-value variance differs from value to value.
+
+Estimators weigh buckets as if the score varied alike within every sensitive value; their error bars must not.
+An estimate Σ_z ℓ_z·(Anatomy's total of z) gives every bucket the factor b_g = Σ_z ℓ_z·c(g,z)/|g|. The records
+of value z, of within-value variance v_z, are dealt without replacement, so the assignment adds exactly
+v_z·(Σ_g c(g,z)·b_g² − (Σ_g c(g,z)·b_g)²/o_z), up to the factor o_z/(o_z−1).
+
+Regression of bucket sums on bucket contents: unbiased whatever the data, and noisy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
+from dalenius.question.targets import (
+    Estimates,
+    Score,
+    Targets,
+    as_targets_by_components,
+    different_weights,
+)
+
+_CELLS_AT_ONCE = 8_000_000
+"""Of types of buckets × estimates: with fakes nearly every bucket is a type of its own."""
+
+
+def value_variances(sums: ScoreSums, scores: Ints) -> Floats:
+    """Terms × values: the variance within each value of each term's score, by Anatomy's estimates.
+
+    In a bucket Anatomy mixes values, so these lie between the truth and the variance over everybody.
+    """
+    used, place = np.unique(scores, return_inverse=True)
+    counts = sums.buckets.counts[:, None]
+    mean = sums.by_value[:, used] / counts
+    square = mean.copy()
+    numbers = np.flatnonzero(~sums.is_count[used])
+    if len(numbers):
+        squared = [_squared(sums.scores[k]) for k in used[numbers]]
+        square[:, numbers] = ScoreSums.of(sums.buckets, squared).by_value / counts
+    return np.asarray(np.maximum(square - mean**2, 0.0).T[place.ravel()])
+
+
+def _squared(score: Score) -> Score:
+    return Score(rows=score.rows, values=None if score.values is None else score.values**2)
+
+
+def assignment_variance(buckets: Buckets, loads: Floats) -> Floats:
+    """Estimates × values: what one unit of v_z adds to the variance of estimates with these ℓ_z."""
+    held = buckets.composition
+    weighted = held.T.multiply(buckets.copies[None, :]).tocsr()
+    step = max(1, _CELLS_AT_ONCE // len(buckets.copies))
+    parts = [np.zeros((0, len(buckets.counts)))]
+    for start in range(0, len(loads), step):
+        factors = np.asarray(held @ loads[start : start + step].T) / buckets.type_size[:, None]
+        first, second = np.asarray(weighted @ factors), np.asarray(weighted @ factors**2)
+        variance = second - first**2 / buckets.counts[:, None]
+        # what is known exactly leaves nothing but the rounding of a difference
+        parts.append(np.where(variance < 1e-12 * second, 0.0, variance).T)
+    return np.concatenate(parts)
+
+
+def ratio(own: Floats, alike: Floats) -> Floats:
+    """By how much variances differ from those of values that all vary alike; 1 where both are 0."""
+    return np.asarray(np.divide(own, alike, out=np.ones_like(alike), where=alike > 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regression:
+    """Generalized least squares, β = t/λ in every direction that the release tells anything about."""
+
+    geometry: Geometry
+    name = "regression"
+    assumption = (
+        "none about the data for the estimate, which uses only the publisher's random assignment; the "
+        "interval takes the shares within each value from Anatomy's estimates"
+    )
+    formula = "O^½ U Λ⁻¹ Uᵀ O^-½ · Anatomy's totals by value, variance from the random assignment"
+
+    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
+        """Estimate every target; one that the release tells nothing about has an infinite variance."""
+        g = self.geometry
+        different, place, factor = different_weights(targets.weights)
+        directed = targets.weights[different] @ g.directions  # different weights × directions
+        t = g.directions.T @ (sums.by_value / g.counts[:, None])  # directions × scores
+        terms = factor * ((directed / g.eigenvalues)[place] * t.T[targets.score]).sum(axis=1)
+        noise = directed * np.sqrt((1 - g.eigenvalues) / g.eigenvalues)
+        alike = targets.add_up(sums.variance[targets.score] * factor**2 * (noise**2).sum(axis=1)[place])
+        loads = (directed / g.eigenvalues) @ g.directions.T / g.counts
+        by_value = assignment_variance(sums.buckets, loads)[place]
+        within = value_variances(sums, targets.score)
+        own = targets.add_up(factor**2 * (within * by_value).sum(axis=1))
+        variance = alike.copy()
+        first, second = targets.pairs()
+        cross = factor[first] * factor[second] * (noise[place[first]] * noise[place[second]]).sum(axis=1)
+        cross *= score_covariances(sums, targets, first, second)
+        np.add.at(variance, targets.target[first], 2 * cross)
+        hidden = np.abs(targets.weights[different] @ g.hidden).sum(axis=1)[place]
+        unknown = targets.add_up(np.abs(factor) * hidden)
+        variance = variance * ratio(own, alike)
+        variance = np.where(unknown > 1e-6 * np.sqrt(g.counts.sum()), np.inf, np.maximum(variance, 0.0))
+        return Estimates(
+            mean=as_targets_by_components(targets.add_up(terms)),
+            variance=as_targets_by_components(variance),
+            weight=np.ones((targets.n_targets, 1)),
+        )
+
+    def estimate_values(self, sums: ScoreSums) -> tuple[Floats, Floats]:
+        """Scores × values: every value's total of every score, and its variance (infinite: nothing is told).
+
+        What `estimate` gives for each value alone, without a target for each pair of score and value.
+        """
+        g = self.geometry
+        loads = g.directions / g.eigenvalues
+        t = g.directions.T @ (sums.by_value / g.counts[:, None])
+        by_value = assignment_variance(sums.buckets, loads @ g.directions.T / g.counts)
+        every_score = np.arange(sums.by_value.shape[1])
+        variance = value_variances(sums, every_score) @ by_value.T
+        unknown = np.abs(g.hidden).sum(axis=1) > 1e-6 * np.sqrt(g.counts.sum())
+        return np.asarray((loads @ t).T), np.where(unknown, np.inf, np.maximum(variance, 0.0))
+
+
+def score_covariances(sums: ScoreSums, targets: Targets, first: Ints, second: Ints) -> Floats:
+    """The covariance over rows of the scores of pairs of terms."""
+    pairs = zip(targets.score[first], targets.score[second], strict=True)
+    return np.array([sums.covariance(int(i), int(j)) for i, j in pairs])

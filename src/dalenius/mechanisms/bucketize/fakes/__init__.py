@@ -1,0 +1,1 @@
+"""Values in a bucket that are nobody's."""

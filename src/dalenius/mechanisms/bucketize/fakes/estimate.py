@@ -1,0 +1,105 @@
+"""What a bucket with fakes really holds, in expectation: what answers are computed from.
+
+E[c(g,x) | what is published of g] is the published count minus the probability that the entry is a fake, by
+Bayes with the laws that the manifest states. Given what is published, the rows of a bucket that satisfy a
+condition number Σ_x E[c(g,x)]·p_x in expectation, so estimators that regress on contents stay unbiased with
+the expected contents in their place (the error is Berkson's). The laws' weights are a limit for many buckets;
+the expectations are scaled to the number of people of each bucket and value, which the manifest states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dalenius.arrays import Floats, Ints
+from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.bucketize.fakes.law import FakeLaw
+from dalenius.tables.histogram import Value, write_cells
+
+_SCALINGS = 60
+_BUCKETS_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublishedFakes:
+    """What a manifest says about fakes."""
+
+    n_fakes: int
+    values: tuple[tuple[str | None, ...], ...]
+    laws: tuple[FakeLaw, ...]
+    counts: tuple[Ints, ...]
+    """How many records of each value the buckets of each size hold."""
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, Any]) -> PublishedFakes | None:
+        """From a manifest's parameters; None where there are no fakes."""
+        fakes = parameters.get("fakes")
+        if not fakes:
+            return None
+        n_fakes = int(fakes["per_bucket"])
+        return cls(
+            n_fakes=n_fakes,
+            values=tuple(tuple(value) for value in fakes["values"]),
+            laws=tuple(
+                FakeLaw(
+                    size=int(entry["size"]),
+                    n_fakes=n_fakes,
+                    real=np.array([np.inf if w is None else w for w in entry["real"]], dtype=np.float64),
+                    fake=np.array(entry["fake"], dtype=np.float64),
+                )
+                for entry in fakes["sizes"]
+            ),
+            counts=tuple(np.array(entry["counts"], dtype=np.int64) for entry in fakes["sizes"]),
+        )
+
+    def codes_of(self, values: Sequence[Value]) -> Ints:
+        """The manifest's number of each value, which may come in another order."""
+        known = {value: code for code, value in enumerate(self.values)}
+        written = list(map(write_cells, values))
+        if any(value not in known for value in written):
+            raise ReleaseCorrupt("the sensitive table has values that the manifest's fakes do not know")
+        return np.array([known[value] for value in written], dtype=np.int64)
+
+    def expected_counts(self, bucket: Ints, value: Ints, count: Ints, people: Ints) -> Floats:
+        """The expected real count of each entry of the sensitive table.
+
+        Args:
+            bucket: of each entry, from 0.
+            value: of each entry, by the manifest's number.
+            count: of each entry.
+            people: how many each bucket has.
+        """
+        result = count.astype(np.float64)
+        for law, counts in zip(self.laws, self.counts, strict=True):
+            mine = np.flatnonzero(people[bucket] == law.size)
+            numbers, place = np.unique(bucket[mine], return_inverse=True)
+            place = place.ravel()
+            fake = np.zeros(len(mine))
+            for part, first, last in _chunks(place, len(numbers)):
+                table = np.zeros((last - first, len(self.values)), dtype=np.int64)
+                table[place[part] - first, value[mine[part]]] = count[mine[part]]
+                fake[part] = law.fake_probability(table)[place[part] - first, value[mine[part]]]
+            result[mine] = _scaled(result[mine] - fake, place, value[mine], law.size, counts)
+        return result
+
+
+def _chunks(place: Ints, n_buckets: int) -> Iterator[tuple[Ints, int, int]]:
+    order = np.argsort(place, kind="stable")
+    for first in range(0, n_buckets, _BUCKETS_AT_ONCE):
+        last = min(first + _BUCKETS_AT_ONCE, n_buckets)
+        begin, end = np.searchsorted(place[order], [first, last])
+        yield order[begin:end], first, last
+
+
+def _scaled(expected: Floats, bucket: Ints, value: Ints, size: int, counts: Ints) -> Floats:
+    """Expectations that add up to the bucket's people and to the value's records."""
+    for _ in range(_SCALINGS):
+        by_value = np.bincount(value, expected, len(counts))
+        expected = expected * (counts / np.maximum(by_value, 1e-300))[value]
+        by_bucket = np.bincount(bucket, expected)
+        expected = expected * (size / np.maximum(by_bucket, 1e-300))[bucket]
+    return expected

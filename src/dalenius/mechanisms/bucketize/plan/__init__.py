@@ -1,0 +1,1 @@
+"""Which buckets, and how many: a plan from counts and thresholds."""

@@ -1,0 +1,267 @@
+"""What a bucketization has to solve: counts and thresholds of the sensitive values, and the largest bucket.
+
+In every bucket of size S value i may occur at most ⌊f′_i·S⌋ times (F′-privacy). These capacities are
+computed in integers: in floating point 0.29·100 floors to 28.
+
+Values with the same count and threshold, planned as one.
+
+k values with the same o and f′ may together put k·⌊f′·S⌋ records into a bucket of size S, and whatever the
+searches give them jointly can be dealt to them round-robin: each then gets at most its own share of every
+size. With thresholds that depend on counts only there are fewer than √(2n) classes, however many values.
+Sorted classes also make a plan independent of the order and the labels of the values.
+
+Which bucket sizes a search considers.
+
+Up to a size of 64 all of them. Beyond, only those where a capacity ⌊f′_i·S⌋ grows are worth a bucket: a
+larger bucket with the same capacities costs more and takes no more of any value. What is then missing
+is divisibility: sizes that let buckets add up to n.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor, log
+
+import numpy as np
+
+from dalenius.arrays import Ints
+from dalenius.errors import InputError, PromiseNotMet
+
+_EXACT_IN_INT64 = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketProblem:
+    """Counts o_i, thresholds f′_i and the largest bucket size allowed.
+
+    >>> problem = BucketProblem(counts=(3, 2), thresholds=(Fraction(3, 5), Fraction(1, 2)), max_bucket=5)
+    >>> problem.n_rows, problem.smallest_size
+    (5, 2)
+    """
+
+    counts: tuple[int, ...]
+    thresholds: tuple[Fraction, ...]
+    max_bucket: int
+
+    def __post_init__(self) -> None:
+        if not self.counts or len(self.counts) != len(self.thresholds):
+            raise InputError(
+                f"{len(self.counts)} counts and {len(self.thresholds)} thresholds: "
+                "there must be as many of both, and at least one"
+            )
+        if min(self.counts) < 1:
+            raise InputError("a sensitive value has no rows; leave values that do not occur out")
+        if any(t.numerator <= 0 or t.numerator > t.denominator for t in self.thresholds):
+            raise InputError("a threshold lies outside (0, 1]; thresholds are shares of a bucket")
+        if self.max_bucket < 1:
+            raise InputError(f"max_bucket is {self.max_bucket}; the smallest that means anything is 1")
+        if self.n_rows * min(self.max_bucket, self.n_rows) >= _EXACT_IN_INT64:
+            raise InputError(
+                f"{self.n_rows} rows in buckets of up to {self.max_bucket} pass 64-bit integers; "
+                "use a smaller max_bucket"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """The number of records."""
+        return sum(self.counts)
+
+    @property
+    def n_values(self) -> int:
+        """The number of sensitive values (the paper's m)."""
+        return len(self.counts)
+
+    @property
+    def smallest_size(self) -> int:
+        """M = min ⌈1/f′_i⌉: no smaller bucket can hold a record."""
+        return min(sizes_needed(self.thresholds))
+
+    @property
+    def largest_size(self) -> int:
+        """The largest bucket size that can occur: no bucket exceeds the table."""
+        return min(self.max_bucket, self.n_rows)
+
+    def count_array(self) -> Ints:
+        """The counts as an array."""
+        return np.array(self.counts, dtype=np.int64)
+
+    def capacity(self, size: int) -> Ints:
+        """How often each value may occur in one bucket of this size.
+
+        >>> problem = BucketProblem(counts=(1,), thresholds=(Fraction("0.29"),), max_bucket=100)
+        >>> problem.capacity(100).tolist()
+        [29]
+        """
+        return np.asarray(self.capacity_table([size])[:, 0])
+
+    def capacity_table(self, sizes: Sequence[int] | Ints) -> Ints:
+        """⌊f′_i·S⌋ as an m × sizes array, exact."""
+        return capacity_table(self.thresholds, sizes)
+
+
+def capacity_table(thresholds: Sequence[Fraction], sizes: Sequence[int] | Ints) -> Ints:
+    """⌊f′_i·S⌋ for every threshold and size, exact."""
+    ratios = [t.as_integer_ratio() for t in thresholds]
+    largest = max((int(size) for size in sizes), default=0)
+    # A threshold is at most 1. Python integers in an object array where 64 bits would overflow.
+    exact = np.int64 if max(b for _, b in ratios) * max(largest, 1) < _EXACT_IN_INT64 else object
+    tops = np.array([top for top, _ in ratios], dtype=exact)
+    bottoms = np.array([bottom for _, bottom in ratios], dtype=exact)
+    table = tops[:, None] * np.asarray(sizes).astype(exact)[None, :] // bottoms[:, None]
+    return np.asarray(table.astype(np.int64))
+
+
+def sizes_needed(thresholds: Iterable[Fraction]) -> list[int]:
+    """⌈1/f′_i⌉, the smallest bucket that can hold a record of each value.
+
+    >>> sizes_needed([Fraction(2, 5), Fraction(1, 2)])
+    [3, 2]
+    """
+    return [-(-t.denominator // t.numerator) for t in thresholds]
+
+
+class ThresholdsTooLow(PromiseNotMet):
+    """Some thresholds are below the frequencies of their values; `indices` says which."""
+
+    def __init__(self, indices: tuple[int, ...]) -> None:
+        super().__init__(
+            f"the thresholds of {len(indices)} sensitive value(s) are below their frequencies",
+            hint="the lowest threshold that any release can keep is the value's frequency",
+        )
+        self.indices = indices
+
+
+class NoSettingFits(PromiseNotMet):
+    """No bucket setting of the kind searched for fits; `needed` is a `max_bucket` that would do, if known."""
+
+    def __init__(self, message: str, *, needed: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.needed = needed
+
+
+def violations(problem: BucketProblem) -> tuple[int, ...]:
+    """The values that no release can keep the promise for: f_i > f′_i (Lemma 1), compared exactly.
+
+    >>> violations(BucketProblem(counts=(3, 1), thresholds=(Fraction(1, 2), Fraction(1, 4)), max_bucket=4))
+    (0,)
+    """
+    n_rows = problem.n_rows
+    pairs = zip(problem.counts, problem.thresholds, strict=True)
+    return tuple(i for i, (count, t) in enumerate(pairs) if count * t.denominator > t.numerator * n_rows)
+
+
+def record_bound(problem: BucketProblem) -> int:
+    """A lower bound on the loss of every valid setting.
+
+    A record in a bucket of size S carries (S−1)²/S of the loss, and one of value i needs S ≥ ⌈1/f′_i⌉.
+    """
+    rows_needing: Counter[int] = Counter()
+    for count, size in zip(problem.counts, sizes_needed(problem.thresholds), strict=True):
+        rows_needing[size] += count
+    shares = (Fraction(rows * (size - 1) ** 2, size) for size, rows in rows_needing.items())
+    return ceil(sum(shares, Fraction(0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueClasses:
+    """The classes of a problem, in ascending order of count and threshold."""
+
+    totals: Ints  # k·o, the records of each class
+    n_members: Ints  # k
+    thresholds: tuple[Fraction, ...]
+    class_of: Ints  # per value
+    rank: Ints  # per value, 0..k−1 within its class
+
+    @classmethod
+    def of(cls, problem: BucketProblem) -> ValueClasses:
+        """Group the values of a problem.
+
+        >>> half = Fraction(1, 2)
+        >>> problem = BucketProblem(counts=(3, 2, 3), thresholds=(half,) * 3, max_bucket=4)
+        >>> classes = ValueClasses.of(problem)
+        >>> classes.totals.tolist(), classes.class_of.tolist(), classes.rank.tolist()
+        ([2, 6], [1, 0, 1], [0, 0, 1])
+        """
+        ratios = (t.as_integer_ratio() for t in problem.thresholds)
+        keys = list(zip(problem.counts, ratios, strict=True))
+        # Equal counts are ordered by (numerator, denominator): any fixed order will do.
+        index = {key: j for j, key in enumerate(sorted(set(keys)))}
+        class_of = np.array([index[key] for key in keys], dtype=np.int64)
+        n_members = np.bincount(class_of)
+        by_class = np.argsort(class_of, kind="stable")
+        rank = np.empty_like(class_of)
+        rank[by_class] = np.arange(len(keys)) - np.repeat(np.cumsum(n_members) - n_members, n_members)
+        return cls(
+            totals=n_members * np.array([count for count, _ in index], dtype=np.int64),
+            n_members=n_members,
+            thresholds=tuple(Fraction(*ratio) for _, ratio in index),
+            class_of=class_of,
+            rank=rank,
+        )
+
+    def capacity_table(self, sizes: tuple[int, ...]) -> Ints:
+        """How many records of each class one bucket of each size may hold, min(k·⌊f′·S⌋, S)."""
+        jointly = self.n_members[:, None] * capacity_table(self.thresholds, sizes)
+        return np.asarray(np.minimum(jointly, np.array(sizes, dtype=np.int64)))
+
+    def to_loads(self, loads: Ints) -> tuple[tuple[int, ...], ...]:
+        """The loads of the values from those of the classes, dealt round-robin (values × sizes)."""
+        edges = np.cumsum(loads, axis=1)[self.class_of]
+        edges = np.concatenate([np.zeros((len(edges), 1), dtype=np.int64), edges], axis=1)
+        # Member r of k gets the positions r, r + k, r + 2k, … of its class.
+        before = -((self.rank[:, None] - edges) // self.n_members[self.class_of][:, None])
+        return tuple(map(tuple, np.diff(before, axis=1).tolist()))
+
+
+_EVERY_SIZE_UP_TO = 64
+_MANY = 192  # sizes beyond 64 after which further levels of capacity are left out
+_GRID = log(1.03)  # the ratio of neighbouring large sizes where too many thresholds differ
+_EVEN_SPLITS = 16
+
+
+def candidate_sizes(problem: BucketProblem) -> tuple[int, ...]:
+    """The bucket sizes to search, ascending; empty if max_bucket is below ⌈1/f′⌉ for every value.
+
+    >>> from fractions import Fraction
+    >>> candidate_sizes(BucketProblem(counts=(2, 2), thresholds=(Fraction(1, 2),) * 2, max_bucket=50))
+    (2, 3, 4)
+    """
+    small, large = problem.smallest_size, problem.largest_size
+    every = set(range(small, min(large, _EVERY_SIZE_UP_TO) + 1))
+    if large > _EVERY_SIZE_UP_TO:
+        every |= _growing_sizes(problem, large) | _even_sizes(problem.n_rows, small, large)
+    return tuple(sorted(size for size in every if small <= size <= large))
+
+
+def _growing_sizes(problem: BucketProblem, large: int) -> set[int]:
+    """Sizes at which some capacity reaches 1, 2, …; each with its successor, for divisibility."""
+    thresholds = set(problem.thresholds)
+    found: set[int] = set()
+    level = 1
+    while len(found) <= _MANY:
+        steps = {-(-level * t.denominator // t.numerator) for t in thresholds}
+        steps = {size for size in steps if size <= large}
+        if not steps:
+            break
+        found |= {size for size in steps if size > _EVERY_SIZE_UP_TO}
+        level += 1
+    kept = _thin(found) if len(found) > _MANY else found
+    return kept | {size + 1 for size in kept}
+
+
+def _thin(sizes: set[int]) -> set[int]:
+    """The smallest and the largest size of each cell of a geometric grid."""
+    cells: dict[int, list[int]] = {}
+    for size in sorted(sizes):
+        cells.setdefault(floor(log(size) / _GRID), []).append(size)
+    return {size for cell in cells.values() for size in (cell[0], cell[-1])}
+
+
+def _even_sizes(n_rows: int, small: int, large: int) -> set[int]:
+    """The sizes of b buckets as even as possible, for the fewest and the most buckets that can be."""
+    fewest, most = -(-n_rows // large), n_rows // small
+    splits = {*range(fewest, fewest + _EVEN_SPLITS), *range(max(most - _EVEN_SPLITS, 1), most + 1)}
+    return {size for b in splits if 0 < b <= n_rows for size in (n_rows // b, -(-n_rows // b))}

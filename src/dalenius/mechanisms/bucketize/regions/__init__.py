@@ -1,0 +1,1 @@
+"""Buckets made inside regions of similar people."""

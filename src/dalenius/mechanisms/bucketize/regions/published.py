@@ -1,0 +1,110 @@
+"""What a manifest says about regions, as those who read a release need it.
+
+Bucket numbers say nothing about regions; a bucket's region is the one whose conditions its people satisfy.
+
+Are the people of every bucket of one region, as the manifest has it? From the published rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dalenius.arrays import Bools, Ints
+from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.base import Check
+from dalenius.sql import one_row
+from dalenius.tables.histogram import write_cells
+from dalenius.tables.reading import BATCH_ROWS
+
+_UNKNOWN = -1
+
+
+def regions_of_rows(regions: list[dict[str, Any]], rows: pa.Table) -> Ints:
+    """The region whose conditions each row satisfies; −1: none.
+
+    >>> regions = [{"where": [{"column": "sex", "in": ["F"]}]}, {"where": [{"column": "sex", "in": ["M"]}]}]
+    >>> regions_of_rows(regions, pa.table({"sex": ["M", "F", None]})).tolist()
+    [1, 0, -1]
+    """
+    found = np.full(rows.num_rows, _UNKNOWN, dtype=np.int64)
+    names = {condition["column"] for region in regions for condition in region["where"]}
+    columns = {name: _conditions(rows.column(name)) for name in names}
+    for number, region in enumerate(regions):
+        inside = np.ones(rows.num_rows, dtype=bool)
+        for condition in region["where"]:
+            inside &= columns[condition["column"]](condition)
+        found[inside] = number
+    return found
+
+
+def regions_of_buckets(
+    parameters: Mapping[str, Any], rows: pa.Table, row_bucket: NDArray[np.integer], n_buckets: int
+) -> Ints | None:
+    """The region of each bucket, by one of its people; None: there are no regions."""
+    if "regions" not in parameters:
+        return None
+    one = np.zeros(n_buckets, dtype=np.int64)
+    one[row_bucket] = np.arange(len(row_bucket))
+    found = regions_of_rows(parameters["regions"], rows.take(pa.array(one)))
+    if not np.array_equal(np.unique(found), np.arange(len(parameters["regions"]))):
+        raise ReleaseCorrupt("the buckets are not in the regions that the manifest lists")
+    return found
+
+
+def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
+    """Which rows satisfy a condition on the column."""
+    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    codes = coded.indices.to_numpy()
+    cells = coded.dictionary
+    empty = cells.is_null().to_numpy(zero_copy_only=False)
+
+    def satisfy(condition: dict[str, Any]) -> Bools:
+        if "in" in condition:
+            wanted = set(condition["in"])
+            labels = write_cells(cells.to_pylist())
+            return np.asarray(np.array([label in wanted for label in labels], dtype=bool)[codes])
+        numbers = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        inside = np.ones(len(numbers), dtype=bool)
+        if "above" in condition:
+            inside &= ~(numbers <= condition["above"])  # NaN is above every number
+        if "at_most" in condition:
+            inside &= numbers <= condition["at_most"]
+        return np.asarray(np.where(empty, condition["null"], inside)[codes])
+
+    return satisfy
+
+
+def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str, Any]]) -> Check:
+    """Every record is in a region, every bucket in one region, and the regions have the stated sizes."""
+    least, last, n_rows = one_row(connection, "SELECT min(bucket), max(bucket), count(*) FROM qit")
+    if not n_rows or least < 1 or last > n_rows:  # there are no more buckets than people
+        return Check(name="regions", ok=False, detail="the numbers of the buckets are not those of a release")
+    region_of = np.full(int(last) + 1, -1, dtype=np.int64)
+    rows = np.zeros(len(regions), dtype=np.int64)
+    n_outside = n_strangers = 0
+    for batch in connection.sql("SELECT * FROM qit").to_arrow_reader(BATCH_ROWS):
+        found = regions_of_rows(regions, pa.Table.from_batches([batch]))
+        bucket = batch.column("bucket").to_numpy()
+        known = found >= 0
+        n_outside += int((~known).sum())
+        rows += np.bincount(found[known], minlength=len(regions))
+        new = known & (region_of[bucket] < 0)
+        region_of[bucket[new]] = found[new]
+        n_strangers += int((region_of[bucket] != found)[known].sum())
+    buckets = np.bincount(region_of[region_of >= 0], minlength=len(regions))
+    stated = [(region["rows"], region["buckets"]) for region in regions]
+    ok = n_outside == n_strangers == 0 and stated == list(zip(rows.tolist(), buckets.tolist(), strict=True))
+    return Check(
+        name="regions",
+        ok=ok,
+        detail=f"every bucket is in one of the {len(regions)} regions"
+        if ok
+        else f"{n_outside} records are in no region, {n_strangers} in a bucket of another, or sizes differ",
+    )

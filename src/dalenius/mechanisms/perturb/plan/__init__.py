@@ -1,0 +1,1 @@
+"""Which parts a table is perturbed in: starts, improvements, and the choice."""

@@ -1,0 +1,208 @@
+"""Plan a perturbation from the counts: one function per method, with one signature, in `METHODS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dalenius.arrays import Bools, Ints
+from dalenius.errors import InputError, InternalError, PolicyError, PromiseNotMet
+from dalenius.mechanisms.perturb.plan.bounds import (
+    DELTA,
+    Measure,
+    Objective,
+    hoeffding_bound,
+    partition_bound,
+    value_rmse,
+)
+from dalenius.mechanisms.perturb.plan.layout import Part, PerturbPlan
+from dalenius.mechanisms.perturb.plan.search import Found, Partition, search_partitions
+from dalenius.promises.rho_privacy import RhoPrivacy
+
+__all__ = [
+    "LEAST_TOP",
+    "METHODS",
+    "Part",
+    "PerturbPlan",
+    "plan_as_in_paper",
+    "plan_for_release",
+    "plan_perturbation",
+]
+
+LEAST_TOP = 30
+
+
+def plan_perturbation(
+    counts: Sequence[int], promise: RhoPrivacy, method: str = "small-domain"
+) -> PerturbPlan:
+    """Plan the perturbation of a table with these counts, and check the plan exactly.
+
+    >>> plan = plan_perturbation([12, 8, 6, 5, 4, 3, 1, 1, 1, 1], RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))
+    >>> plan.posterior <= Fraction(2, 3)
+    True
+    """
+    if method not in METHODS:
+        raise PolicyError(f"perturb has no method {method!r}; known: {', '.join(METHODS)}")
+    exact = tuple(int(count) for count in counts)
+    _check_counts(exact)
+    plan = METHODS[method](exact, promise)
+    plan.check()
+    return plan
+
+
+def plan_for_release(counts: Sequence[int], promise: RhoPrivacy, method: str) -> PerturbPlan:
+    """The plan to publish by: no part so small that its size, values and γ give its exact counts away.
+
+    The posterior of a part is for one record, the others unknown. Who knows the part's counts and looks at
+    all of it learns more (34/39 instead of 2/3 for three records); with 30 records of the top value hardly
+    anything. So a small-domain plan with a smaller part is searched again, with `LEAST_TOP` for every part;
+    a table that has no such part is one part.
+    """
+    plan = plan_perturbation(counts, promise, method)
+    if method != "small-domain" or len(plan.parts) == 1 or plan.smallest_top >= LEAST_TOP:
+        return plan
+    wider = _plan_searched(plan.counts, promise, method=method, measure=Measure.EPSILON, least_top=LEAST_TOP)
+    wider.check()
+    return wider
+
+
+def plan_uniform(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+    """One part, γ from the promise's own ρ1: it holds for every prior of the attacker."""
+    rho1 = promise.prior_limit(counts)
+    _check_prior(rho1, promise.rho2)
+    part = _part(np.array(counts, dtype=np.int64), rho1, promise)
+    found = _Parts(method="uniform", search="one-part", parts=(part,), n_groups=1)
+    return _plan(counts, promise, found, paper=(part,))
+
+
+def plan_small_domain(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+    """The partition with the smallest ε(Part) found, γ_i from each part's own top frequency."""
+    return _plan_searched(counts, promise, method="small-domain", measure=Measure.EPSILON, least_top=1)
+
+
+def plan_least_variance(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+    """The partition with the smallest Σ n_i·c_i² found: the most accurate counts, in more and smaller parts.
+
+    That measure would go down to parts of a dozen rows, in which who knows the exact counts learns more
+    than from a histogram; so a part's top protected value has `LEAST_TOP` records or more.
+    """
+    return _plan_searched(
+        counts, promise, method="least-variance", measure=Measure.VARIANCE, least_top=LEAST_TOP
+    )
+
+
+def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+    """The paper's own partition, to reproduce its tables; `small-domain` is never worse."""
+    is_protected, found = _search(counts, promise, Measure.EPSILON, 1)
+    parts = _derived_parts(found.paper, is_protected, promise)
+    paper = _Parts(method="small-domain", search="paper", parts=parts, n_groups=found.n_groups)
+    return _plan(counts, promise, paper, paper=parts)
+
+
+METHODS: dict[str, Callable[[tuple[int, ...], RhoPrivacy], PerturbPlan]] = {
+    "small-domain": plan_small_domain,
+    "least-variance": plan_least_variance,
+    "uniform": plan_uniform,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    method: str
+    search: str
+    parts: tuple[Part, ...]
+    n_groups: int
+
+
+def _plan(
+    counts: tuple[int, ...], promise: RhoPrivacy, found: _Parts, paper: tuple[Part, ...]
+) -> PerturbPlan:
+    sizes, retentions = _sizes_and_retentions(found.parts)
+    return PerturbPlan(
+        method=found.method,
+        promise=promise,
+        counts=counts,
+        protected=promise.protected(counts),
+        parts=found.parts,
+        search=found.search,
+        error_bound=partition_bound(sizes, retentions, DELTA),
+        error_bound_hoeffding=hoeffding_bound(sizes, retentions, DELTA),
+        value_rmse=value_rmse(sizes, [part.channel for part in found.parts], sum(map(bool, counts))),
+        paper_error_bound=partition_bound(*_sizes_and_retentions(paper), DELTA),
+        n_groups=found.n_groups,
+    )
+
+
+def _sizes_and_retentions(parts: tuple[Part, ...]) -> tuple[list[int], list[Fraction]]:
+    return [part.n_rows for part in parts], [part.retention for part in parts]
+
+
+def _plan_searched(
+    counts: tuple[int, ...], promise: RhoPrivacy, *, method: str, measure: Measure, least_top: int
+) -> PerturbPlan:
+    is_protected, found = _search(counts, promise, measure, least_top)
+    parts = _derived_parts(found.best, is_protected, promise)
+    ours = _Parts(method=method, search=found.best.search, parts=parts, n_groups=found.n_groups)
+    return _plan(counts, promise, ours, paper=_derived_parts(found.paper, is_protected, promise))
+
+
+def _search(
+    counts: tuple[int, ...], promise: RhoPrivacy, measure: Measure, least_top: int
+) -> tuple[Bools, Found]:
+    protected = list(promise.protected(counts))
+    if not protected:
+        raise PolicyError(
+            f"no value is as rare as rho1 ({promise.rho1}), so the promise covers no value",
+            hint=f"the rarest value has a frequency of {min(filter(None, counts)) / sum(counts):.4g}",
+        )
+    _check_prior(Fraction(max(counts[code] for code in protected), sum(counts)), promise.rho2)
+    is_protected = np.zeros(len(counts), dtype=bool)
+    is_protected[protected] = True
+    objective = Objective(
+        protected=is_protected, rho2=float(promise.rho2), measure=measure, least_top=least_top
+    )
+    return is_protected, search_partitions(np.array(counts, dtype=np.int64), objective)
+
+
+def _derived_parts(partition: Partition, is_protected: Bools, promise: RhoPrivacy) -> tuple[Part, ...]:
+    """Parts with the ρ1_i and γ_i that their own counts give (equations 9 and 10)."""
+    tops = np.where(is_protected, partition.quotas, 0).max(axis=1).tolist()
+    return tuple(
+        _part(quota, Fraction(top, int(quota.sum())), promise)
+        for quota, top in zip(partition.quotas, tops, strict=True)
+    )
+
+
+def _part(quota: Ints, rho1: Fraction, promise: RhoPrivacy) -> Part:
+    codes = np.flatnonzero(quota)
+    if not 0 < rho1 < promise.rho2:
+        raise InternalError(f"a part was chosen whose rho1 ({rho1}) is not between 0 and rho2")
+    return Part(
+        n_rows=int(quota.sum()),
+        codes=tuple(codes.tolist()),
+        counts=tuple(quota[codes].tolist()),
+        gamma=promise.amplification(rho1),
+        rho1=rho1,
+    )
+
+
+def _check_counts(counts: tuple[int, ...]) -> None:
+    if any(count < 0 for count in counts):
+        raise InputError("a count is negative")
+    n_occurring = sum(count > 0 for count in counts)
+    if n_occurring < 2:
+        raise InputError(
+            f"the sensitive column has {n_occurring} different values; perturbation needs 2 or more"
+        )
+
+
+def _check_prior(top: Fraction, rho2: Fraction) -> None:
+    if top >= rho2:
+        raise PromiseNotMet(
+            f"rho2 ({rho2}) is not above rho1, the largest frequency ({float(top):.6g}); no release can "
+            "bound a posterior below its prior",
+            hint="raise rho2, or set rho1 so that the commonest values are not covered",
+        )

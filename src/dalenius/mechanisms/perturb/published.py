@@ -1,0 +1,107 @@
+"""What a manifest says of the parts, and reading it back.
+
+`values` lists every value once, a text (or null) per sensitive column, in the order of the values; a part
+has its γ as an exact fraction and its SA_i as ranges of positions in that list ("0-4,7"), because with
+thousands of values a list of texts per part would be larger than the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.release.manifest import Manifest
+from dalenius.sql import connect_shared, identifier
+
+
+def as_ranges(codes: Sequence[int]) -> str:
+    """Ascending numbers as ranges.
+
+    >>> as_ranges([0, 1, 2, 5, 7, 8])
+    '0-2,5,7-8'
+    """
+    breaks = [i for i, (low, high) in enumerate(pairwise(codes), start=1) if high != low + 1]
+    runs = [codes[start:end] for start, end in pairwise([0, *breaks, len(codes)])]
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+def from_ranges(text: str, n_values: int) -> tuple[int, ...]:
+    """The numbers that ranges stand for, all below `n_values`.
+
+    >>> from_ranges("0-2,5", 6)
+    (0, 1, 2, 5)
+    """
+    codes: list[int] = []
+    for run in text.split(","):
+        found = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", run)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if not first <= last < n_values:
+            raise ReleaseCorrupt(f"the manifest lists values {run!r} of a part, of {n_values} values")
+        codes.extend(range(first, last + 1))
+    return tuple(codes)
+
+
+def to_parameters(cells: dict[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
+    """The manifest's `parameters`, from the values' cells by column and the laws of the parts."""
+    with connect_shared() as connection:
+        connection.register("cells", pa.table(cells))
+        listed = ", ".join(f"CAST({identifier(name)} AS VARCHAR)" for name in cells)
+        values = connection.execute(f"SELECT {listed} FROM cells").fetchall()
+    return {
+        "values": [list(value) for value in values],
+        "parts": [
+            {"part": number, "gamma": str(channel.gamma), "values": as_ranges(channel.codes)}
+            for number, channel in enumerate(channels, start=1)
+        ],
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublicParts:
+    """The parts of a release, as its manifest lists them."""
+
+    values: pa.Table
+    """A row per value, with the types of the published columns."""
+    channels: tuple[Channel, ...]
+    """The law of part 1, part 2, …"""
+
+    @classmethod
+    def read(cls, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> PublicParts:
+        """From a manifest, and a connection in which `data` is the published table."""
+        parameters = manifest.parameters
+        columns = manifest.columns_of("sensitive")
+        values = parameters["values"]
+        if not values or any(len(value) != len(columns) for value in values):
+            raise ReleaseCorrupt("the manifest does not list a cell per sensitive column for every value")
+        if [part["part"] for part in parameters["parts"]] != list(range(1, len(parameters["parts"]) + 1)):
+            raise ReleaseCorrupt("the manifest does not number its parts 1, 2, …")
+        try:
+            channels = tuple(
+                Channel(codes=from_ranges(part["values"], len(values)), gamma=Fraction(part["gamma"]))
+                for part in parameters["parts"]
+            )
+        except (InputError, ValueError) as error:
+            raise ReleaseCorrupt(f"the manifest lists a part that cannot be: {error}") from error
+        return cls(values=_typed(connection, columns, values), channels=channels)
+
+
+def _typed(
+    connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...], values: list[list[str | None]]
+) -> pa.Table:
+    """The texts, cast to the types of the published columns."""
+    types = {name: kind for name, kind, *_ in connection.execute("DESCRIBE data").fetchall()}
+    texts = {f"v{i}": pa.array([value[i] for value in values], pa.string()) for i in range(len(columns))}
+    connection.register("listed_texts", pa.table({"place": range(len(values)), **texts}))
+    cast = ", ".join(f"CAST(v{i} AS {types[name]}) AS {identifier(name)}" for i, name in enumerate(columns))
+    typed = connection.sql(f"SELECT {cast} FROM listed_texts ORDER BY place").to_arrow_table()
+    connection.unregister("listed_texts")
+    return typed

@@ -1,0 +1,1 @@
+"""What mechanisms that publish whole tuples share: the domain of all tuples, and sums over it."""

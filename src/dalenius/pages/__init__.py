@@ -1,0 +1,1 @@
+"""A report as values, and how they are shown: HTML, text, JSON, pictures."""

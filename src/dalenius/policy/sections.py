@@ -1,0 +1,190 @@
+"""The sections of a policy: what each may hold, and how it is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
+from dalenius.mechanisms import config, registry
+from dalenius.mechanisms.config import MechanismConfig, StageConfig
+from dalenius.promises.kinds import PROMISES, Promise
+from dalenius.tables import domains
+from dalenius.tables.domains import DeclaredDomain
+from dalenius.tables.recode import Recode, parse_recode
+from dalenius.tables.source import Source
+
+TOP_LEVEL_KEYS = (
+    "source",
+    "release",
+    "columns",
+    "recode",
+    "domains",
+    "promise",
+    "mechanism",
+    "suppress",
+    "series",
+    "ledger",
+)
+RESERVED_NAMES = ("bucket", "copy", "count", "part", "weight")
+"""Columns that the published tables add; a source column cannot have these names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The role of every column of the source."""
+
+    quasi: tuple[str, ...]
+    """Published; an attacker may know them of a person."""
+    sensitive: tuple[str, ...]
+    """What must not be inferable; several are one compound attribute."""
+    unit: str | None = None
+    """Whose rows are whose; dropped."""
+    identifiers: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns that a release shows."""
+        return self.quasi + self.sensitive
+
+
+def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
+    """`[columns]`: every column of the source is named once.
+
+    A promise that protects whole rows needs no sensitive column.
+    """
+    section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
+    lists = ("identifiers", "quasi", "sensitive", "dropped")
+    refuse_unknown_keys(section, ("unit", *lists), "[columns]")
+    roles = {role: _names(section.get(role, []), f"[columns] {role}") for role in lists}
+    unit = section.get("unit")
+    if unit is not None:
+        if not isinstance(unit, str):
+            raise PolicyError("[columns] unit must be the name of one column", hint='e.g. "patient_id"')
+        roles["unit"] = (unit,)
+    kind = PROMISES.get(promise.get("kind", "")) if isinstance(promise, Mapping) else None
+    if not roles["sensitive"] and not (kind and kind.protects == "row"):
+        raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
+    _refuse_wrong_names(roles, source)
+    columns = Columns(unit=unit, **{role: roles[role] for role in lists})
+    if not columns.published:
+        raise PolicyError("[columns] publishes no column", hint='e.g. quasi = ["age", "sex"]')
+    for name in columns.published:
+        if name.casefold() in RESERVED_NAMES:
+            raise PolicyError(
+                f"column {name!r} has a name that the published tables use themselves",
+                hint=f"rename it in the source (reserved: {', '.join(RESERVED_NAMES)})",
+            )
+    return columns
+
+
+def parse_promise(section: Any, columns: Columns) -> Promise:
+    """`[promise]`: what must hold."""
+    section = _table(section, "promise", 'kind = "f-privacy", default = { times = 4, plus = 0.02 }')
+    kind = section.get("kind")
+    if kind not in PROMISES:
+        raise PolicyError(f"[promise] kind {kind!r} is unknown; {did_you_mean(str(kind), PROMISES)}")
+    return PROMISES[kind].from_policy(section, columns.sensitive)
+
+
+def parse_mechanism(section: Any, promise: Promise) -> MechanismConfig:
+    """`[mechanism]`: how the promise is kept."""
+    return config.parse_mechanism(_table(section, "mechanism", 'kind = "bucketize"'), promise.kind)
+
+
+def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -> StageConfig | None:
+    """`[suppress]`: what is withheld before the mechanism gets the table."""
+    if section is None:
+        return None
+    section = _table(section, "suppress", 'method = "safe"')
+    parsed: StageConfig = registry.stage_room("suppress", "config").CONFIG.from_policy(
+        section, promise, mechanism
+    )
+    return parsed
+
+
+def parse_series(section: Any, mechanism: MechanismConfig) -> Literal["batches"] | None:
+    """`[series]`: every run adds a batch of other people to the policy's release folder."""
+    if section is None:
+        return None
+    section = _table(section, "series", 'kind = "batches"')
+    refuse_unknown_keys(section, ("kind",), "[series]")
+    if section.get("kind") != "batches":
+        raise PolicyError(f"[series] kind {section.get('kind')!r} is unknown", hint='kind = "batches"')
+    if "batches" not in mechanism.series:
+        publishers = " and ".join(config.kinds_with(lambda other: "batches" in other.series))
+        raise PolicyError(
+            f"[series] batches are published by {publishers}, not by {mechanism.kind}",
+            hint="several views of one table: [mechanism] views, with alpha-beta",
+        )
+    return "batches"
+
+
+def parse_domains(
+    section: Any, columns: Columns, mechanism: MechanismConfig, folder: Path
+) -> tuple[tuple[str, DeclaredDomain], ...]:
+    """`[domains]`: the values that a published column, or one that the mechanism adds, may take."""
+    if mechanism.uses_domains:
+        return domains.parse_domains(section, (*columns.published, *mechanism.own_columns), folder)
+    if section:
+        users = " and ".join(config.kinds_with(lambda other: other.uses_domains))
+        raise PolicyError(f"[domains] is for {users}; {mechanism.kind} does not use it")
+    return ()
+
+
+def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[str, Recode], ...]:
+    """`[recode]`: coarser values, column by column."""
+    section = _table(section, "recode", "age = { bins = [0, 18, 65, 120] }")
+    for name in section:
+        if name not in columns.published:
+            raise PolicyError(f"[recode] {name!r} is not published; {did_you_mean(name, columns.published)}")
+    return tuple((name, parse_recode(name, spec, folder)) for name, spec in section.items())
+
+
+def parse_ledger(section: Any, folder: Path) -> Path | None:
+    """`[ledger]`: where the publisher's private memory of what was published is kept."""
+    section = _table(section, "ledger", 'path = "private/ledger"')
+    refuse_unknown_keys(section, ("path",), "[ledger]")
+    path = section.get("path")
+    if path is not None and (not isinstance(path, str) or not path):
+        raise PolicyError(f"[ledger] path: {path!r} must be the name of a file")
+    return None if path is None else folder / Path(path).expanduser()
+
+
+def _table(section: Any, name: str, example: str) -> Mapping[str, Any]:
+    if section is None:
+        raise PolicyError(f"the policy has no [{name}] section", hint=f"[{name}] {example}")
+    if not isinstance(section, Mapping):
+        raise PolicyError(f"[{name}] must be a section", hint=f"[{name}] {example}")
+    return section
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise PolicyError(f"{where} must be a list of column names", hint='e.g. ["age", "sex"]')
+    return tuple(value)
+
+
+def _refuse_wrong_names(roles: Mapping[str, tuple[str, ...]], source: Source) -> None:
+    """Unknown, repeated and forgotten columns."""
+    role_of: dict[str, str] = {}
+    for role, names in roles.items():
+        for name in names:
+            if name not in source.column_names:
+                raise PolicyError(
+                    f"[columns] {role}: {source.name} has no column {name!r}; "
+                    f"{did_you_mean(name, source.column_names)}"
+                )
+            if name in role_of:
+                raise PolicyError(f"[columns] {name!r} is named twice: {role_of[name]} and {role}")
+            role_of[name] = role
+    forgotten = [name for name in source.column_names if name not in role_of]
+    if forgotten:
+        raise PolicyError(
+            f"[columns] does not say what these columns of {source.name} are: "
+            + ", ".join(map(repr, forgotten)),
+            hint="name every column once, as unit, identifiers, quasi, sensitive or dropped",
+        )

@@ -1,0 +1,83 @@
+"""An answer: one entry per group and aggregate, with its error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from dalenius.plain import plain, plain_fields
+
+Status = Literal["exact", "estimate", "undetermined", "consistent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRow:
+    """The estimate of one aggregate in one group."""
+
+    group: tuple[tuple[str, Any], ...]
+    """Names and values of the group's keys."""
+    column: str
+    estimate: float | None
+    """None: SQL's NULL, as in a division by zero."""
+    std_error: float | None
+    """None: the release does not determine it."""
+    low: float | None
+    high: float | None
+    status: Status
+    """exact: known without error; undetermined: the estimator finds nothing about it in the release;
+    consistent: moved to what is possible."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `ask --json` prints it."""
+        group = {name: plain(value) for name, value in self.group}
+        return {"group": group, **plain_fields(self, "column", "estimate", "std_error", "low", "high")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a release says about a question."""
+
+    rows: tuple[AnswerRow, ...]
+    confidence: float
+    assumption: str | None
+    """What the intervals rest on; None where every row is exact, or the publisher's coins are all."""
+    explain: str
+    """The formula, the weights and what was read, in words."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `ask --json` prints it."""
+        return plain_fields(self, "rows", "confidence", "assumption")
+
+    def to_arrow(self) -> pa.Table:
+        """One row per group and aggregate: the group's columns, then the estimate's."""
+        names = [name for name, _ in self.rows[0].group] if self.rows else []
+        columns: dict[str, list[Any]] = {
+            f"group_{name}" if name in _FIELDS else name: [row.group[i][1] for row in self.rows]
+            for i, name in enumerate(names)
+        }
+        columns.update({field: [getattr(row, field) for row in self.rows] for field in _FIELDS})
+        numbers = dict.fromkeys(("estimate", "std_error", "low", "high"), pa.float64())
+        return pa.table({name: pa.array(cells, numbers.get(name)) for name, cells in columns.items()})
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas data frame."""
+        return self.to_arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Let every library that reads Arrow take an answer as a table, e.g. `polars.DataFrame(answer)`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+_FIELDS = ("column", "estimate", "std_error", "low", "high", "status")
+
+
+def finite(number: float) -> float | None:
+    """The number, or None for NaN and infinities, which JSON does not have.
+
+    >>> finite(2.0), finite(float("inf"))
+    (2.0, None)
+    """
+    return float(number) if math.isfinite(number) else None

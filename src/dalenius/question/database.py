@@ -1,0 +1,138 @@
+"""The closed-off database that evaluates expressions on the values of published columns.
+
+It cannot read or write files, load extensions, see Python variables or change its settings; it holds the
+auxiliary tables and, while an expression is evaluated, the values it is evaluated on. Nothing else.
+
+How a question is to be answered.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.errors import QueryError
+from dalenius.question.names import ROW
+from dalenius.sql import identifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one call of `ask` may use."""
+
+    seconds: float = 60.0
+    memory: str = "2GB"
+
+
+class Deadline:
+    """When a question must be answered by."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.seconds = limits.seconds
+        self._end = time.monotonic() + limits.seconds
+
+    def check(self) -> None:
+        """Raise if time is up."""
+        if time.monotonic() > self._end:
+            raise self.error()
+
+    def remaining(self) -> float:
+        """Seconds left."""
+        return max(self._end - time.monotonic(), 0.0)
+
+    def error(self) -> QueryError:
+        """What is raised when time is up."""
+        return QueryError(
+            f"the question took longer than {self.seconds:g} seconds and was stopped",
+            hint="ask for less at once, or raise the time limit",
+        )
+
+
+class Database:
+    """A locked DuckDB connection."""
+
+    def __init__(self, tables: Mapping[str, pa.Table], limits: Limits) -> None:
+        self._lock = threading.Lock()  # a connection serves one question at a time
+        self._connection = duckdb.connect(config={"enable_external_access": "false"})
+        for setting in (
+            "autoinstall_known_extensions = false",
+            "autoload_known_extensions = false",
+            "python_enable_replacements = false",
+            "enable_progress_bar = false",
+            "max_temp_directory_size = '0KB'",
+            f"memory_limit = '{limits.memory}'",
+        ):
+            self._connection.execute(f"SET {setting}")
+        for name, table in tables.items():
+            if name.startswith("__"):
+                raise QueryError(f"an auxiliary table cannot be called {name!r}", hint="rename it")
+            self._connection.register(name, table)
+        self._connection.execute("SET lock_configuration = true")
+
+    def select(self, expressions: list[str], rows: pa.Table, deadline: Deadline) -> pa.Table:
+        """Evaluate expressions over rows (named `__row`), in the order of the rows' column `__id`."""
+        listed = ", ".join(f"({sql}) AS c{i}" for i, sql in enumerate(expressions))
+        query = f"SELECT {ROW}.__id AS __id, {listed} FROM {identifier(ROW)} ORDER BY 1"
+        return self._run(query, ROW, rows, deadline)
+
+    def finish(self, clauses: str, rows: pa.Table, deadline: Deadline) -> list[int]:
+        """The `__id` of the rows that HAVING, ORDER BY and LIMIT leave, in their order."""
+        found = self._run(f"SELECT __id FROM __result {clauses}", "__result", rows, deadline)
+        return [int(number) for number in found.column(0).to_pylist()]
+
+    def _run(self, query: str, name: str, rows: pa.Table, deadline: Deadline) -> pa.Table:
+        with self._lock, self._registered(name, rows), self._interrupted_at(deadline):
+            try:
+                return self._connection.sql(query).to_arrow_table()
+            except duckdb.InterruptException as error:
+                raise deadline.error() from error
+            except duckdb.OutOfMemoryException as error:
+                raise QueryError("the question needs more memory than it is allowed") from error
+            except duckdb.ConversionException as error:
+                raise QueryError(
+                    f"DuckDB cannot evaluate the question: {_first_line(error)}",
+                    hint="a text is compared with a text, in single quotes: zip = '01234'",
+                ) from error
+            except duckdb.Error as error:
+                raise QueryError(f"DuckDB cannot evaluate the question: {_first_line(error)}") from error
+
+    @contextmanager
+    def _registered(self, name: str, rows: pa.Table) -> Iterator[None]:
+        self._connection.register(name, rows)
+        try:
+            yield
+        finally:
+            self._connection.unregister(name)
+
+    @contextmanager
+    def _interrupted_at(self, deadline: Deadline) -> Iterator[None]:
+        deadline.check()
+        timer = threading.Timer(deadline.remaining(), self._connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # DuckDB complains on stderr of a thread that still holds it when the process ends
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0].removeprefix("Binder Error: ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """How to answer."""
+
+    confidence: float = 0.95
+    estimator: str | None = None
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    consistent: bool = False
+    limits: Limits = field(default_factory=Limits)

@@ -1,0 +1,266 @@
+"""Boolean expressions as AND, OR and NOT of atoms.
+
+The columns of a result: group keys, aggregates and arithmetic of them; HAVING, ORDER BY, LIMIT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlglot import exp
+
+from dalenius.question.names import Scope, describe, is_allowed, refuse
+from dalenius.question.query import (
+    Aggregate,
+    AggregateRef,
+    Arithmetic,
+    Condition,
+    Either,
+    Every,
+    Expression,
+    Formula,
+    Membership,
+    Negation,
+    Number,
+)
+
+_INT64 = 2**63
+
+
+def condition(scope: Scope, node: exp.Expr) -> Condition:
+    """A boolean expression, taken apart down to what DuckDB evaluates on the columns' values."""
+    match node:
+        case exp.Paren():
+            return condition(scope, node.this)
+        case exp.And():
+            return Every(parts=tuple(condition(scope, part) for part in node.flatten()))
+        case exp.Or():
+            return Either(parts=tuple(condition(scope, part) for part in node.flatten()))
+        case exp.Not():
+            return Negation(part=condition(scope, node.this))
+        case exp.In() | exp.EQ() if (listed := _literals(node)) is not None:
+            expression = scope.expression(node)
+            return Membership(column=expression.columns[0], values=listed, expression=expression)
+        case _:
+            return scope.expression(node)
+
+
+def _literals(node: exp.Expr) -> tuple[str, ...] | tuple[int, ...] | None:
+    """The literals of `column IN (…)` or `column = …`, if they are all strings or all integers."""
+    if not isinstance(node.this, exp.Column):
+        return None
+    listed = [node.expression] if isinstance(node, exp.EQ) else node.expressions
+    if not listed or not all(isinstance(item, exp.Literal) for item in listed):
+        return None
+    if all(item.is_string for item in listed):
+        return tuple(str(item.this) for item in listed)
+    if all(not item.is_string and str(item.this).isdigit() and int(item.this) < _INT64 for item in listed):
+        return tuple(int(item.this) for item in listed)
+    return None
+
+
+_KINDS: dict[type[exp.Expr], Literal["count", "sum", "avg"]] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+}
+_OPERATORS: dict[type[exp.Expr], Literal["+", "-", "*", "/"]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class ResultColumns:
+    """Collects what a question selects, while it is parsed."""
+
+    scope: Scope
+    groups: list[tuple[str, exp.Expr]] = field(default_factory=list)
+    aggregates: list[Aggregate] = field(default_factory=list)
+    estimated: list[exp.Expr] = field(default_factory=list)
+    """What is selected and estimated."""
+
+    def add_groups(self, select: exp.Select) -> None:
+        """The keys of GROUP BY: expressions, aliases or positions of selected columns, or ALL."""
+        clause = select.args.get("group")
+        if clause is None:
+            return
+        extra = [key for key, value in clause.args.items() if value and key not in {"expressions", "all"}]
+        if extra or any(isinstance(n, exp.Rollup | exp.Cube | exp.GroupingSets) for n in clause.expressions):
+            raise refuse(self.scope.text, select, "ROLLUP, CUBE and GROUPING SETS are not possible")
+        named = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+        if clause.args.get("all"):
+            keys = [item for item in select.expressions if not self._has_aggregate(item)]
+        else:
+            keys = [self._key(node, select, named) for node in clause.expressions]
+        for node in (item.this if isinstance(item, exp.Alias) else item for item in keys):
+            self.groups.append((_name_of(node, select), node))
+
+    def _key(self, node: exp.Expr, select: exp.Select, named: dict[str, exp.Expr]) -> exp.Expr:
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return self._selected(select, node)
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() not in self.scope.columns:
+            return named.get(node.name.lower(), node)
+        return node
+
+    def _selected(self, select: exp.Select, position: exp.Literal) -> exp.Expr:
+        number = int(position.this) if str(position.this).isdigit() else 0
+        if not 1 <= number <= len(select.expressions):
+            raise refuse(self.scope.text, position, f"there is no selected column number {position.this}")
+        item: exp.Expr = select.expressions[number - 1]
+        return item.this if isinstance(item, exp.Alias) else item
+
+    def items(self, select: exp.Select) -> Iterator[tuple[str, Formula]]:
+        """The estimated columns that are selected; every other one must be a group key."""
+        for item in select.expressions:
+            node = item.this if isinstance(item, exp.Alias) else item
+            if self._has_aggregate(node):
+                self.estimated.append(node)
+                yield (item.alias if isinstance(item, exp.Alias) else _spelled(node)), self._formula(node)
+            elif self._group_index(node) is None:
+                self._refuse_bare(node)
+        if not self.estimated:
+            raise refuse(self.scope.text, select, "the question selects no COUNT, SUM or AVG")
+
+    def _refuse_bare(self, node: exp.Expr) -> None:
+        if isinstance(node, exp.Star):
+            raise refuse(self.scope.text, node, "rows cannot be listed, only counted and summed")
+        for part in node.walk():
+            if isinstance(part, exp.AggFunc | exp.Window):
+                raise self._no_aggregate(part)
+        self.scope.expression(node)
+        what = f"{_spelled(node)} must be in GROUP BY, or inside COUNT, SUM or AVG"
+        raise refuse(self.scope.text, node, what)
+
+    def _no_aggregate(self, node: exp.Expr) -> Exception:
+        hint = "possible aggregates: COUNT(*), COUNT(x), SUM(x), AVG(x), each also with FILTER (WHERE …)"
+        return refuse(self.scope.text, node, f"{describe(node)} cannot be estimated from a release", hint)
+
+    def _has_aggregate(self, node: exp.Expr) -> bool:
+        return any(type(part) in _KINDS for part in node.walk())
+
+    def _group_index(self, node: exp.Expr) -> int | None:
+        matches = (i for i, (_, key) in enumerate(self.groups) if key == node)
+        return next(matches, None)
+
+    def _formula(self, node: exp.Expr) -> Formula:
+        match node:
+            case exp.Paren():
+                return self._formula(node.this)
+            case exp.Cast() if isinstance(node.this, exp.AggFunc | exp.Filter) and _is_number_type(node.to):
+                return self._formula(node.this)
+            case exp.Neg():
+                return Arithmetic(operator="-", left=Number(value=0.0), right=self._formula(node.this))
+            case exp.Literal() if not node.is_string:
+                return Number(value=float(node.this))
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                left, right = self._formula(node.this), self._formula(node.expression)
+                return Arithmetic(operator=_OPERATORS[type(node)], left=left, right=right)
+            case _:
+                return AggregateRef(index=self._aggregate(node))
+
+    def _aggregate(self, node: exp.Expr) -> int:
+        condition_node = None
+        call = node
+        if isinstance(node, exp.Filter):
+            call, condition_node = node.this, node.expression.this
+        if type(call) not in _KINDS:
+            if isinstance(call, exp.AggFunc | exp.Window):
+                raise self._no_aggregate(call)
+            raise refuse(
+                self.scope.text, call, f"{describe(call)} is not possible around or beside an aggregate",
+                "aggregates can be combined with + - * / and numbers",
+            )  # fmt: skip
+        found = Aggregate(
+            kind=_KINDS[type(call)],
+            argument=self._argument(call),
+            condition=condition(self.scope, condition_node) if condition_node is not None else None,
+        )
+        if found not in self.aggregates:
+            self.aggregates.append(found)
+        return self.aggregates.index(found)
+
+    def _argument(self, call: exp.Expr) -> Expression | None:
+        inner = call.this
+        if isinstance(inner, exp.Distinct):
+            raise refuse(self.scope.text, call, "DISTINCT counts cannot be estimated from a release")
+        if isinstance(inner, exp.Star) or inner is None:
+            if not isinstance(call, exp.Count) or (inner is not None and any(inner.args.values())):
+                raise refuse(self.scope.text, call, f"{_spelled(call)} is not possible")
+            return None
+        if call.expressions:
+            raise refuse(self.scope.text, call, "an aggregate takes one argument")
+        if isinstance(inner, exp.Literal) and isinstance(call, exp.Count):
+            return None  # COUNT(1)
+        return self.scope.expression(inner)
+
+    def finish(self, select: exp.Select) -> str:
+        """HAVING, ORDER BY and LIMIT, over the result's columns."""
+        parts = []
+        aliases = {
+            item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)
+        }
+        if having := select.args.get("having"):
+            parts.append("WHERE " + self._over_results(having.this, aliases))
+        if order := select.args.get("order"):
+            keys = [self._ordered(key, select, aliases) for key in order.expressions]
+            parts.append("ORDER BY " + ", ".join(keys))
+        for key in ("limit", "offset"):
+            if clause := select.args.get(key):
+                number = clause.expression
+                if not (isinstance(number, exp.Literal) and str(number.this).isdigit()):
+                    raise refuse(self.scope.text, clause, f"{key.upper()} must be a whole number")
+                parts.append(f"{key.upper()} {number.this}")
+        return " ".join(parts)
+
+    def _ordered(self, key: exp.Expr, select: exp.Select, aliases: dict[str, exp.Expr]) -> str:
+        node = key.this
+        if isinstance(node, exp.Literal) and not node.is_string:
+            node = self._selected(select, node)
+        copy = key.copy()
+        copy.set("this", exp.Placeholder(this="key"))
+        return copy.sql(dialect="duckdb").replace("$key", self._over_results(node, aliases))
+
+    def _over_results(self, node: exp.Expr, aliases: dict[str, exp.Expr]) -> str:
+        return self._replace(node.copy(), aliases).sql(dialect="duckdb", comments=False)
+
+    def _replace(self, node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
+        """Selected estimates become `i0`, …, other aggregates `a0`, …, and group keys `g0`, …."""
+        if node in self.estimated:
+            return exp.column(f"i{self.estimated.index(node)}")
+        if (index := self._group_index(node)) is not None:
+            return exp.column(f"g{index}")
+        if type(node) in _KINDS or isinstance(node, exp.Filter):
+            return exp.column(f"a{self._aggregate(node)}")
+        if isinstance(node, exp.Column):
+            if not node.table and node.name.lower() in aliases:
+                return exp.paren(self._replace(aliases[node.name.lower()].copy(), {}))
+            if node.name.lower() not in self.scope.columns:
+                raise self.scope.unknown(node)
+            raise refuse(self.scope.text, node, f"column {node.name!r} must be in GROUP BY to be used here")
+        if not is_allowed(node):
+            raise self.scope.forbidden(node)
+        for child in list(node.iter_expressions()):
+            changed = self._replace(child, aliases)
+            if changed is not child:
+                child.replace(changed)
+        return node
+
+
+def _is_number_type(kind: exp.DataType) -> bool:
+    return kind.this in exp.DataType.NUMERIC_TYPES
+
+
+def _name_of(node: exp.Expr, select: exp.Select) -> str:
+    for item in select.expressions:
+        if isinstance(item, exp.Alias) and item.this == node:
+            return item.alias
+    return node.name if isinstance(node, exp.Column) else _spelled(node)
+
+
+def _spelled(node: exp.Expr) -> str:
+    return node.sql(dialect="duckdb", comments=False)

@@ -1,0 +1,263 @@
+"""SQL text to a `Query`, or a refusal that says where and why.
+
+The text is parsed with sqlglot (DuckDB's dialect) and checked node by node against what is allowed. What
+cannot be a weighted sum over a release is refused: joins, DISTINCT, windows, set operations, other
+statements.
+
+Questions that differ only in their lists of literals are parsed once.
+
+A workload asks thousands of questions of a few shapes. `IN ('a', 'b')` and `IN (1, 2)` are lifted out of the
+text, what is left is parsed and remembered, and the lists are put back into the parsed question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from dalenius.errors import QueryError
+from dalenius.question.names import POSSIBLE, Scope, place, refuse
+from dalenius.question.query import (
+    Aggregate,
+    Condition,
+    Either,
+    Every,
+    Expression,
+    GroupKey,
+    Item,
+    Membership,
+    Negation,
+    Query,
+)  # fmt: skip
+from dalenius.question.results import ResultColumns, condition
+
+_CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+_NAMES = {
+    "joins": "a join",
+    "with_": "a common table expression (WITH)",
+    "distinct": "DISTINCT",
+    "qualify": "QUALIFY",
+    "windows": "a window",
+    "sample": "a sample",
+    "laterals": "a lateral join",
+    "pivots": "PIVOT",
+}
+_MAX_LENGTH = 1_000_000
+
+
+def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | None = None) -> Query:
+    """The question that a text asks of a release with these columns.
+
+    >>> parse("SELECT COUNT(*) FROM t WHERE age > 30", ["age", "disease"]).where
+    Expression(sql='__row."age" > 30', columns=('age',))
+    """
+    columns = tuple(columns)
+    select = _only_select(text, columns)
+    scope = Scope(
+        text=text,
+        columns={name.lower(): name for name in columns},
+        qualifiers=_qualifiers(text, select),
+        tables={name.lower(): table for name, table in (tables or {}).items()},
+    )
+    where = select.args.get("where")
+    results = ResultColumns(scope=scope)
+    results.add_groups(select)
+    items = tuple(Item(name=name, formula=formula) for name, formula in results.items(select))
+    finish = results.finish(select)
+    return Query(
+        text=text,
+        where=condition(scope, where.this) if where is not None else None,
+        groups=tuple(GroupKey(name=name, expression=scope.expression(node)) for name, node in results.groups),
+        aggregates=tuple(results.aggregates),
+        items=items,
+        finish=finish,
+    )
+
+
+def _only_select(text: str, columns: Sequence[str]) -> exp.Select:
+    if len(text) > _MAX_LENGTH:
+        raise QueryError(f"the question has {len(text)} characters; at most {_MAX_LENGTH} are read")
+    try:
+        statements = [node for node in sqlglot.parse(text, dialect="duckdb") if node is not None]
+    except sqlglot.errors.SqlglotError as error:
+        raise _syntax_error(error, columns) from error
+    except RecursionError as error:
+        raise QueryError("the question is nested too deeply") from error
+    if not statements:
+        raise QueryError("the question is empty", hint=POSSIBLE)
+    if len(statements) > 1:
+        raise refuse(text, statements[1], "only one statement can be asked at a time")
+    if not isinstance(statements[0], exp.Select):
+        raise _refuse_statement(text, statements[0])
+    return statements[0]
+
+
+def _refuse_statement(text: str, node: exp.Expr) -> QueryError:
+    """What is no SELECT, by its name, or where the parser has none by its first word."""
+    named = not isinstance(node, exp.Command | exp.Column)
+    kind = type(node).__name__ if named else text.split(maxsplit=1)[0].rstrip(";")
+    begin = place(text, len(text) - len(text.lstrip()))
+    return QueryError(f"{begin}: {kind.upper()} cannot be asked of a release", hint=POSSIBLE)
+
+
+def _syntax_error(error: sqlglot.errors.SqlglotError, columns: Sequence[str]) -> QueryError:
+    details = getattr(error, "errors", None)
+    if not details:
+        return QueryError(f"the question is not SQL: {str(error).splitlines()[0]}", hint=POSSIBLE)
+    first = details[0]
+    word, what = first["highlight"], first["description"]
+    if what.startswith("Required keyword"):  # the parser's own words name its classes
+        what = "something is missing"
+    where = f"line {first['line']}, column {max(1, first['col'] - len(word) + 1)}"
+    return QueryError(f"{where}: {what} near {word!r}", hint=_quoted(word, columns) or POSSIBLE)
+
+
+def _quoted(word: str, columns: Sequence[str]) -> str | None:
+    """A way out where a column is a word of SQL, or has several words."""
+    for column in columns:
+        if word.lower() in re.split(r"\W+", column.lower()):
+            name = exp.to_identifier(column, quoted=True).sql(dialect="duckdb")
+            return f"if the column is meant, write it in double quotes: {name}"
+    return None
+
+
+def _qualifiers(text: str, select: exp.Select) -> frozenset[str]:
+    """Check the clauses and the one table; its names."""
+    for key, value in select.args.items():
+        if value and key not in _CLAUSES:
+            node = value[0] if isinstance(value, list) else value
+            what = _NAMES.get(key, key.rstrip("_").upper())
+            has_place = isinstance(node, exp.Expr) and any("start" in n.meta for n in node.walk())
+            place = node if has_place else select
+            raise refuse(text, place, f"{what} cannot be answered from a release")
+    source = select.args.get("from_")
+    if source is None:
+        raise refuse(text, select, "the question names no table")
+    table = source.this
+    plain = isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)
+    extra = plain and [k for k, v in table.args.items() if v and k not in {"this", "alias"}]
+    if not plain or extra:
+        what = (
+            _NAMES.get(extra[0], "a qualified table name") if extra else "anything but one plain table name"
+        )
+        raise refuse(text, table, f"{what} cannot be asked; the release is one table, under any name")
+    if set(table.name) & set("./\\"):  # in DuckDB such a name is a file's
+        raise refuse(text, table, "a file cannot be asked; the release is one table, under any name")
+    alias = table.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        raise refuse(text, table, "renaming columns in FROM is not possible")
+    return frozenset({table.alias_or_name.lower()})
+
+
+_STRING = r"'(?:[^']|'')*'"
+_INTEGER = r"\d{1,18}"
+_LIST = re.compile(
+    rf"""(?P<skip>"(?:[^"]|"")*"|(?<!\w){_STRING})
+       | \bIN\s*\(\s*(?P<strings>{_STRING}(?:\s*,\s*{_STRING})*)\s*\)
+       | \bIN\s*\(\s*(?P<integers>{_INTEGER}(?:\s*,\s*{_INTEGER})*)\s*\)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ITEM = re.compile(rf"{_STRING}|{_INTEGER}")
+_UNSAFE = ("--", "/*", "$", "\\", "\x01")
+"""Comments, dollar quotes and escapes: such texts are parsed as they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lifted:
+    marker: str
+    """The literal that stands for the list in the parsed text."""
+    text: str
+    values: tuple[str, ...] | tuple[int, ...]
+
+
+def parse_shared(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | None = None) -> Query:
+    """The same as `sql.parse`, faster for a text of a known shape.
+
+    >>> parse_shared("SELECT COUNT(*) FROM t WHERE age IN (30, 31)", ["age"]).where.values
+    (30, 31)
+    """
+    if tables or any(sign in text for sign in _UNSAFE):
+        return parse(text, columns, tables)
+    shape, lists = _lift(text)
+    if not lists:
+        return parse(text, columns)
+    try:
+        query = _parsed(shape, tuple(columns))
+    except QueryError:
+        return parse(text, columns)  # for the place in the text as it was written
+    return _put_back(query, text, lists)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(shape: str, columns: tuple[str, ...]) -> Query:
+    return parse(shape, columns)
+
+
+def _lift(text: str) -> tuple[str, list[_Lifted]]:
+    lists: list[_Lifted] = []
+
+    def lift(match: re.Match[str]) -> str:
+        if match["skip"] is not None:
+            return match[0]
+        listed = match["strings"] or match["integers"]
+        items = _ITEM.findall(listed)
+        values = (
+            tuple(item[1:-1].replace("''", "'") for item in items)
+            if match["strings"]
+            else tuple(int(item) for item in items)
+        )
+        lists.append(_Lifted(marker=f"'\x01{len(lists)}\x01'", text=", ".join(items), values=values))
+        return f"IN ({lists[-1].marker})"
+
+    return _LIST.sub(lift, text), lists
+
+
+def _put_back(query: Query, text: str, lists: list[_Lifted]) -> Query:
+    by_value: dict[tuple[object, ...], _Lifted] = {(lifted.marker[1:-1],): lifted for lifted in lists}
+
+    def words(sql: str) -> str:
+        for lifted in lists if "\x01" in sql else ():
+            sql = sql.replace(lifted.marker, lifted.text)
+        return sql
+
+    def expression(part: Expression) -> Expression:
+        return replace(part, sql=words(part.sql)) if "\x01" in part.sql else part
+
+    def condition(part: Condition) -> Condition:
+        match part:
+            case Every(parts=parts):
+                return Every(parts=tuple(condition(inner) for inner in parts))
+            case Either(parts=parts):
+                return Either(parts=tuple(condition(inner) for inner in parts))
+            case Negation(part=inner):
+                return Negation(part=condition(inner))
+            case Membership(column=column, values=values):
+                lifted = by_value.get(values)
+                own = lifted.values if lifted else values
+                return Membership(column=column, values=own, expression=expression(part.expression))
+            case _:
+                return expression(part)
+
+    def aggregate(part: Aggregate) -> Aggregate:
+        return Aggregate(
+            kind=part.kind,
+            argument=None if part.argument is None else expression(part.argument),
+            condition=None if part.condition is None else condition(part.condition),
+        )
+
+    return Query(
+        text=text,
+        where=None if query.where is None else condition(query.where),
+        groups=tuple(
+            GroupKey(name=words(key.name), expression=expression(key.expression)) for key in query.groups
+        ),
+        aggregates=tuple(aggregate(part) for part in query.aggregates),
+        items=tuple(Item(name=words(item.name), formula=item.formula) for item in query.items),
+        finish=words(query.finish),
+    )

@@ -1,0 +1,224 @@
+"""What is to be estimated from a table with a row per person, and what an estimate is.
+
+A question is a set of *scores*: a number per published row (1 where a condition on quasi-identifiers holds,
+0 elsewhere; or a number to be summed). Together with a weight per sensitive value a score makes a *total*,
+Σ over people of score(row) · weight(value): every COUNT, SUM and AVG is made of such totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalenius.arrays import Floats, Ints
+
+Range = tuple[Floats, Floats]
+"""The least and the most of each target."""
+
+_MOST_WIDER = 2.0
+"""How much wider an interval may be that holds whatever the data, to be part of the one that is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Score:
+    """One number per published row; rows that are not listed have 0."""
+
+    rows: NDArray[np.integer]
+    values: Floats | None = None
+    """The numbers of these rows; None: all 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Targets:
+    """Linear combinations: target i is Σ over its terms of weights · (totals of the score by value)."""
+
+    n_targets: int
+    target: Ints
+    """Which target each term belongs to, ascending."""
+    score: Ints
+    """Which score it weighs."""
+    weights: Floats
+    """Terms × values."""
+
+    @classmethod
+    def of(cls, terms: Sequence[Sequence[tuple[int, Floats]]]) -> Targets:
+        """From the (score, weights) terms of each target.
+
+        >>> Targets.of([[(0, np.ones(2))], [(0, np.ones(2)), (1, np.zeros(2))]]).target.tolist()
+        [0, 1, 1]
+        """
+        flat = [(i, score, weights) for i, parts in enumerate(terms) for score, weights in parts]
+        return cls(
+            n_targets=len(terms),
+            target=np.array([i for i, _, _ in flat], dtype=np.int64),
+            score=np.array([score for _, score, _ in flat], dtype=np.int64),
+            weights=np.stack([weights for _, _, weights in flat]) if flat else np.zeros((0, 0)),
+        )
+
+    def add_up(self, terms: Floats) -> Floats:
+        """Sum an array over terms (its first axis) into targets."""
+        total = np.zeros((self.n_targets, *terms.shape[1:]))
+        np.add.at(total, self.target, terms)
+        return total
+
+    def pairs(self) -> tuple[Ints, Ints]:
+        """All pairs of different terms of one target, each once."""
+        first, second = [], []
+        starts = np.searchsorted(self.target, np.arange(self.n_targets + 1))
+        for begin, end in pairwise(starts):
+            if end - begin > 1:
+                left, right = np.triu_indices(end - begin, k=1)
+                first.append(left + begin)
+                second.append(right + begin)
+        if not first:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        return np.concatenate(first), np.concatenate(second)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimates:
+    """Estimates of targets: each a mixture of normal distributions (usually of one)."""
+
+    mean: Floats
+    """Targets × components."""
+    variance: Floats
+    """Targets × components; infinite where the release tells nothing."""
+    weight: Floats
+    """Targets × components, adding up to 1."""
+    unbiased: Estimates | None = None
+    """What an estimator that is right whatever the data says of the same targets."""
+
+    def shifted(self, by: Floats) -> Estimates:
+        """Estimates of each target plus a number that is known."""
+        others = None if self.unbiased is None else self.unbiased.shifted(by)
+        return replace(self, mean=self.mean + by[:, None], unbiased=others)
+
+    @property
+    def estimate(self) -> Floats:
+        """The mean of each mixture."""
+        return np.asarray((self.weight * self.mean).sum(axis=1))
+
+    @property
+    def std_error(self) -> Floats:
+        """The standard deviation of each mixture."""
+        spread = self.variance + (self.mean - self.estimate[:, None]) ** 2
+        return np.asarray(np.sqrt(np.maximum((self.weight * spread).sum(axis=1), 0.0)))
+
+    def intervals(self, confidence: float, possible: Range | None = None) -> Range:
+        """Central intervals of the mixtures, to be cut to what is possible."""
+        ends = intervals(self, confidence)
+        if possible is not None:
+            ends = widened(ends, self.estimate, self.std_error, possible, (1 - confidence) / 2)
+        if self.unbiased is None:
+            return ends
+        return spanning(ends, self.unbiased.intervals(confidence, possible), possible)
+
+
+def different_weights(weights: Floats) -> tuple[Ints, Ints, Floats]:
+    """Which weights are different, which of these each is a multiple of, and the factor.
+
+    Groups by a published column all weigh the values alike; what depends on weights only is found once.
+
+    >>> first, place, factor = different_weights(np.array([[0.0, 2.0], [1.0, 0.0], [0.0, -3.0]]))
+    >>> first.tolist(), place.tolist(), factor.tolist()
+    ([0, 1], [0, 1, 0], [1.0, 1.0, -1.5])
+    """
+    if not weights.size:
+        return (
+            np.zeros(min(len(weights), 1), dtype=np.int64),
+            np.zeros(len(weights), dtype=np.int64),
+            np.ones(len(weights)),
+        )
+    largest = weights[np.arange(len(weights)), np.abs(weights).argmax(axis=1)]
+    scaled = weights / np.where(largest == 0, 1.0, largest)[:, None] + 0.0  # -0.0 is 0.0
+    rows = np.ascontiguousarray(scaled).view(np.dtype((np.void, scaled.itemsize * scaled.shape[1]))).ravel()
+    _, first, place = np.unique(rows, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    first, place = first[order], rank[place.ravel()]
+    whole = np.where(largest == 0, 1.0, largest)
+    return first, place, whole / whole[first][place]
+
+
+def widened(ends: Range, estimate: Floats, error: Floats, possible: Range, tail: float) -> Range:
+    """Ends of intervals that keep their meaning where an estimate is near, or beyond, what is possible.
+
+    A normal interval may lie outside what is possible, and cut to that nothing is left. Given that the truth
+    is possible its law has the tails of one cut at `possible`, larger by Φ((estimate − least)/error) and its
+    like: an end moves outwards to where those are.
+
+    >>> three = np.array([-3.0])
+    >>> low, high = widened((three - 2, three + 2), three, np.ones(1), (np.zeros(1), np.full(1, 9.0)), 0.025)
+    >>> low.tolist(), high.round(2).tolist()
+    ([-5.0], [0.98])
+    """
+    from scipy.special import ndtr, ndtri
+
+    usable = np.isfinite(error) & (error > 0)
+    scale, (low, high), (least, most) = np.where(usable, error, 1.0), ends, possible
+    above = estimate - scale * ndtri(tail * np.maximum(ndtr((estimate - least) / scale), 1e-300))
+    below = estimate + scale * ndtri(tail * np.maximum(ndtr((most - estimate) / scale), 1e-300))
+    return np.where(usable, np.minimum(low, below), low), np.where(usable, np.maximum(high, above), high)
+
+
+def spanning(ends: Range, unbiased: Range, possible: Range | None) -> Range:
+    """Intervals that span those of an unbiased estimate too, where these are not much wider.
+
+    An assumption that makes an interval but little narrower is not worth the risk that it is wrong: where a
+    condition determines a value, it is. (Efron and Morris, 1972, limit how far a shrunk estimate may be moved
+    likewise; here only the interval is.) Widths are measured inside what is possible.
+
+    >>> own = np.array([2.0, 2.0]), np.array([4.0, 4.0])
+    >>> low, high = spanning(own, (np.array([0.0, 0.0]), np.array([4.0, 9.0])), None)
+    >>> low.tolist(), high.tolist()
+    ([0.0, 2.0], [4.0, 4.0])
+    """
+    (low, high), (least, most) = (_cut(ends, possible), _cut(unbiased, possible))
+    usable = most - least <= _MOST_WIDER * (high - low)
+    return (
+        np.where(usable, np.minimum(ends[0], unbiased[0]), ends[0]),
+        np.where(usable, np.maximum(ends[1], unbiased[1]), ends[1]),
+    )
+
+
+def _cut(ends: Range, possible: Range | None) -> Range:
+    if possible is None:
+        return ends
+    return np.clip(ends[0], *possible), np.clip(ends[1], *possible)
+
+
+def intervals(estimates: Estimates, confidence: float) -> Range:
+    """Central intervals of the mixtures.
+
+    >>> one = Estimates(mean=np.zeros((1, 1)), variance=np.ones((1, 1)), weight=np.ones((1, 1)))
+    >>> intervals(one, 0.95)[1].round(2).tolist()
+    [1.96]
+    """
+    tail = (1 - confidence) / 2
+    return _quantile(estimates, tail), _quantile(estimates, 1 - tail)
+
+
+def _quantile(estimates: Estimates, q: float) -> Floats:
+    from scipy.special import ndtr, ndtri
+
+    sd = np.sqrt(np.maximum(estimates.variance, 0.0))
+    normal = estimates.mean + ndtri(q) * sd
+    low, high = normal.min(axis=1), normal.max(axis=1)
+    if estimates.mean.shape[1] == 1 or not np.isfinite(normal).all():
+        return np.asarray(low if q < 0.5 else high)
+    safe = np.maximum(sd, 1e-12)
+    for _ in range(40):  # the mixture's quantile lies between those of its components
+        middle = (low + high) / 2
+        below = (estimates.weight * ndtr((middle[:, None] - estimates.mean) / safe)).sum(axis=1) < q
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)
+
+
+def as_targets_by_components(values: Floats) -> Floats:
+    """One component a target."""
+    return np.asarray(values)[:, None]

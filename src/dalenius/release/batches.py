@@ -1,0 +1,130 @@
+"""A series of batches: the same policy on the people of day 1, day 2, …, each batch published by itself.
+
+The policy's `release` is then a folder that holds them as `batch-1`, `batch-2`, … Every batch is eligible or
+thinned on its own, so every promise is about one batch; the manifests say that a series weakens it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dalenius.engines.base import OpenedTable
+from dalenius.errors import InputError, PolicyError
+from dalenius.mechanisms.base import Draft, Place
+from dalenius.policy import Policy
+from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.l_diversity import LDiversity
+from dalenius.release.build import published_columns
+from dalenius.release.folder import StoredRelease
+from dalenius.release.ledger import open_ledger
+from dalenius.release.manifest import FILE_NAME
+from dalenius.release.series import NextInSeries, refuse_wrong_series, releases_in
+from dalenius.sql import identifiers
+from dalenius.tables.histogram import Histogram
+
+_ASSUMES = ("nobody is in two batches of the series",)
+_NOT_COVERED = (
+    "what the batches of the series tell together: a series weakens every promise here, because one batch "
+    "tells about the next (a value that is the commonest on one day is likely to be so on the next)",
+)
+
+
+def batch_folder(release: Path) -> Path:
+    """Where the next batch goes."""
+    if (release / FILE_NAME).exists():
+        raise InputError(
+            f"{release} is a release of its own, not the folder of a series",
+            hint="choose another `release` in the policy for the series",
+        )
+    return release / f"batch-{len(releases_in(release)) + 1}"
+
+
+def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
+    """The batch to publish now.
+
+    Raises:
+        InputError: the policy has changed since the first batch, or this table is one of the batches.
+    """
+    assert policy.release is not None  # noqa: S101  (the caller has checked)
+    earlier = releases_in(policy.release)
+    ledger = open_ledger(policy.ledger)
+    fingerprint = scan.fingerprint(ledger.key())
+    series_id = secrets.token_hex(16)
+    if earlier:
+        refuse_wrong_series(earlier, ledger, policy.release)
+        _refuse_other_policy(earlier[0], policy, scan)
+        series_id = earlier[0].series.id
+        for entry in ledger.series(series_id):
+            if entry.source_fingerprint == fingerprint:
+                raise InputError(
+                    f"this table was published already, as batch {entry.series_index} of the series",
+                    hint="a batch holds people that are in no other; --source names today's table",
+                )
+    return NextInSeries(
+        kind="batches",
+        place=Place(id=series_id, index=len(earlier) + 1, of=None),
+        ledger=ledger,
+        fingerprint=fingerprint,
+        records=None,
+        earlier=earlier,
+    )
+
+
+def as_batch(draft: Draft) -> Draft:
+    """The draft with what its being one of a series adds to the statement."""
+    statement = draft.statement
+    return replace(
+        draft,
+        statement=replace(
+            statement,
+            assumes=(*statement.assumes, *_ASSUMES),
+            not_covered=(*statement.not_covered, *_NOT_COVERED),
+        ),
+    )
+
+
+def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable) -> None:
+    """All batches have the columns, types and promise of the first, so that they can be added up."""
+    ours = {column.name: column for column in published_columns(policy, scan.schema)}
+    theirs = {column.name: column for column in first.manifest.columns}
+    changed = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    if changed:
+        raise InputError(
+            "columns of this batch differ from those of the first in name, role or type: "
+            + ", ".join(changed),
+            hint="all batches of a series have the same columns; `dalenius inspect` shows the types",
+        )
+    if _promised(first.manifest.promise) != _own_promise(policy) or not _same_thresholds(first, policy):
+        raise InputError(
+            "the policy has changed since the first batch: another promise or method of suppression",
+            hint="a series has one promise; another one is a new series in another folder",
+        )
+
+
+def _promised(promise: Mapping[str, Any]) -> tuple[Any, ...]:
+    return promise["kind"], promise.get("l"), (promise.get("suppression") or {}).get("method")
+
+
+def _own_promise(policy: Policy) -> tuple[Any, ...]:
+    ell = policy.promise.l if isinstance(policy.promise, LDiversity) else None
+    return policy.promise.kind, ell, None if policy.suppress is None else policy.suppress.method
+
+
+def _same_thresholds(first: StoredRelease, policy: Policy) -> bool:
+    """Whether the policy gives every value of the first batch the threshold that it had there."""
+    if not isinstance(policy.promise, FPrivacy) or "fakes" in first.manifest.parameters:
+        return True  # with fakes among the published counts the shares are not known
+    names = policy.columns.sensitive
+    with first.connect() as connection:
+        query = f"SELECT {identifiers(names)}, sum(count)::BIGINT FROM st GROUP BY {identifiers(names)}"
+        *cells, counts = (column.to_pylist() for column in connection.sql(query).to_arrow_table().columns)
+    histogram = Histogram.of(names, dict(zip(zip(*cells, strict=True), counts, strict=True)))
+    try:
+        ours = policy.promise.to_dict(histogram)
+    except PolicyError:  # it names a value that the first batch does not have
+        return False
+    return bool(ours["thresholds"] == first.manifest.promise["thresholds"])

@@ -1,0 +1,236 @@
+"""Opening a release: its manifest, and its tables as views of a closed-off database.
+
+Writing a release so that it is there whole or not at all.
+
+Everything is written into a hidden folder beside the release's final place and renamed when complete.
+A run that was killed leaves only such a folder, which no reader opens and the next run removes.
+
+Whether the files of a release are the ones that were published.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dalenius.errors import EngineError, InputError, ReleaseCorrupt
+from dalenius.mechanisms.base import Check
+from dalenius.release.manifest import FILE_NAME, Manifest, SeriesEntry, read_manifest
+from dalenius.sql import connect_shared, identifier, scan_parquet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredRelease:
+    """A release folder whose manifest has been read."""
+
+    path: Path
+    manifest: Manifest
+    earlier: tuple[StoredRelease, ...] = ()
+    """The releases of its series before it, where the whole series was opened."""
+
+    @classmethod
+    def open(cls, path: str | Path) -> StoredRelease:
+        """Read the manifest; the tables are read when they are needed."""
+        folder = Path(path)
+        return cls(path=folder, manifest=read_manifest(folder))
+
+    @property
+    def mechanism(self) -> str:
+        """The kind of the mechanism that made it."""
+        return self.manifest.mechanism.kind
+
+    @property
+    def parts(self) -> tuple[StoredRelease, ...]:
+        """The releases of its series that were opened, itself last."""
+        return (*self.earlier, self)
+
+    @property
+    def series(self) -> SeriesEntry:
+        """Its place in its series."""
+        if self.manifest.series is None:
+            raise ReleaseCorrupt(f"{self.path} does not belong to a series")
+        return self.manifest.series
+
+    @property
+    def is_several_batches(self) -> bool:
+        """Whether it was opened with earlier batches, which are of other people."""
+        return bool(self.earlier) and self.series.kind == "batches"
+
+    @property
+    def method(self) -> str:
+        """The method of the mechanism."""
+        return self.manifest.mechanism.method
+
+    def columns(self, role: str) -> tuple[str, ...]:
+        """The published columns of a role, `quasi` or `sensitive`."""
+        return self.manifest.columns_of(role)
+
+    def files(self, table: str) -> list[Path]:
+        """The Parquet files of a table."""
+        entry = self.manifest.table(table)
+        if entry is None:
+            raise ReleaseCorrupt(f"{self.path}: the manifest lists no table {table!r}")
+        return [self.path / file.file for file in entry.files]
+
+    def read(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """Some columns of a table, from the bytes of its files alone: their folders' names mean nothing."""
+        try:
+            files = [pq.ParquetFile(path) for path in self.files(table)]
+            return pa.concat_tables([file.read(list(columns)).select(list(columns)) for file in files])
+        except (OSError, pa.ArrowException, KeyError) as error:
+            raise ReleaseCorrupt(f"{self.path}: table {table!r} cannot be read") from error
+
+    def connect(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
+        """A connection on which every table of the release is a view: this one, else one for reading only."""
+        connection = connection or connect_shared()
+        for entry in self.manifest.tables:
+            scan = scan_parquet(map(str, self.files(entry.name)))
+            try:
+                connection.execute(f"CREATE TEMP VIEW {identifier(entry.name)} AS FROM {scan}")
+            except duckdb.Error as error:
+                raise ReleaseCorrupt(f"{self.path}: table {entry.name!r} cannot be read") from error
+        return connection
+
+
+_LOCK = ".lock"
+SPILL = ".spill"
+_DAY = 24 * 60 * 60
+
+
+@contextmanager
+def new_release(target: Path) -> Iterator[Path]:
+    """A folder to fill; it becomes `target` when the block ends well, and vanishes when it does not."""
+    refuse_existing(target)
+    if not target.parent.is_dir():
+        raise InputError(
+            f"folder {target.parent} does not exist", hint="make it, or change `release` in the policy"
+        )
+    _remove_abandoned(target)
+    folder = target.parent / f".{target.name}.partial-{secrets.token_hex(8)}"
+    try:
+        folder.mkdir(mode=0o700)
+        (folder / SPILL).mkdir()
+        lock = (folder / _LOCK).open("w")
+    except OSError as error:
+        raise EngineError(f"cannot write beside {target}: {error.strerror}") from error
+    try:
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield folder
+            shutil.rmtree(folder / SPILL)
+            (folder / _LOCK).unlink()
+            _seal(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def refuse_existing(target: Path) -> None:
+    """A release is never overwritten: what was published stays known."""
+    if target.exists():
+        raise InputError(
+            f"release {target} exists already",
+            hint="choose another `release` in the policy, or move the old one away",
+        )
+
+
+def _seal(folder: Path, target: Path) -> None:
+    today = int(time.time()) // _DAY * _DAY
+    for path in (*folder.rglob("*"), folder):
+        path.chmod(0o644 if path.is_file() else 0o755)
+        os.utime(path, (today, today))  # copies keep it, and a release tells the day it was made, never finer
+        _sync(path)
+    try:
+        folder.rename(target)
+    except OSError:
+        refuse_existing(target)  # another run was faster
+        raise
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove what killed runs left behind: hidden folders of this release that no process holds."""
+    for folder in target.parent.glob(f".{target.name}.partial-*"):
+        try:
+            with (folder / _LOCK).open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # another run is writing there
+
+
+STRANGE = (
+    duckdb.Error,
+    pa.ArrowException,
+    ArithmeticError,
+    AssertionError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What may come of reading tables and manifests that no mechanism made."""
+
+
+def check_files(release: StoredRelease) -> Check:
+    """Every file that the manifest lists is there, unchanged, and no other is."""
+    listed = _listed(release)
+    present = {
+        path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()
+    }
+    extra = sorted(present - set(listed) - {FILE_NAME})
+    problems = [*changed_files(release), *(f"{name} is not in the manifest" for name in extra)]
+    n_files = f"{len(listed)} files match" if len(listed) > 1 else f"{len(listed)} file matches"
+    detail = "; ".join(problems) or f"{n_files} the SHA-256 of the manifest"
+    return Check(name="files", ok=not problems, detail=detail)
+
+
+def refuse_changed(release: StoredRelease) -> None:
+    """Only what was published can be asked; a file beside it does no harm."""
+    for one in release.parts:
+        changes = changed_files(one)
+        if changes:
+            raise ReleaseCorrupt(
+                f"{one.path} is damaged: {'; '.join(changes)}", hint="`dalenius verify` lists what is wrong"
+            )
+
+
+def changed_files(release: StoredRelease) -> list[str]:
+    """What is missing or was changed, a sentence each."""
+    listed = sorted(_listed(release).items())
+    missing = [name for name, _ in listed if not (release.path / name).is_file()]
+    changed = [
+        name for name, hashed in listed if name not in missing and sha256(release.path / name) != hashed
+    ]
+    return [
+        *(f"{name} is missing" for name in missing),
+        *(f"{name} is not the file that was published (SHA-256 differs)" for name in changed),
+    ]
+
+
+def _listed(release: StoredRelease) -> dict[str, str]:
+    return {file.file: file.sha256 for table in release.manifest.tables for file in table.files}
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

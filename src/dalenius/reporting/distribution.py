@@ -1,0 +1,219 @@
+"""How often each sensitive value occurs: what the release tells of it, and with the original the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dalenius.ask.asking import ask
+from dalenius.errors import QueryError
+from dalenius.pages.document import (
+    Block,
+    Cell,
+    Column,
+    Estimate,
+    Legend,
+    Number,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    Verdict,
+)
+from dalenius.release.folder import StoredRelease
+from dalenius.reporting.labels import SHOWN, Key, key_of, names, plural, shown, unit_of
+from dalenius.reporting.truth import Truth
+from dalenius.sql import identifiers
+
+_MOST_COLUMNS = 3
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimated:
+    """What is known of one value's count."""
+
+    key: Key
+    estimate: float
+    low: float | None
+    high: float | None
+    is_exact: bool
+    original: float | None
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the interval holds the original."""
+        if self.original is None or self.low is None or self.high is None:
+            return True
+        return self.low - 1e-6 <= self.original <= self.high + 1e-6
+
+
+def question_of(columns: tuple[str, ...]) -> str:
+    """How often each combination of these columns occurs, as a question to the release."""
+    listed = identifiers(columns)
+    return f"SELECT {listed}, COUNT(*) FROM t GROUP BY {listed}"
+
+
+def describe_distribution(release: StoredRelease, truth: Truth | None) -> Section:
+    """The section on the sensitive values, or where there are none, on a few columns."""
+    sensitive = release.columns("sensitive")
+    what = "the sensitive values" if sensitive else "how often values occur"
+    title = f"Before and after: {what}" if truth else what[:1].upper() + what[1:]
+    blocks: list[Block] = [Paragraph(text=_introduction(truth))]
+    for columns in [sensitive] if sensitive else [(name,) for name in release.columns("quasi")]:
+        if len(blocks) <= _MOST_COLUMNS:
+            blocks.append(_tabulate(release, columns, truth))
+    return Section(id="distribution", title=title, blocks=tuple(blocks))
+
+
+def _introduction(truth: Truth | None) -> str:
+    if truth is None:
+        return (
+            "This is what anybody can work out from the release about how often each value occurs among all "
+            "the people together."
+        )
+    return (
+        "The bar is how often a value occurs in the original table, the dot is what anybody can work out "
+        "from the release, with the interval that should hold the truth 95 times in 100."
+    )
+
+
+def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | None) -> Block:
+    what = names(columns) if len(columns) == 1 else f"the combination of {names(columns)}"
+    try:
+        found, assumption = _ask(release, columns)
+    except QueryError:
+        return Paragraph(text=f"The values of {what} are too many to be listed here.")
+    if truth is not None:
+        found = _with_truth(found, truth.count(question_of(columns)))
+    found.sort(key=lambda e: (-(e.estimate if e.original is None else e.original), e.key))
+    is_exact = all(entry.is_exact for entry in found)
+    top, rest = (found, []) if len(found) <= SHOWN + 1 else (found[:SHOWN], found[SHOWN:])
+    rows = [_row(entry, is_exact=is_exact) for entry in top]
+    if rest:
+        rows.append(_rest(rest, is_exact=is_exact))
+    return Table(
+        caption=f"How many {unit_of(release)} have each value of {what}",
+        columns=_columns(is_exact=is_exact, is_private=truth is not None),
+        rows=tuple(rows),
+        note=_note(assumption, found, len(rest), is_exact=is_exact, is_private=truth is not None),
+    )
+
+
+def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[Estimated], str | None]:
+    """What the release tells of each value, and what the intervals rest on."""
+    if _shows_counts(release, columns):
+        return _counted(release, columns), None
+    answer = ask(release, question_of(columns), confidence=_CONFIDENCE)
+    found = [
+        Estimated(
+            key=key_of(cell for _, cell in row.group),
+            estimate=row.estimate or 0.0,
+            low=row.low,
+            high=row.high,
+            is_exact=row.status == "exact",
+            original=None,
+        )
+        for row in answer.rows
+    ]
+    return found, answer.assumption
+
+
+def _shows_counts(release: StoredRelease, columns: tuple[str, ...]) -> bool:
+    """Whether the sensitive table has the counts as they are: buckets without fakes."""
+    has_fakes = any("fakes" in part.manifest.parameters for part in release.parts)
+    return release.mechanism == "bucketize" and columns == release.columns("sensitive") and not has_fakes
+
+
+def _counted(release: StoredRelease, columns: tuple[str, ...]) -> list[Estimated]:
+    """The same that `ask` answers, which takes long where there are thousands of values."""
+    totals: dict[Key, float] = {}
+    listed = identifiers(columns)
+    for part in release.parts:
+        with part.connect() as connection:
+            rows = connection.execute(f'SELECT {listed}, sum("count") FROM st GROUP BY {listed}').fetchall()
+        for *cells, count in rows:
+            totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
+    return [
+        Estimated(key=key, estimate=n, low=n, high=n, is_exact=True, original=None)
+        for key, n in totals.items()
+    ]
+
+
+def _with_truth(found: list[Estimated], truth: dict[Key, float]) -> list[Estimated]:
+    """The true counts beside the estimates, also of values of which nothing is left in the release."""
+    known = {entry.key for entry in found}
+    withheld = [
+        Estimated(key=key, estimate=0.0, low=0.0, high=0.0, is_exact=True, original=count)
+        for key, count in truth.items()
+        if key not in known
+    ]
+    return [replace(entry, original=truth.get(entry.key, 0.0)) for entry in found] + withheld
+
+
+def _columns(*, is_exact: bool, is_private: bool) -> tuple[Column, ...]:
+    after = "in the release" if is_exact else "estimate from the release"
+    legend = (
+        Legend(bar="original", point=after)
+        if is_private
+        else Legend(bar=after, point=None if is_exact else "estimate with its 95 % interval")
+    )
+    return (
+        Column(title="value"),
+        Column(title="records", legend=legend, style="count"),
+        *([Column(title="original (private)")] if is_private else []),
+        Column(title=after if is_exact else f"{after}, and its 95 % interval"),
+        *([Column(title="interval holds the original")] if is_private and not is_exact else []),
+    )
+
+
+def _row(entry: Estimated, *, is_exact: bool) -> tuple[Cell, ...]:
+    is_private = entry.original is not None
+    low, high = (None, None) if is_exact else (entry.low, entry.high)
+    has_point = is_private or not is_exact
+    picture = Picture(
+        bar=entry.original if is_private else entry.estimate,
+        point=entry.estimate if has_point else None,
+        low=low,
+        high=high,
+    )
+    covered = Verdict(tone="good", text="yes") if entry.is_covered else Verdict(tone="warning", text="no")
+    return (
+        shown(entry.key),
+        picture,
+        *([Number(value=entry.original)] if entry.original is not None else []),
+        Number(value=entry.estimate)
+        if is_exact
+        else Estimate(value=entry.estimate, low=entry.low, high=entry.high),
+        *([covered] if is_private and not is_exact else []),
+    )
+
+
+def _rest(rest: list[Estimated], *, is_exact: bool) -> tuple[Cell, ...]:
+    is_private = rest[0].original is not None
+    original = sum(entry.original or 0.0 for entry in rest)
+    return (
+        f"{len(rest):,} other values together",
+        None,
+        *([Number(value=original)] if is_private else []),
+        Number(value=sum(entry.estimate for entry in rest)),
+        *([None] if is_private and not is_exact else []),
+    )
+
+
+def _note(
+    assumption: str | None, found: list[Estimated], n_rest: int, *, is_exact: bool, is_private: bool
+) -> str | None:
+    notes = []
+    if is_exact:
+        notes.append("The release shows these counts of the published records as they are.")
+    if n_rest:
+        listed = f"The {SHOWN} commonest of {len(found):,} values are listed, the others are added up."
+        notes.append(listed)
+    if is_private and not is_exact:
+        n_covered = sum(entry.is_covered for entry in found)
+        notes.append(f"{n_covered:,} of {plural(len(found), 'interval', 'intervals')} hold the original.")
+    if any(entry.estimate < 0 for entry in found):
+        notes.append("Estimates are right on average, so that of a rare value can be below 0.")
+    if assumption:
+        notes.append(f"The intervals rest on this: {assumption}.")
+    return " ".join(notes) or None

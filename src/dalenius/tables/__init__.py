@@ -1,0 +1,1 @@
+"""Tables of people: where they come from, and how often their values occur."""

@@ -1,0 +1,131 @@
+"""Published columns as dictionary codes and bitmaps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dalenius.arrays import Bits, Bools, Ints
+
+_BITMAP_BYTES = 64_000_000
+"""Bitmaps per value are kept for columns where they fit into this."""
+_FEW = 24
+"""How many bitmaps are joined rather than looking every row up."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coded:
+    """A column, or a combination of columns: which of the different values each row has."""
+
+    codes: NDArray[np.integer]
+    values: Mapping[str, pa.Array]
+    """Per column, the cell of each different value, by code."""
+
+    @property
+    def n_values(self) -> int:
+        """How many different values there are."""
+        return len(next(iter(self.values.values()))) if self.values else 1
+
+    @cached_property
+    def positions(self) -> dict[object, int]:
+        """The code of each value of a single column."""
+        (cells,) = self.values.values()
+        return {cell: code for code, cell in enumerate(cells.to_pylist())}
+
+    @cached_property
+    def bitmaps(self) -> NDArray[np.uint8] | None:
+        """Values × packed rows; None where that would be too large."""
+        n = len(self.codes)
+        if self.n_values * (n // 8 + 1) > _BITMAP_BYTES:
+            return None
+        maps = np.zeros((self.n_values, (n + 7) // 8), dtype=np.uint8)
+        for code in range(self.n_values):
+            maps[code] = np.packbits(self.codes == code)
+        return maps
+
+    def select(self, chosen: Bools) -> Bits:
+        """The rows whose value is chosen."""
+        wanted = np.flatnonzero(chosen)
+        few = min(len(wanted), len(chosen) - len(wanted)) <= _FEW
+        if not few or self.bitmaps is None:
+            return np.packbits(chosen[self.codes])
+        if 2 * len(wanted) <= len(chosen):
+            return _any(self.bitmaps[wanted])
+        return ~_any(self.bitmaps[~chosen])  # the bits beyond the last row are cut off when bits become rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """Encoded columns of equal length, and combinations of them as they are asked for."""
+
+    n_rows: int
+    columns: Mapping[str, Coded]
+    _combined: dict[tuple[str, ...], Coded] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Table:
+        """Encode every column."""
+        return cls(
+            n_rows=table.num_rows,
+            columns={name: _encode(name, table.column(name)) for name in table.column_names},
+        )
+
+    def combined(self, names: Sequence[str]) -> Coded:
+        """The different combinations of values of some columns that occur."""
+        key = tuple(sorted(names))
+        if len(key) == 1:
+            return self.columns[key[0]]
+        if key not in self._combined:
+            if len(self._combined) >= 64:
+                self._combined.clear()
+            self._combined[key] = self._combine(key)
+        return self._combined[key]
+
+    def _combine(self, key: tuple[str, ...]) -> Coded:
+        if not key:
+            return Coded(codes=np.zeros(self.n_rows, dtype=np.uint8), values={})
+        codes = np.zeros(self.n_rows, dtype=np.int64)
+        for name in key:
+            column = self.columns[name]
+            # at most n different combinations after each step: no overflow below 2^63 / n values
+            _, first, codes = np.unique(
+                codes * column.n_values + column.codes, return_index=True, return_inverse=True
+            )
+        values = {
+            name: self.columns[name].values[name].take(pa.array(self.columns[name].codes[first]))
+            for name in key
+        }
+        return Coded(codes=codes.astype(_narrow(len(first))), values=values)
+
+    def rows(self, bits: Bits) -> Ints:
+        """The rows whose bit is set."""
+        return np.flatnonzero(np.unpackbits(bits, count=self.n_rows).view(np.bool_))
+
+    def all_rows(self) -> Bits:
+        """Every bit set."""
+        return np.full((self.n_rows + 7) // 8, 255, dtype=np.uint8)
+
+    def no_rows(self) -> Bits:
+        """No bit set."""
+        return np.zeros((self.n_rows + 7) // 8, dtype=np.uint8)
+
+
+def _any(bitmaps: NDArray[np.uint8]) -> Bits:
+    return np.asarray(np.bitwise_or.reduce(bitmaps, axis=0, initial=np.uint8(0)), dtype=np.uint8)
+
+
+def _encode(name: str, column: pa.ChunkedArray) -> Coded:
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    return Coded(codes=codes.astype(_narrow(len(encoded.dictionary))), values={name: encoded.dictionary})
+
+
+def _narrow(n_values: int) -> type[np.unsignedinteger]:
+    return np.uint8 if n_values <= 256 else np.uint16 if n_values <= 65536 else np.uint32

@@ -1,0 +1,86 @@
+"""A connection to PostgreSQL, whose errors never quote a password.
+
+A table of a PostgreSQL server as a source: read once, whole, and kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import pyarrow as pa
+
+from dalenius.errors import DaleniusError, InputError, SourceError
+from dalenius.sql import identifier, literal
+from dalenius.tables.postgres_uri import checked, without_password, without_secrets
+
+
+@contextmanager
+def connected(uri: str, explained: Callable[[Any], DaleniusError]) -> Iterator[Any]:
+    """A connection; `explained` makes Dalenius' own error out of the driver's, without its secrets."""
+    try:
+        from adbc_driver_manager import Error
+        from adbc_driver_postgresql import dbapi
+    except ImportError as error:
+        raise InputError(
+            "PostgreSQL needs the extra `postgres`", hint='pip install "dalenius[postgres]"'
+        ) from error
+    try:
+        with dbapi.connect(uri) as connection:
+            yield connection
+    except Error as error:
+        raise explained(error) from None  # the driver's own message may quote the password
+
+
+_EXAMPLE = "postgresql://user@host:5432/database?table=schema.table"
+_PLAIN = ("boolean", "smallint", "integer", "bigint", "real", "double precision", "text", "date")
+
+
+def read_table(uri: str) -> tuple[str, pa.Table]:
+    """What messages call the table, and the table; types that Arrow has no equal of come as text.
+
+    Args:
+        uri: a connection string whose option `table` names the table, with or without its schema.
+    """
+    server, table = _split(uri)
+    name = f"{without_password(server)} table {table}"
+    schema, _, own = table.rpartition(".")
+    place = f"{identifier(schema)}.{identifier(own)}" if schema else identifier(own)
+    with connected(server, partial(_explained, server, name)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT a.attname, format_type(a.atttypid, NULL) FROM pg_catalog.pg_attribute AS a "
+            f"WHERE a.attrelid = {literal(place)}::regclass AND a.attnum > 0 AND NOT a.attisdropped "
+            "ORDER BY a.attnum"
+        )
+        columns = ", ".join(_selected(column, kind) for column, kind in cursor.fetchall())
+        cursor.execute(f"SELECT {columns} FROM {place}")
+        return name, cursor.fetch_arrow_table()
+
+
+def _split(uri: str) -> tuple[str, str]:
+    """The connection string without the table, and the table."""
+    parts = urlsplit(checked(uri))
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    tables = [value for key, value in options if key == "table" and value]
+    if len(tables) != 1:
+        raise SourceError(
+            f"source {without_password(uri)} names no table, or several", hint=f"for example {_EXAMPLE}"
+        )
+    rest = urlencode([option for option in options if option[0] != "table"], quote_via=quote)
+    return urlunsplit(parts._replace(query=rest)), tables[0]
+
+
+def _selected(column: str, kind: str) -> str:
+    name = identifier(column)
+    if kind in _PLAIN or kind.startswith(("timestamp", "time ")):
+        return name
+    wanted = "double precision" if kind == "numeric" else "text"
+    return f"CAST({name} AS {wanted}) AS {name}"
+
+
+def _explained(uri: str, name: str, error: Any) -> SourceError:
+    message = f"{name}: {without_secrets(str(error), uri)}"
+    return SourceError(message, hint="is the server there, and may this user read this table?")

@@ -1,0 +1,1 @@
+"""What an attacker knows and wants, and what an attack found."""

@@ -1,0 +1,163 @@
+"""What an attack found, and what an audit says of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dalenius.plain import plain_fields
+from dalenius.threats.interval import clopper_pearson, is_above
+from dalenius.threats.threat import Threat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackResult:
+    """One attack's success beside what it must be compared with."""
+
+    name: str
+    threat: Threat
+    success: float
+    low: float
+    high: float
+    """A 95 % interval of the success."""
+    baseline: float | None
+    """The success of who guesses from public counts alone, without the release."""
+    control: float | None
+    """The success of the same attack where it has nothing to find."""
+    bound: float | None
+    """What the release promises; None where it promises nothing."""
+    holds: bool | None
+    """Whether the bound stands; None where there is none. False only beyond doubt (false alarm 1e-6)."""
+    n_trials: int
+    n_failed: int = 0
+    """How many people were left out: others share their quasi-identifiers, so that nobody can say which
+    record is whose, or they were not drawn from a large table."""
+    detail: dict[str, Any] = field(default_factory=dict)
+    recommendation: str | None = None
+
+    @property
+    def gain(self) -> float | None:
+        """How much better than the baseline."""
+        return None if self.baseline is None else self.success - self.baseline
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `audit --json` prints it."""
+        numbers = ("success", "low", "high", "baseline", "control", "bound", "holds", "gain")
+        rest = ("n_trials", "n_failed", "threat", "detail", "recommendation")
+        return plain_fields(self, "name", *numbers, *rest)
+
+
+def measured(
+    name: str,
+    threat: Threat,
+    *,
+    successes: float,
+    trials: int,
+    baseline: float | None,
+    control: float | None = None,
+    bound: float | None = None,
+    n_failed: int = 0,
+    detail: dict[str, Any] | None = None,
+    recommendation: str | None = None,
+) -> AttackResult:
+    """The result of counted successes. The recommendation is kept where a bound fails or there is none."""
+    low, high = clopper_pearson(successes, trials)
+    holds = None if bound is None else not is_above(successes, trials, bound)
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=successes / trials if trials else 0.0,
+        low=low,
+        high=high,
+        baseline=baseline,
+        control=control,
+        bound=bound,
+        holds=holds,
+        n_trials=trials,
+        n_failed=n_failed,
+        detail=detail or {},
+        recommendation=None if holds else recommendation,
+    )
+
+
+def against_chance(
+    name: str,
+    threat: Threat,
+    *,
+    hits: float,
+    trials: int,
+    expected: float,
+    limit: float,
+    recommendation: str,
+    n_failed: int = 0,
+) -> AttackResult:
+    """The result of a count that only chance may make, which reaches `limit` once in 10⁶ releases."""
+    low, high = clopper_pearson(hits, trials)
+    holds = hits <= limit
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=hits / trials if trials else 0.0,
+        low=low,
+        high=high,
+        baseline=expected / trials if trials else 0.0,
+        control=None,
+        bound=min(1.0, limit / trials) if trials else 1.0,
+        holds=holds,
+        n_trials=trials,
+        n_failed=n_failed,
+        recommendation=None if holds else recommendation,
+    )
+
+
+def computed(
+    name: str,
+    threat: Threat,
+    *,
+    posterior: float,
+    baseline: float,
+    bound: float | None,
+    holds: bool | None,
+    interval: tuple[float, float] | None = None,
+    n_trials: int = 0,
+    n_failed: int = 0,
+    detail: dict[str, Any] | None = None,
+    recommendation: str | None,
+) -> AttackResult:
+    """The result of a posterior that is computed; the recommendation is kept where no bound holds."""
+    low, high = interval or (posterior, posterior)
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=posterior,
+        low=low,
+        high=high,
+        baseline=baseline,
+        control=None,
+        bound=bound,
+        holds=holds,
+        n_trials=n_trials,
+        n_failed=n_failed,
+        detail=detail or {},
+        recommendation=None if holds else recommendation,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """All attacks on one release."""
+
+    attacks: tuple[AttackResult, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no promised bound is broken."""
+        return all(attack.holds is not False for attack in self.attacks)
+
+    def named(self, name: str) -> AttackResult:
+        """The attack of that name."""
+        return next(attack for attack in self.attacks if attack.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `audit --json` prints it: it holds private counts."""
+        return {"private": True, **plain_fields(self, "ok", "attacks")}

@@ -1,0 +1,180 @@
+"""Attacks on αβ views and on suppression: exact posteriors, the paper's false claims among them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dalenius
+from dalenius.auditing.audit import audit_release
+from dalenius.cli.main import run
+from dalenius.mechanisms.alphabeta.apply import first_view
+from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
+from dalenius.mechanisms.alphabeta.attacks.views import (
+    attack_correlated_tuples,
+    attack_exclusive_set,
+    attack_one_tuple,
+    attack_views,
+)
+from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
+from dalenius.mechanisms.alphabeta.parameters import choose_law
+from dalenius.mechanisms.suppress.attacks.eligibility import attack_eligibility
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.release.folder import StoredRelease, sha256
+from tests.auditing.releases import deal, people, write_manifest, write_release
+
+# Adult's numbers
+N, M, K, GAMMA = 30_162, 648_023_040, 10, Fraction(1, 5)
+D = Fraction(K * N, M)
+
+
+def case_of(law: ViewLaw, d: Fraction = D, gamma: Fraction = GAMMA) -> ViewCase:
+    shown, noise = int(N * law.retention), int((M - N) * law.beta)
+    return ViewCase(law=law, d=d, gamma=gamma, domain_size=M, n_table=N, n_shown=shown, n_noise=noise)
+
+
+def test_one_view_with_its_parameters_holds_and_is_nearly_tight() -> None:
+    found = attack_one_tuple(case_of(choose_law(D, GAMMA)))
+    assert found.holds
+    assert found.success == pytest.approx(0.2, abs=0.002)
+
+
+@pytest.mark.parametrize(("views", "posterior"), [(2, 0.292), (3, 0.328), (8, 0.375)])
+def test_single_view_parameters_for_several_views_are_caught(views: int, posterior: float) -> None:
+    single = choose_law(D, GAMMA)
+    law = replace(single, views=views, decay=usual_decay(views))
+    found = attack_views(case_of(law))
+    assert found.holds is False
+    assert found.success == pytest.approx(posterior, abs=1e-3)  # beta is rounded up a little
+    assert attack_views(case_of(choose_law(D, GAMMA, views=views))).holds is True
+    assert attack_views(case_of(single), views).holds is False  # more views than were planned
+
+
+def test_brothers_and_exclusive_sets_are_open_and_said_to_be() -> None:
+    case = case_of(choose_law(D, GAMMA))
+    brothers, rule_out = attack_correlated_tuples(case), attack_exclusive_set(case)
+    ratio = float(case.law.retention / case.law.beta)
+    odds = ratio**2 * float(D) / (1 - float(D))
+    assert brothers.success == pytest.approx(odds / (1 + odds))
+    assert brothers.success > 0.9  # one alone gives 0.2
+    assert brothers.bound is rule_out.bound is None
+    assert 0 < rule_out.success < 1
+
+
+def test_too_little_noise_or_too_much_kept_is_caught() -> None:
+    case = case_of(choose_law(D, GAMMA))
+    assert attack_one_tuple(replace(case, n_noise=int(case.n_noise * 0.95))).holds is False
+    assert attack_one_tuple(replace(case, n_noise=int(case.n_noise * 0.995))).holds is True
+    assert attack_one_tuple(replace(case, n_shown=int(case.n_shown * 1.1))).holds is False
+
+
+def write_view(
+    folder: Path, table: pa.Table, law: ViewLaw, used: ViewLaw, domain: Domain, d: Fraction, gamma: Fraction
+) -> Path:
+    path = folder / "v"
+    path.mkdir()
+    codes = first_view(domain, domain.encode(table), used, np.random.default_rng(3))
+    view = pa.Table.from_batches([domain.decode(codes)])
+    pq.write_table(view, path / "view.parquet", store_schema=False)
+    entry = {"file": "view.parquet", "sha256": sha256(path / "view.parquet")}
+    parameters = {
+        "method": "alpha-beta",
+        "alpha": str(law.alpha),
+        "beta": str(law.beta),
+        "decay": str(law.decay),
+        "views": law.views,
+        "domain_size": str(domain.size),
+        "d": str(d),
+        "gamma": str(gamma),
+    }
+    write_manifest(
+        path,
+        table,
+        [{"name": "view", "rows": len(view), "files": [entry]}],
+        promise={"kind": "d-gamma-privacy", "gamma": str(gamma), "d": str(d)},
+        parameters=parameters,
+        kind="alpha-beta",
+    )
+    return path
+
+
+@pytest.mark.parametrize("factor", [1, Fraction(1, 2)])
+def test_a_view_is_audited_from_its_files(factor: int | Fraction, tmp_path: Path) -> None:
+    """With half the noise that it states, a view is caught."""
+    domain = Domain.of({"uid": range(3_000), "age": range(50), "disease": [f"d{i}" for i in range(10)]})
+    rng = np.random.default_rng(1)
+    n = 3_000
+    table = pa.table(
+        {
+            "uid": np.arange(n),
+            "age": rng.integers(50, size=n),
+            "disease": [f"d{i}" for i in rng.integers(10, size=n)],
+        }
+    )
+    d, gamma = Fraction(10 * n, domain.size), Fraction(1, 5)
+    law = choose_law(d, gamma)
+    path = write_view(tmp_path, table, law, replace(law, beta=law.beta * factor), domain, d, gamma)
+    audit = audit_release(StoredRelease.open(path), table, seed=1)
+    assert audit.named("linking").holds is (factor == 1)
+    assert audit.named("several views").holds is True
+    assert audit.named("linking").detail["kept"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_eligibility_safe_holds_and_r_suppression_is_not_promised() -> None:
+    safe, printed = (attack_eligibility([10, 4, 2, 1, 1], 3, method) for method in ("safe", "randomized"))
+    assert safe.holds is True
+    assert safe.success <= 1 / 3 + 1e-12
+    assert printed.bound is None
+    assert printed.success > 1 / 3
+    assert attack_eligibility([3, 3, 3], 3, "safe").detail["how"] == "no suppression"
+
+
+def test_a_suppressed_release_is_asked_for_its_commonest_value(tmp_path: Path) -> None:
+    disease = np.random.default_rng(1).permutation(np.repeat(list("abcde"), [160, 60, 60, 60, 60]))
+    table = pa.table({"uid": np.arange(400), "disease": disease})
+    policy = dalenius.Policy.from_dict(
+        {
+            "source": table,
+            "release": str(tmp_path / "r"),
+            "columns": {"quasi": ["uid"], "sensitive": ["disease"]},
+            "promise": {"kind": "l-diversity", "l": 3},
+            "suppress": {"method": "safe"},
+        }
+    )
+    audit = dalenius.audit(dalenius.publish(policy).path, table, seed=1)
+    assert audit.ok
+    assert audit.named("eligibility").bound == pytest.approx(1 / 3)
+    assert audit.named("eligibility").success <= 1 / 3
+
+
+def test_the_command_prints_a_table_and_exits_3_on_a_broken_bound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = people(400)
+    pq.write_table(table, tmp_path / "people.parquet")
+    for name, bucket in (("good", deal(table, 5, np.random.default_rng(1))), ("leak", np.arange(400))):
+        write_release(tmp_path, table, bucket, rng=np.random.default_rng(2), name=name)
+        arguments = [
+            "audit",
+            str(tmp_path / name),
+            "--original",
+            str(tmp_path / "people.parquet"),
+            "--seed",
+            "1",
+        ]
+        assert run(arguments) == (0 if name == "good" else 3)
+        printed = capsys.readouterr().out
+        assert ("BROKEN by linking" in printed) == (name == "leak")
+        run([*arguments, "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert found["private"] is True
+        assert {"name", "success", "low", "high", "baseline", "control", "bound", "holds"} <= set(
+            found["attacks"][0]
+        )

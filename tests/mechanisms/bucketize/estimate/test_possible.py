@@ -1,0 +1,93 @@
+"""What totals can be, beside every matching; intervals cut to it; values that go a way of their own."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtr
+
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate.heavy_tails import OWN_WAYS, own_way_variance
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
+from dalenius.question.targets import Score, Targets, widened
+
+PLACES = np.array([0, 0, 0, 0, 1, 1, 1])
+VALUES = np.array([0, 1, 1, 2, 0, 2, 2])
+NUMBERS = st.integers(-3, 3).map(float)
+
+
+def buckets() -> Buckets:
+    return Buckets.of(PLACES, PLACES, VALUES, np.ones(len(PLACES), dtype=int))
+
+
+def every_total(score: np.ndarray, weights: np.ndarray) -> list[float]:
+    """Of all matchings of the people of each bucket with its values."""
+    orders = [set(permutations(VALUES[g == PLACES].tolist())) for g in (0, 1)]
+    return [float(score @ weights[[*one, *two]]) for one, two in product(*orders)]
+
+
+@given(
+    st.lists(NUMBERS, min_size=7, max_size=7), st.lists(st.sampled_from([0.0, 1.0]), min_size=3, max_size=3)
+)
+def test_the_range_is_that_of_all_matchings(numbers: list[float], chosen: list[float]) -> None:
+    score, weights = np.array(numbers), np.array(chosen)
+    rows = np.flatnonzero(score)
+    for values, whole in ((score[rows], score), (None, (score != 0).astype(float))):
+        sums = ScoreSums.of(buckets(), [Score(rows=rows, values=values)])
+        targets = Targets.of([[(0, weights)]])
+        low, high = possible_range(sums, targets)
+        totals = every_total(whole, weights)
+        assert (low[0], high[0]) == pytest.approx((min(totals), max(totals)))
+        wide = trivial_range(sums, targets)
+        assert wide[0][0] <= low[0]
+        assert high[0] <= wide[1][0]
+
+
+def test_other_weights_have_no_range() -> None:
+    sums = ScoreSums.of(buckets(), [Score(rows=np.arange(3))])
+    targets = Targets.of([[(0, np.array([0.5, 0.0, 0.0]))], [(0, np.ones(3))]])
+    for low, high in (possible_range(sums, targets), trivial_range(sums, targets)):
+        assert (low[0], high[0]) == (-np.inf, np.inf)
+        assert low[1] >= 0
+
+
+def test_a_cut_interval_is_never_empty_and_keeps_its_tails() -> None:
+    estimate, error = np.array([-6.0, -3.0, 0.0, 4.0, 50.0, 104.0]), np.full(6, 2.0)
+    possible = np.zeros(6), np.full(6, 100.0)
+    low, high = widened((estimate - 3.92, estimate + 3.92), estimate, error, possible, 0.025)
+    assert (np.minimum(high, 100.0) > np.maximum(low, 0.0)).all()
+    assert (high >= estimate + 3.92).all()
+    inside = ndtr((estimate - 0.0) / error)
+    assert 1 - ndtr((high - estimate) / error)[:4] == pytest.approx(0.025 * inside[:4], rel=2e-3)
+    assert (low[4], high[4]) == pytest.approx((50 - 3.92, 50 + 3.92), abs=0.01)
+    exact = widened((np.ones(1), np.ones(1)), np.ones(1), np.zeros(1), (np.zeros(1), np.ones(1)), 0.025)
+    assert (exact[0][0], exact[1][0]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("rho", [0.01, 0.3])
+def test_a_way_of_their_own_adds_what_the_contrasts_leave_of_it(rho: float) -> None:
+    """Against dense conditioning of δ on the contrasts."""
+    rng = np.random.default_rng(3)
+    value = np.sort(rng.choice(4, 240, p=[0.4, 0.3, 0.2, 0.1]))
+    place = rng.permutation(240) % 60
+    held = Buckets.of(place, place, value, np.ones(240, dtype=int))
+    g = Geometry.of(held)
+    C = np.stack([np.bincount(place[value == z], minlength=60) for z in range(4)], axis=1).astype(float)
+    M = C.T @ (C / C.sum(axis=1, keepdims=True))
+    a = g.centre(np.array([[1.0, 0.0, 0.0, 1.0]]))
+    u, s2, kappa = a[0] / np.abs(a[0]).max(), 0.2, 0.16
+    h, factors = g.contrast @ M @ u, rng.normal(size=len(g.spread))
+    by_rho, one = [(rho, factors[None, :])], np.zeros(1, dtype=int)
+    found = own_way_variance(g, a, one, np.array([s2]), np.array([kappa]), by_rho)[0, :, 0]
+    V = s2 * np.diag((1 - rho) + rho * g.spread)
+    missed = (a[0] * u) @ C.sum(axis=0) - factors @ h
+    for k, eta in enumerate((0.0, kappa, 1.0)):  # 8κ, and no more than 1
+        prior = eta * s2
+        left = prior - prior**2 * h @ np.linalg.solve(V + prior * np.outer(h, h), h)
+        assert found[k] == pytest.approx(missed**2 * left, rel=1e-6, abs=1e-12)
+    assert OWN_WAYS.sum() == pytest.approx(1)

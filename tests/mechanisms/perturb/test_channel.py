@@ -1,0 +1,64 @@
+"""The law of uniform perturbation, against the paper's tables and against the matrix itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.errors import InputError
+from dalenius.mechanisms.perturb.channel import Channel, reconstruct
+
+
+def channel_of(n_values: int, gamma: Fraction | int) -> Channel:
+    return Channel(codes=tuple(range(n_values)), gamma=Fraction(gamma))
+
+
+@pytest.mark.parametrize(
+    ("n_values", "p", "q"),
+    [(77, 5, 1), (70, 5, 1), (50, 7, 2), (14, 22, 6), (9, 31, 8), (7, 36, 9), (6, 40, 10), (2, 67, 17)],
+)
+def test_table_1(n_values: int, p: int, q: int) -> None:
+    channel = channel_of(n_values, 5)
+    assert round(100 * float(channel.retention)) == p
+    assert round(100 * float(channel.replacement)) == q
+
+
+@pytest.mark.parametrize(("n_values", "q", "diagonal"), [(15_000, 6.7e-5, 3.3e-4), (5_390, 1.9e-4, 9.3e-4)])
+def test_large_domains_of_section_1(n_values: int, q: float, diagonal: float) -> None:
+    # The text prints p + q = 7.4e-4 for 5,390 values; that is p, and p + q = 5/5394 is 9.3e-4.
+    channel = channel_of(n_values, 5)
+    assert float(channel.replacement) == pytest.approx(q, rel=0.03)
+    assert float(channel.diagonal) == pytest.approx(diagonal, rel=0.03)
+
+
+@given(n_values=st.integers(2, 40), gamma=st.fractions(Fraction(101, 100), 50))
+def test_rows_sum_to_one_and_the_ratio_is_gamma(n_values: int, gamma: Fraction) -> None:
+    channel = channel_of(n_values, gamma)
+    assert channel.diagonal + (n_values - 1) * channel.replacement == 1
+    assert channel.diagonal == channel.retention + channel.replacement
+    assert channel.diagonal / channel.replacement == gamma
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=8), st.fractions(Fraction(11, 10), 20))
+def test_reconstruction_is_the_inverse_of_the_matrix(counts: list[int], gamma: Fraction) -> None:
+    channel = channel_of(len(counts), gamma)
+    expected = [channel.retention * count + channel.replacement * sum(counts) for count in counts]
+    np.testing.assert_allclose(reconstruct([float(e) for e in expected], channel), counts, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("codes", "gamma", "said"),
+    [
+        ((3,), 2, "domain of 1 values"),
+        ((0, 1), 1, "gamma"),
+        ((1, 0), 2, "ascending"),
+        ((1, 1), 2, "ascending"),
+    ],
+)
+def test_what_is_no_law_is_refused(codes: tuple[int, ...], gamma: int, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Channel(codes=codes, gamma=Fraction(gamma))

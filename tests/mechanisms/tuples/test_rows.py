@@ -1,0 +1,105 @@
+"""Which rows and which values of the domain a condition picks, without a database and with one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.ask import view_rows
+from dalenius.ask.view_rows import ViewRows
+from dalenius.mechanisms.tuples.atoms import open_atoms
+from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
+from dalenius.mechanisms.tuples.network import Tensor, contract, parse_predicate
+
+COLUMNS = {
+    "zip": pa.array(["a", "O'Hara", "", None]),
+    "age": pa.array([3, -1, None, 40], pa.int8()),
+    "big": pa.array([2**40, 5]),
+    "w": pa.array([1.0, 2.5]),
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "listed"),
+    [
+        ("zip", ("a", "", "zzz")),
+        ("ZIP", ("O'Hara",)),
+        ("age", (3, 40, 100)),
+        ("big", (5, 7)),
+        ("big", (2**40,)),
+    ],
+)
+def test_lists_of_literals_are_looked_up_as_duckdb_would(
+    column: str, listed: tuple[str, ...] | tuple[int, ...]
+) -> None:
+    words = ", ".join("'" + v.replace("'", "''") + "'" if isinstance(v, str) else str(v) for v in listed)
+    with open_atoms(COLUMNS, {}, "t") as atoms:
+        fast = atoms.membership(column, listed)
+        slow = atoms.evaluate(parse_predicate(f"{column} IN ({words})"))
+    assert fast is not None
+    assert fast.columns == slow.columns
+    assert fast.holds.tolist() == slow.holds.tolist()
+
+
+def test_other_types_are_left_to_duckdb() -> None:
+    with open_atoms(COLUMNS, {}, "t") as atoms:
+        assert atoms.membership("zip", (3,)) is None
+        assert atoms.membership("age", ("3",)) is None
+        assert atoms.membership("age", (300,)) is None
+        assert atoms.membership("w", (1,)) is None
+
+
+SIZES = (3, 2, 4)
+BITS = st.booleans()
+
+
+def tables() -> st.SearchStrategy[Formula]:
+    def of(columns: tuple[int, ...]) -> st.SearchStrategy[Formula]:
+        size = int(np.prod([SIZES[c] for c in columns]))
+        shape = [SIZES[c] for c in columns]
+        lists = st.lists(BITS, min_size=size, max_size=size)
+        return lists.map(lambda bits: Table(columns=columns, holds=np.array(bits).reshape(shape)))
+
+    return st.sampled_from([(), (0,), (1,), (2,), (0, 2), (0, 1, 2)]).flatmap(of)
+
+
+FORMULAS = st.recursive(
+    tables(),
+    lambda inner: st.lists(inner, min_size=1, max_size=3).flatmap(
+        lambda parts: st.sampled_from([All(parts=tuple(parts)), Neither(of=All(parts=tuple(parts)))])
+    ),
+    max_leaves=5,
+)
+
+
+def holds(formula: Formula, cells: tuple[int, ...]) -> bool:
+    match formula:
+        case Table(columns=columns, holds=table):
+            return bool(table[tuple(cells[c] for c in columns)])
+        case All(parts=parts):
+            return all(holds(part, cells) for part in parts)
+        case Neither(of=of):
+            return not holds(of, cells)
+
+
+@given(FORMULAS, st.lists(st.tuples(*(st.integers(0, size - 1) for size in SIZES)), min_size=1, max_size=20))
+def test_rows_are_those_for_which_the_formula_holds(formula: Formula, rows: list[tuple[int, ...]]) -> None:
+    codes = tuple(np.array(column) for column in zip(*rows, strict=True))
+    view, expected = ViewRows(codes=codes), [i for i, cells in enumerate(rows) if holds(formula, cells)]
+    assert view.where(formula).tolist() == expected
+    assert view.where(formula).tolist() == expected  # from the bitmaps of the first time
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(view_rows, "_BITMAP_BYTES", 0)  # too large for bitmaps
+        assert ViewRows(codes=codes).where(formula).tolist() == expected
+
+
+@given(st.lists(st.lists(st.integers(0, 2**60), min_size=1, max_size=4), min_size=1, max_size=4))
+def test_tensors_that_share_nothing_are_multiplied_exactly(columns: list[list[int]]) -> None:
+    tensors = [Tensor(indices=(i,), entries=np.array(c, dtype=object)) for i, c in enumerate(columns)]
+    product = 1
+    for column in columns:
+        product *= sum(column)
+    assert int(contract(tensors, (), product + 1).item()) == product

@@ -1,0 +1,71 @@
+"""A release is there whole or not at all."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import dalenius
+from dalenius.errors import EngineError, InputError
+from dalenius.release.folder import new_release
+from tests.contract.subjects import SUBJECTS, people
+
+POLICY = SUBJECTS[0].policy
+
+
+def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+    class StopError(Exception):
+        pass
+
+    with pytest.raises(StopError), new_release(tmp_path / "r") as folder:  # noqa: PT012
+        (folder / "secret.parquet").write_text("half")
+        raise StopError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_release_is_never_touched(tmp_path: Path) -> None:
+    release = dalenius.publish(POLICY(people(), tmp_path / "r"))
+    before = (release.path / "manifest.json").read_bytes()
+    with pytest.raises(InputError, match="exists already"):
+        dalenius.publish(POLICY(people(), tmp_path / "r"))
+    assert (release.path / "manifest.json").read_bytes() == before
+
+
+def test_no_file_tells_the_time_of_day(tmp_path: Path) -> None:
+    """Copies and archives keep the files' times; the manifest has the day."""
+    release = dalenius.publish(POLICY(people(), tmp_path / "r"))
+    times = {path.stat().st_mtime_ns for path in (release.path, *release.path.rglob("*"))}
+    midnight = datetime.fromisoformat(release.manifest["created"]).replace(tzinfo=UTC)
+    day = int(midnight.timestamp()) * 10**9
+    assert times <= {day, day + 86_400 * 10**9}  # midnight may have passed since the manifest was made
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        dalenius.publish(POLICY(people(), tmp_path / "absent" / "r"))
+
+
+def test_what_a_killed_run_left_is_removed_but_not_what_a_live_run_writes(tmp_path: Path) -> None:
+    dead = tmp_path / ".r.partial-dead"
+    dead.mkdir()
+    (dead / "qit.parquet").write_text("half")
+    with new_release(tmp_path / "r") as live:
+        assert not dead.exists()
+        with new_release(tmp_path / "r") as second:
+            assert live.exists()
+            assert second != live
+    assert (tmp_path / "r").is_dir()
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dalenius.engines.local.scan.LocalScan.write", full)
+    with pytest.raises(EngineError, match="the disk is full; nothing was published"):
+        dalenius.publish(POLICY(people(), tmp_path / "r"))
+    assert list(tmp_path.iterdir()) == []

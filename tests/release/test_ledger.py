@@ -1,0 +1,112 @@
+"""The ledger: private from the start, exact about series, and shared safely."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dalenius.errors import EngineError, InputError
+from dalenius.release.ledger import Entry, Ledger, open_ledger
+
+ENTRY = Entry(
+    id="a",
+    manifest_sha256="0" * 64,
+    created="2026-01-01",
+    path="/r",
+    mechanism="alpha-beta",
+    source_fingerprint="f",
+    for_publication=True,
+    series_id="s",
+    series_index=1,
+    series_of=2,
+)
+
+
+def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
+    ledger = Ledger(path=tmp_path / "deep" / "ledger")
+    key = ledger.key()
+    assert len(key) == 32
+    assert ledger.key() == key != Ledger(path=tmp_path / "other").key()
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+    ledger.path.chmod(0o644)
+    ledger.key()
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+
+
+def test_what_is_no_ledger_keeps_its_mode(tmp_path: Path) -> None:
+    folder, table = tmp_path / "folder", tmp_path / "table.csv"
+    folder.mkdir()
+    table.write_text("age,disease\n30,Flu\n", encoding="utf-8")
+    folder.chmod(0o755)
+    table.chmod(0o644)
+    with pytest.raises(EngineError, match="it is a folder"):
+        Ledger(path=folder).key()
+    with pytest.raises(EngineError, match="not a database"):
+        Ledger(path=table).key()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+    assert stat.S_IMODE(table.stat().st_mode) == 0o644
+
+
+def test_what_is_recorded_is_remembered_and_can_be_taken_back(tmp_path: Path) -> None:
+    ledger = Ledger(path=tmp_path / "ledger")
+    second = replace(ENTRY, id="b", series_index=2)
+    alone = replace(ENTRY, id="c", series_id=None, series_index=None, series_of=None, for_publication=False)
+    for entry in (second, ENTRY, alone, replace(alone, id="d", source_fingerprint="g")):
+        ledger.record(entry)
+    assert ledger.series("s") == (ENTRY, second)
+    assert ledger.of_source("f") == (second, ENTRY, alone)
+    ledger.forget(second)
+    assert ledger.series("s") == (ENTRY,)
+    assert ledger.series("t") == ()
+
+
+def test_one_place_of_a_series_is_given_once(tmp_path: Path) -> None:
+    ledger = Ledger(path=tmp_path / "ledger")
+
+    def publish(number: int) -> bool:
+        try:
+            ledger.record(replace(ENTRY, id=str(number)))
+        except InputError as error:
+            assert "release 1 of this series is in the ledger already" in str(error)  # noqa: PT017
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(publish, range(8))) == 1
+    assert len(ledger.series("s")) == 1
+
+
+def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DALENIUS_LEDGER", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert open_ledger(None).path == tmp_path / "dalenius" / "ledger"
+    monkeypatch.setenv("DALENIUS_LEDGER", str(tmp_path / "mine"))
+    assert open_ledger(None).path == tmp_path / "mine"
+    assert open_ledger(tmp_path / "policy").path == tmp_path / "policy"
+
+
+@pytest.mark.parametrize(("version", "missing"), [(1, ("values", "record")), (2, ("record",))])
+def test_a_ledger_of_an_older_version_is_brought_up_to_date(
+    tmp_path: Path, version: int, missing: tuple[str, ...]
+) -> None:
+    ledger = Ledger(path=tmp_path / "ledger")
+    ledger.record(ENTRY)
+    with sqlite3.connect(ledger.path) as database:
+        for name in missing:
+            database.execute(f"ALTER TABLE releases DROP COLUMN {name}_fingerprint")
+        database.execute("UPDATE ledger SET version = ?", (version,))
+    second = replace(ENTRY, id="b", series_index=2, values_fingerprint="v", record_fingerprint="r")
+    ledger.record(second)
+    assert ledger.series("s") == (ENTRY, second)
+
+
+def test_a_file_that_is_no_ledger_is_an_error_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "ledger").write_text("not a database, and longer than a header would be" * 10)
+    with pytest.raises(EngineError, match="cannot be used") as caught:
+        Ledger(path=tmp_path / "ledger").key()
+    assert "[ledger] path" in (caught.value.hint or "")

@@ -1,0 +1,72 @@
+"""Histograms, and the codes of sensitive values."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.errors import InternalError
+from dalenius.tables.histogram import Encoder, Histogram, label, positions
+
+cells = st.one_of(st.none(), st.integers(-3, 3))
+
+
+@given(rows=st.lists(st.tuples(cells, cells), min_size=1), seed=st.integers(0, 100))
+def test_encoding_then_decoding_gives_the_cells_back(
+    rows: list[tuple[int | None, int | None]], seed: int
+) -> None:
+    histogram = Histogram.of(("a", "b"), {row: rows.count(row) for row in rows})
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "b": pa.array([row[1] for row in rows], pa.int64()),
+            "a": pa.array([row[0] for row in rows], pa.int64()),
+        }
+    )
+    encoder = Encoder.of(histogram, batch.schema)
+    codes = encoder.encode(batch)
+    assert [histogram.values[code] for code in codes] == rows
+    assert np.bincount(codes, minlength=len(histogram)).tolist() == list(histogram.counts)
+    decoded = encoder.decode(codes)
+    assert list(zip(decoded["a"].to_pylist(), decoded["b"].to_pylist(), strict=True)) == rows
+
+
+def test_the_order_of_the_values_does_not_depend_on_the_order_of_counting_nan_included() -> None:
+    """Codes are published in this order: that in which a table has its values would tell of its records."""
+    values = [(1.0,), (math.nan,), (0.5,), (None,), (2.5,)]
+    found = {str(Histogram.of(("a",), dict.fromkeys(order, 1)).values) for order in permutations(values)}
+    assert found == {"((None,), (0.5,), (1.0,), (2.5,), (nan,))"}
+
+
+def test_an_unknown_value_is_an_internal_error() -> None:
+    histogram = Histogram.of(("a",), {("x",): 1})
+    batch = pa.RecordBatch.from_pydict({"a": ["y"]})
+    with pytest.raises(InternalError, match="changed between two passes"):
+        Encoder.of(histogram, batch.schema).encode(batch)
+
+
+def test_labels_and_frequencies() -> None:
+    assert label((None, True, datetime.date(2026, 1, 2))) == "NULL / true / 2026-01-02"
+    assert Histogram.of(("a",), {("x",): 1, ("y",): 2}).frequency(0) == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()], ids=str)
+@given(data=st.data())
+def test_places_in_a_whole_range_are_those_of_a_look_up(kind: pa.DataType, data: st.DataObject) -> None:
+    bits = kind.bit_width - (0 if str(kind).startswith("u") else 1)
+    least = 0 if str(kind).startswith("u") else -(2**bits)
+    numbers = st.integers(least, 2**bits - 1)
+    first = data.draw(numbers, label="first")
+    last = min(2**bits - 1, first + data.draw(st.integers(0, 40), label="size"))
+    near = st.integers(max(least, first - 3), min(2**bits - 1, last + 3))
+    column = pa.array(data.draw(st.lists(st.one_of(numbers, near, st.none())), label="column"), kind)
+    values = pa.array(range(first, last + 1), kind)
+    assert positions(column, values).to_pylist() == pc.index_in(column, value_set=values).to_pylist()

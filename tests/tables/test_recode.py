@@ -1,0 +1,76 @@
+"""Recoding: what each kind does to values, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dalenius.errors import PolicyError
+from dalenius.sql import connect
+from dalenius.tables.recode import parse_recode
+
+
+def recoded(values: pa.Array, spec: Any, folder: Path = Path()) -> list[Any]:
+    recode = parse_recode("x", spec, folder)
+    with connect() as connection:
+        connection.register("t", pa.table({"x": values}))
+        rows = connection.execute(f"SELECT {recode.expression('x')}, {recode.outside('x')} FROM t").fetchall()
+    assert not any(outside for _, outside in rows)
+    return [value for value, _ in rows]
+
+
+@pytest.mark.parametrize(
+    ("spec", "values", "expected"),
+    [
+        (
+            {"bins": [0, 18, 65, 120]},
+            [0, 17, 18, 64, 65, 120, None],
+            ["0-17"] * 2 + ["18-64"] * 2 + ["65-120"] * 2 + [None],
+        ),
+        ({"bins": [0, 1, 2]}, [0, 1, 2], ["0", "1-2", "1-2"]),
+        ({"bins": ["0", "0.5", "1"]}, [0.2, 0.5], ["[0, 0.5)", "[0.5, 1]"]),
+        ({"top": 90}, [12, 90, 91, None], [12, 90, 90, None]),
+        ({"round": 5}, [0, 2, 3, 7, 8, -2, None], [0, 0, 5, 5, 10, 0, None]),
+        ({"round": 0.5}, [0.2, 0.3], [0.0, 0.5]),
+    ],
+)
+def test_numbers_become_coarser(spec: Any, values: list[Any], expected: list[Any]) -> None:
+    assert recoded(pa.array(values), spec) == expected
+
+
+def test_a_mapping_file_replaces_texts(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("from,to\nFlu,Lung\n'q',\"a, b\"\n")
+    assert recoded(pa.array(["Flu", "'q'", None]), {"map": "m.csv"}, tmp_path) == ["Lung", "a, b", None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (5, "exactly one of bins, top, round, map"),
+        ({"bins": [1, 2], "top": 3}, "exactly one of"),
+        ({"bins": [1]}, "at least two edges"),
+        ({"bins": [1, 1]}, "must rise"),
+        ({"top": "high"}, "'high' is not a number"),
+        ({"top": True}, "True is not a number"),
+        ({"round": 0}, "must be positive"),
+        ({"rond": 5}, "did you mean 'round'"),
+        ({"map": 3}, "name of a file"),
+        ({"map": "absent.csv"}, "cannot be read"),
+    ],
+)
+def test_bad_recodings_are_explained(spec: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=message):
+        parse_recode("x", spec, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("from,to\na\n", "line 2: expected 2 fields"), ("from,to\na,b\na,c\n", "mapped twice")],
+)
+def test_bad_mapping_files_are_explained(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text(text)
+    with pytest.raises(PolicyError, match=message):
+        parse_recode("x", {"map": "m.csv"}, tmp_path)

@@ -1,0 +1,167 @@
+"""Sources: what is read, what is refused, and where an error says it is."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dalenius.errors import SourceError
+from dalenius.sql import connect
+from dalenius.tables.source import open_source
+
+
+def read(spec: Any) -> pa.Table:
+    with connect() as connection:
+        return connection.sql(f"SELECT * FROM {open_source(spec).scan(connection)}").to_arrow_table()
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_csv_keeps_leading_zeros_and_tells_empty_from_missing(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "t.csv", 'zip,age,when,weight,note\n01234,30,2026-01-31,1.5,""\n99,,2026-02-01,2,\n'
+    )
+    assert read(path).to_pylist() == [
+        {"zip": "01234", "age": 30, "when": pd.Timestamp("2026-01-31").date(), "weight": 1.5, "note": ""},
+        {"zip": "99", "age": None, "when": pd.Timestamp("2026-02-01").date(), "weight": 2.0, "note": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t"), ("t.txt", "|")]
+)
+def test_delimiters(tmp_path: Path, name: str, delimiter: str) -> None:
+    path = write(
+        tmp_path / name, delimiter.join(["a", "b c"]) + "\n" + delimiter.join(["1", '"x ""y""\nz"']) + "\n"
+    )
+    assert read(path).to_pylist() == [{"a": 1, "b c": 'x "y"\nz'}]
+
+
+def test_gzip_and_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress("\ufeffa,b\n1,ä\n".encode()))
+    assert read(path).to_pylist() == [{"a": 1, "b": "ä"}]
+
+
+def test_a_folder_on_the_path_is_no_column(tmp_path: Path) -> None:
+    folder = tmp_path / "age=7"
+    folder.mkdir()
+    assert read(write(folder / "t.csv", "age\n30\n")).to_pylist() == [{"age": 30}]
+    pq.write_table(pa.table({"age": [30]}), folder / "t.parquet")
+    assert read(folder / "t.parquet").to_pylist() == read(folder).to_pylist() == [{"age": 30}]
+
+
+def test_a_folder_inside_a_folder_of_parquet_may_be_one(tmp_path: Path) -> None:
+    for year in (2025, 2026):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(pa.table({"age": [30]}), tmp_path / f"year={year}" / "t.parquet")
+    assert read(tmp_path).to_pylist() == [{"age": 30, "year": 2025}, {"age": 30, "year": 2026}]
+
+
+def test_the_index_of_a_data_frame_is_no_column() -> None:
+    frame = pd.DataFrame({"age": [30, 40, 50]}, index=["x", "y", "z"])
+    assert read(frame).to_pylist() == [{"age": 30}, {"age": 40}, {"age": 50}]
+    assert read(frame.reset_index(drop=True).iloc[[2, 0]]).to_pylist() == [{"age": 50}, {"age": 30}]
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns of one name"),
+        (pd.DataFrame({"a": [1, "secret"]}), "cells of several types"),
+    ],
+)
+def test_a_data_frame_that_is_no_table_is_refused(frame: pd.DataFrame, message: str) -> None:
+    with pytest.raises(SourceError, match=message) as caught:
+        open_source(frame)
+    assert "secret" not in str(caught.value)
+
+
+def test_numbers_that_are_not_canonical_stay_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "a,b,c,d\n+1,1e999,1.,9999999999999999999\n")
+    assert read(path).to_pylist() == [{"a": "+1", "b": "1e999", "c": "1.", "d": 1e19}]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n1,secret\n2\n", "line 3, column 2 ('b'): expected 2 fields, found 1"),
+        ("a,b\n1,secret\n2,secret,4\n", "line 3, column 3: expected 2 fields, found 3"),
+        ('a,b\n1,"secret\n', "line 2"),
+        ("a,,c\n1,secret,3\n", "line 1, column 2: the column has no name"),
+        ("a,b,\n1,secret,\n", "line 1, column 3: the column has no name"),
+        ("a,A\n1,secret\n", "columns 'a' and 'A' have the same name"),
+        ("", "is empty"),
+    ],
+)
+def test_a_bad_csv_is_refused_with_its_place_and_without_its_cells(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    with pytest.raises(SourceError) as caught:
+        read(write(tmp_path / "t.csv", text))
+    assert expected in caught.value.message
+    assert "secret" not in caught.value.message + (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("t.csv", b"PAR1\0\0\0", "is not a text file"),
+        ("t.csv", b"a,b\n1,\xff\xfe\n", "line 2"),
+        ("t.csv", b"\xff\xfe,b\n1,2\n", "header is not UTF-8"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "the text is UTF-16"),
+        ("t.csv.gz", b"not gzip", "cannot be read"),
+        ("t.parquet", b"not parquet", "cannot be read as Parquet"),
+        ("t.xlsx", b"", "unknown ending '.xlsx'"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=expected.replace(".", r"\.")):
+        read(tmp_path / name)
+
+
+def test_missing_paths_and_empty_folders(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="does not exist"):
+        open_source(tmp_path / "t.csv")
+    with pytest.raises(SourceError, match=r"holds no \.parquet file"):
+        open_source(tmp_path)
+    with pytest.raises(SourceError, match="of type int is not a table"):
+        open_source(3)
+
+
+def test_a_folder_of_parquet_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    for i in (2, 0, 1):
+        pq.write_table(pa.table({"x": [i]}), tmp_path / f"{i}.parquet")
+    assert read(tmp_path)["x"].to_pylist() == [0, 1, 2]
+
+
+def test_frames_of_every_library_are_one_table() -> None:
+    data = {"a": [1, 2, 3], "b": ["x", None, "z"]}
+    table = pa.table(data)
+    frames: list[Any] = [
+        table,
+        table.to_batches()[0],
+        pd.DataFrame(data),
+        pl.DataFrame(data),
+        pl.LazyFrame(data),
+    ]
+    assert [read(frame).to_pydict() for frame in frames] == [data] * 5
+
+
+def test_nested_columns_are_refused(tmp_path: Path) -> None:
+    nested = pa.table({"a": [[1, 2]]})
+    pq.write_table(nested, tmp_path / "t.parquet")
+    for spec in (nested, tmp_path / "t.parquet"):
+        with pytest.raises(SourceError, match="column 'a' is nested"):
+            open_source(spec)
