@@ -1,4 +1,4 @@
-"""What an attack found, and what an audit says of all of them."""
+"""An attacker, what his attack found, and what an audit says of all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dalenius.threats.interval import clopper_pearson, is_above
-from dalenius.threats.threat import Threat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threat:
+    """An attacker.
+
+    >>> Threat(knows="a person's bucket", wants="the sensitive value", covered=True).covered
+    True
+    """
+
+    knows: str
+    wants: str
+    covered: bool
+    """Whether the release promises anything against him; if not, his result has no bound."""
+
+    def to_dict(self) -> dict[str, str | bool]:
+        """As `audit --json` prints it."""
+        return {"knows": self.knows, "wants": self.wants, "covered": self.covered}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
