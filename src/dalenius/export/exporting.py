@@ -12,6 +12,7 @@ from dalenius.errors import InputError
 from dalenius.export.files import write_csv, write_duckdb
 from dalenius.export.postgres import write_postgres
 from dalenius.export.staging import Staged, staged
+from dalenius.plain import plain_fields
 from dalenius.question.weighting import VIEW
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
@@ -35,12 +36,7 @@ class Exported:
 
     def to_dict(self) -> dict[str, Any]:
         """As `export --json` prints it."""
-        return {
-            "release": str(self.release),
-            "target": self.target,
-            "view": self.view,
-            "tables": [{"name": name, "rows": rows} for name, rows in self.tables],
-        }
+        return {**plain_fields(self), "tables": [{"name": name, "rows": n} for name, n in self.tables]}
 
 
 def export_release(

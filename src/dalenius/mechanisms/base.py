@@ -13,6 +13,7 @@ import pyarrow as pa
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.plain import Plain
 from dalenius.policy import Policy
 from dalenius.randomness import KEY_BITS, Randomness
 from dalenius.tables.histogram import Histogram
@@ -138,16 +139,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Plain):
     """One thing that `verify` looked at."""
 
     name: str
     ok: bool
     detail: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `verify --json` prints it."""
-        return {"name": self.name, "ok": self.ok, "detail": self.detail}
 
 
 class Mechanism(Protocol):

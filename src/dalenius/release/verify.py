@@ -13,6 +13,7 @@ import duckdb
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Check
+from dalenius.plain import plain_fields
 from dalenius.policy.sections import RESERVED_NAMES
 from dalenius.release.folder import STRANGE, StoredRelease, check_files
 from dalenius.release.series import open_release
@@ -32,7 +33,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """As `verify --json` prints it."""
-        return {"ok": self.ok, "checks": [check.to_dict() for check in self.checks]}
+        return plain_fields(self, "ok", "checks")
 
 
 def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:

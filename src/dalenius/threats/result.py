@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dalenius.plain import Plain, plain_fields
 from dalenius.threats.interval import clopper_pearson, is_above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Threat:
+class Threat(Plain):
     """An attacker.
 
     >>> Threat(knows="a person's bucket", wants="the sensitive value", covered=True).covered
@@ -20,10 +21,6 @@ class Threat:
     wants: str
     covered: bool
     """Whether the release promises anything against him; if not, his result has no bound."""
-
-    def to_dict(self) -> dict[str, str | bool]:
-        """As `audit --json` prints it."""
-        return {"knows": self.knows, "wants": self.wants, "covered": self.covered}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,22 +55,9 @@ class AttackResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As `audit --json` prints it."""
-        return {
-            "name": self.name,
-            "success": self.success,
-            "low": self.low,
-            "high": self.high,
-            "baseline": self.baseline,
-            "control": self.control,
-            "bound": self.bound,
-            "holds": self.holds,
-            "gain": self.gain,
-            "n_trials": self.n_trials,
-            "n_failed": self.n_failed,
-            "threat": self.threat.to_dict(),
-            "detail": self.detail,
-            "recommendation": self.recommendation,
-        }
+        numbers = ("success", "low", "high", "baseline", "control", "bound", "holds", "gain")
+        rest = ("n_trials", "n_failed", "threat", "detail", "recommendation")
+        return plain_fields(self, "name", *numbers, *rest)
 
 
 def measured(
@@ -189,4 +173,4 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """As `audit --json` prints it: it holds private counts."""
-        return {"private": True, "ok": self.ok, "attacks": [attack.to_dict() for attack in self.attacks]}
+        return {"private": True, **plain_fields(self, "ok", "attacks")}
