@@ -79,7 +79,7 @@ TO_MEND = {
 """Imports that still go upwards."""
 
 
-DRIVERS = ["auditing", "export", "publishing", "api"]
+DRIVERS = ["auditing", "reporting", "export", "publishing", "api"]
 """What drives all mechanisms and knows none of them."""
 
 
