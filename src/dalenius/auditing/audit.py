@@ -37,7 +37,7 @@ def audit_release(
     if room is None or unlike:
         strange = release.mechanism if room is None else unlike[0]
         raise InputError(f"releases of mechanism {strange!r} cannot be audited here")
-    if release.earlier and release.manifest["series"]["kind"] == "batches":
+    if release.is_several_batches:
         raise InputError(
             f"{release.path.parent} holds {1 + len(release.earlier)} batches, each of its own people",
             hint=f"audit them one by one, e.g. {release.path}, each with its own table",

@@ -181,6 +181,15 @@ def label_cell(cell: Any) -> str:
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
+def write_cells(value: Iterable[Any]) -> tuple[str | None, ...]:
+    """The cells of a value as manifests write them.
+
+    >>> write_cells(("Flu", 3, None))
+    ('Flu', '3', None)
+    """
+    return tuple(None if cell is None else label_cell(cell) for cell in value)
+
+
 def show_value(cells: Iterable[str | None]) -> str:
     """The labels of a value's cells as a page shows them, not longer than a line.
 

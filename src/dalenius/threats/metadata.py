@@ -30,7 +30,7 @@ def attack_metadata(subject: Subject, genuine: Collection[str]) -> AttackResult:
     """
     release = subject.release
     leaks = list(_leaks(subject, genuine))
-    n_looked = 1 + sum(len(release.files(entry["name"])) for entry in release.manifest["tables"])
+    n_looked = 1 + sum(len(release.files(entry.name)) for entry in release.manifest.tables)
     return AttackResult(
         name="metadata",
         threat=THREAT,
@@ -42,22 +42,22 @@ def attack_metadata(subject: Subject, genuine: Collection[str]) -> AttackResult:
         bound=0.0,
         holds=not leaks,
         n_trials=n_looked,
-        detail={"leaks": leaks, "seeded": not release.manifest["for_publication"]},
+        detail={"leaks": leaks, "seeded": not release.manifest.for_publication},
         recommendation="write the tables with Dalenius, and add nothing to the folder" if leaks else None,
     )
 
 
 def _leaks(subject: Subject, genuine: Collection[str]) -> Iterator[str]:
     release = subject.release
-    listed = {FILE_NAME, *(f["file"] for entry in release.manifest["tables"] for f in entry["files"])}
+    listed = {FILE_NAME, *(f.file for entry in release.manifest.tables for f in entry.files)}
     for path in release.path.rglob("*"):
         if path.is_file() and path.relative_to(release.path).as_posix() not in listed:
             yield f"{path.name} is not part of the release"
     yield from changed_files(release)
-    for entry in release.manifest["tables"]:
-        for path in release.files(entry["name"]):
+    for entry in release.manifest.tables:
+        for path in release.files(entry.name):
             yield from _file_leaks(path)
-    if len(str(release.manifest["created"])) > len("2026-01-01"):
+    if len(release.manifest.created) > len("2026-01-01"):
         yield "the manifest states a time finer than a day"
     for table, column in _published_cells(release, genuine):
         outside = _n_outside(release, subject.original, table, column)
@@ -75,11 +75,11 @@ def _file_leaks(path: Path) -> Iterator[str]:
 
 
 def _published_cells(release: StoredRelease, genuine: Collection[str]) -> Iterator[tuple[str, str]]:
-    for entry in release.manifest["tables"]:
-        for path in release.files(entry["name"])[:1]:
+    for entry in release.manifest.tables:
+        for path in release.files(entry.name)[:1]:
             for column in pq.read_schema(path).names:
                 if column in genuine:
-                    yield entry["name"], column
+                    yield entry.name, column
 
 
 def _n_outside(release: StoredRelease, original: pa.Table, table: str, column: str) -> int:

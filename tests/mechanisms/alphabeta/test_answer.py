@@ -91,7 +91,7 @@ def brute_force(release: dalenius.Release, question: str) -> dict[tuple[Any, ...
         n, gamma_f = release.manifest["rows"]["published"], float(Fraction(given["gamma_f"]))
         other = (1 - gamma_f) / (len(domain_table()) - 1)
         return {g: (shown.get(g, 0) - n * other * q) / (gamma_f - other) for g, q in everywhere.items()}
-    view = PublishedView.of(release.manifest)
+    view = PublishedView.of(release.stored.manifest)
     assert view.law is not None
     law = marginal_law(view.law, view.index)
     alpha, beta = float(law.alpha), float(law.beta)
@@ -141,7 +141,7 @@ def test_small_numbers_are_summed_beside_large_ones(tmp_path: Path, large: float
     costs = [0.1, 2.0, 3.5, 50.0, large]
     table = pa.table({"person": range(200), "cost": [costs[person % 5] for person in range(200)]})
     release = view_of(table, tmp_path / "r")
-    law = PublishedView.of(release.manifest).law
+    law = PublishedView.of(release.stored.manifest).law
     assert law is not None
     shown = pq.read_table(release.path / "view.parquet").column("cost").to_pylist()
     alpha, beta = float(law.alpha), float(law.beta)

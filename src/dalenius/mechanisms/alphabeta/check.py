@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -17,19 +16,19 @@ from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.configs import COPY
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Codes, Domain, group_of
-from dalenius.prefetch import mapped
+from dalenius.prefetch import map_parallel
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
+from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifiers
-from dalenius.tables.codes import CodedColumns
+from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
 
-_BATCH_ROWS = 131_072
 _DEVIATIONS = 9
 """A view this many standard deviations too small has lost noise (less than 1 in 10^18 by chance)."""
 
 
-def check_view(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+def check_view(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterator[Check]:
     """The cells, the rows, the promise, and the amount of noise."""
     view = PublishedView.of(manifest)
     rows = _read_rows(connection, view, _n_files(manifest))
@@ -55,8 +54,8 @@ class _Rows:
     """Whether every row is in its file and above the one before it: so it is, unless somebody moved rows."""
 
 
-def _n_files(manifest: dict[str, Any]) -> int:
-    (files,) = (table["files"] for table in manifest["tables"] if table["name"] == "view")
+def _n_files(manifest: Manifest) -> int:
+    (files,) = (table.files for table in manifest.tables if table.name == "view")
     return len(files)
 
 
@@ -70,17 +69,17 @@ def _read_rows(connection: duckdb.DuckDBPyConnection, view: PublishedView, n_fil
         for c in view.domain.columns
         if pa.types.is_string(c.values.type) and not c.values.null_count
     }
-    columns = CodedColumns.of(connection, 'SELECT * FROM "view"', allowed)
+    columns = DictionaryColumns.of(connection, 'SELECT * FROM "view"', allowed)
 
     def look(coded: pa.RecordBatch) -> tuple[dict[str, int], Ints | None]:
-        batch = columns.decoded(coded)
+        batch = columns.decode(coded)
         found = {c.name: c.positions(batch.column(c.name)) for c in view.domain.columns}
         strange = {name: codes.null_count for name, codes in found.items() if codes.null_count}
         codes = tuple(codes.to_numpy(zero_copy_only=False) for codes in found.values())
         return strange, None if strange else _in_files(view, codes, n_files)
 
-    batches = connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS)
-    for strange, words in mapped(look, batches):
+    batches = connection.sql(columns.code('SELECT * FROM "view"')).to_arrow_reader(BATCH_ROWS)
+    for strange, words in map_parallel(look, batches):
         outside.update(strange)
         if words is None or outside or not ascend:
             continue
@@ -128,20 +127,20 @@ def _check_distinct(connection: duckdb.DuckDBPyConnection, view: PublishedView, 
     return Check(name="distinct rows", ok=repeated == 0, detail=detail)
 
 
-def _check_series(manifest: dict[str, Any], view: PublishedView) -> Check:
+def _check_series(manifest: Manifest, view: PublishedView) -> Check:
     assert view.law is not None  # noqa: S101  (αβ views only)
-    series = manifest["series"] or {"kind": "views", "index": 1, "of": 1}
-    planned = view.law.views
-    ok = series.get("kind") == "views" and 1 <= view.index <= series.get("of", 0) == planned
+    series, planned = manifest.series, view.law.views
+    kind, of = ("views", 1) if series is None else (series.kind, series.of or 0)
+    ok = kind == "views" and 1 <= view.index <= of == planned
     detail = f"view {view.index} of the {planned} that the parameters are for"
     return Check(name="series", ok=ok, detail=detail)
 
 
-def _check_law(manifest: dict[str, Any], view: PublishedView) -> Check:
+def _check_law(manifest: Manifest, view: PublishedView) -> Check:
     assert view.law is not None  # noqa: S101
-    promise = manifest["promise"]
+    promise = manifest.promise
     d, gamma = Fraction(promise["d"]), Fraction(promise["gamma"])
-    size_ok = int(manifest["parameters"]["domain_size"]) == view.domain.size
+    size_ok = int(manifest.parameters["domain_size"]) == view.domain.size
     ok = size_ok and view.law.keeps(d, gamma, promise["adversary"]) and view.law.views == promise["views"]
     worst = float(view.law.worst_posterior(d))
     detail = (
@@ -164,12 +163,10 @@ def _check_noise(connection: duckdb.DuckDBPyConnection, view: PublishedView) -> 
     return Check(name="noise", ok=n_rows >= least, detail=detail)
 
 
-def _check_frapp(
-    connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any], view: PublishedView
-) -> Check:
+def _check_frapp(connection: duckdb.DuckDBPyConnection, manifest: Manifest, view: PublishedView) -> Check:
     plan = published_frapp(manifest, view, count(connection, 'SELECT count(*) FROM "view"'))
     worst, gamma, prior = plan.posterior(), plan.promise.gamma, plan.k / plan.domain_size
-    size_ok = int(manifest["parameters"]["domain_size"]) == view.domain.size
+    size_ok = int(manifest.parameters["domain_size"]) == view.domain.size
     ok = size_ok and worst <= gamma and gamma * (1 - gamma) >= prior * (1 - prior)
     detail = (
         f"a record's prior of at most {float(prior):.4g} becomes at most {float(worst):.6g}; "
@@ -178,10 +175,10 @@ def _check_frapp(
     return Check(name="promise", ok=ok, detail=detail)
 
 
-def published_frapp(manifest: dict[str, Any], view: PublishedView, n_rows: int) -> FrappPlan:
+def published_frapp(manifest: Manifest, view: PublishedView, n_rows: int) -> FrappPlan:
     """The plan behind a FRAPP view, as its manifest states it."""
     assert view.gamma_f is not None  # noqa: S101  (FRAPP views only)
-    promise = manifest["promise"]
+    promise = manifest.promise
     k = Fraction(promise["k"])
     return FrappPlan(
         promise=DGammaPrivacy(gamma=Fraction(promise["gamma"]), k=k),

@@ -12,6 +12,7 @@ import duckdb
 from dalenius.errors import InternalError, PolicyError
 from dalenius.mechanisms.alphabeta import statement as says
 from dalenius.mechanisms.alphabeta.check import check_view
+from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.frapp import FrappPlan, plan_frapp
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import repeat_views
@@ -34,7 +35,6 @@ from dalenius.mechanisms.base import (
     Scan,
     Statement,
 )
-from dalenius.mechanisms.configs import AlphaBetaConfig
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.declared import PublicDomain, describe_domain, find_domain
@@ -43,6 +43,7 @@ from dalenius.mechanisms.tuples.tuple_set import Reads, TupleSet, word_names
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 
 _UNITS = {"records": "record", "distinct": "tuple", "copies": "copy"}
 
@@ -150,7 +151,7 @@ class AlphaBeta:
         """A tuple that all of several independent views, or series of views, show."""
         return repeat_views(plan.law, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""
         return check_view(connection, manifest)
 

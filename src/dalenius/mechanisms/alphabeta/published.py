@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,9 +31,9 @@ class PublishedView:
     """Whether a row that repeats another counts again."""
 
     @classmethod
-    def of(cls, manifest: dict[str, Any]) -> PublishedView:
+    def of(cls, manifest: Manifest) -> PublishedView:
         """Read the manifest's parameters."""
-        given = manifest["parameters"]
+        given = manifest.parameters
         try:
             domain = read_domain(given["domains"])
             frapp = given["method"] == "frapp"
@@ -41,7 +43,7 @@ class PublishedView:
                 law=None if frapp else _law(given),
                 gamma_f=Fraction(given["gamma_f"]) if frapp else None,
                 noise=None if shares is None else NoiseLaw.of(domain, shares),
-                index=int((manifest["series"] or {}).get("index", 1)),
+                index=manifest.index,
                 counts_rows=given["unit"] != "tuple",
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -67,7 +69,7 @@ def marginal_law(law: ViewLaw, index: int) -> ViewLaw:
     return ViewLaw(retention=law.retention, beta=outside)
 
 
-def _law(given: dict[str, Any]) -> ViewLaw:
+def _law(given: Mapping[str, Any]) -> ViewLaw:
     alpha, beta = Fraction(given["alpha"]), Fraction(given["beta"])
     return ViewLaw(
         retention=alpha + beta, beta=beta, views=int(given["views"]), decay=Fraction(given["decay"])

@@ -23,7 +23,7 @@ from dalenius.mechanisms.tuples.domain import Codes, Domain, are_new
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.sampling import shaped_hits, uniform_hits
 from dalenius.mechanisms.tuples.tuple_set import TupleSet, as_batch, as_words
-from dalenius.prefetch import mapped
+from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness
 
 
@@ -38,7 +38,7 @@ def first_rows(
         stream = randomness.stream("alphabeta", "keep", number)
         return as_batch(tuples.kept(tuples.members(as_words(batch)), law, noise, stream))
 
-    yield from mapped(kept, enumerate(batches))
+    yield from map_parallel(kept, enumerate(batches))
     insert = randomness.stream("alphabeta", "insert")
     yield from map(
         as_batch,
@@ -81,7 +81,7 @@ def decoded(rows: Batches, domain: Domain) -> Batches:
     none = as_batch(
         np.zeros((0, domain.n_words), dtype=np.int64)
     )  # a view may be empty, and still has columns
-    yield from mapped(lambda batch: domain.decode(domain.unpack(as_words(batch))), chain([none], rows))
+    yield from map_parallel(lambda batch: domain.decode(domain.unpack(as_words(batch))), chain([none], rows))
 
 
 def decoded_once(rows: Batches, domain: Domain) -> Batches:

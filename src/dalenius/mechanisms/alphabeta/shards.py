@@ -18,8 +18,8 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.apply import frapp_view
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.configs import COPY
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, distinct_words, group_of
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.sampling import shaped_hits, uniform_hits

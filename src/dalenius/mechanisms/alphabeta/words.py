@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ def describe_limits(release: StoredRelease) -> Section:
     """The section on γ and the law of the views."""
     view = PublishedView.of(release.manifest)
     assert view.law is not None  # noqa: S101  (FRAPP has words of its own)
-    promise = release.manifest["promise"]
+    promise = release.manifest.promise
     return describe_beliefs(
         _HOW, _facts(release, view, view.law), _beliefs(promise, view.law), Fraction(promise["gamma"])
     )
@@ -47,7 +47,7 @@ def _facts(release: StoredRelease, view: PublishedView, law: ViewLaw) -> Iterato
         yield "Views that may ever be published", Number(value=law.views)
 
 
-def _beliefs(promise: dict[str, Any], law: ViewLaw) -> Iterator[Belief]:
+def _beliefs(promise: Mapping[str, Any], law: ViewLaw) -> Iterator[Belief]:
     d = Fraction(promise["d"])
     seen = "the view" if law.views == 1 else f"all {law.views} views"
     yield f"that a given row is in the table, after {seen}", d, law.worst_posterior(d)

@@ -18,7 +18,7 @@ from dalenius.threats.result import AttackResult, Threat, computed
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
     release, original = subject.release, subject.original
-    stated, unit = release.manifest["parameters"], release.manifest["parameters"].get("unit")
+    stated, unit = release.manifest.parameters, release.manifest.parameters.get("unit")
     own, shown = code_tuples(original, [release])
     if unit == "tuple":
         own = np.unique(own)

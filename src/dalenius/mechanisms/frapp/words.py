@@ -22,7 +22,7 @@ def describe_limits(release: StoredRelease) -> Section:
     manifest = release.manifest
     view = PublishedView.of(manifest)
     assert view.gamma_f is not None  # noqa: S101  (FRAPP's manifests state it)
-    plan = published_frapp(manifest, view, int(manifest["rows"]["published"] or 0))
+    plan = published_frapp(manifest, view, int(manifest.rows.published or 0))
     kept = Number(value=float(view.gamma_f), style="share")
     return describe_beliefs(
         _HOW,
@@ -31,14 +31,14 @@ def describe_limits(release: StoredRelease) -> Section:
             ("A record is published as it is with probability", kept),
         ],
         [("that a record is a given row", plan.k / plan.domain_size, plan.posterior())],
-        Fraction(manifest["promise"]["gamma"]),
+        Fraction(manifest.promise["gamma"]),
     )
 
 
 def say_promise(release: StoredRelease) -> str:
     """(d,γ)-privacy for a record in its place, which is what FRAPP keeps, and not for a tuple."""
-    promise = release.manifest["promise"]
-    prior = Fraction(promise["k"]) / int(release.manifest["parameters"]["domain_size"])
+    promise = release.manifest.promise
+    prior = Fraction(promise["k"]) / int(release.manifest.parameters["domain_size"])
     return (
         f"Whoever gave a row at most {percent(prior)} of being a given record gives it at most "
         f"{percent(Fraction(promise['gamma']))} after seeing what was published for that record."

@@ -19,7 +19,7 @@ THREAT = Threat(
 
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """Nothing where no record could be withheld."""
-    promise = subject.release.manifest["promise"]
+    promise = subject.release.manifest.promise
     if promise.get("suppression"):
         sensitive = subject.release.columns("sensitive")
         (value,) = combine([code_column(name, (subject.original,)) for name in sensitive])

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from dalenius.errors import PolicyError, ReleaseCorrupt, SourceError
 from dalenius.mechanisms.base import Scan
-from dalenius.mechanisms.configs import COPY, AlphaBetaConfig
+from dalenius.mechanisms.tuples.config import COPY, TupleConfig
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
 from dalenius.mechanisms.tuples.tuple_set import Reads
 from dalenius.policy import Policy
@@ -26,7 +26,7 @@ class PublicDomain:
     active: tuple[str, ...]
 
 
-def find_domain(policy: Policy, config: AlphaBetaConfig, scan: Scan, reads: Reads) -> PublicDomain:
+def find_domain(policy: Policy, config: TupleConfig, scan: Scan, reads: Reads) -> PublicDomain:
     """The domain of the published columns (and of the copy number), every record inside it."""
     names = (*policy.columns.published, *((COPY,) if reads == "copies" else ()))
     declared = _declared(policy, scan)

@@ -17,7 +17,7 @@ from dalenius.arrays import Bools, Ints
 from dalenius.mechanisms.alphabeta.apply import number_copies, shaped_coins
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.base import Coding
-from dalenius.mechanisms.configs import COPY
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, are_new
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.sampling import toss

@@ -31,8 +31,8 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
         yield attack_all_views(case, series, original)
     yield attack_correlated_tuples(case)
     yield attack_exclusive_set(case)
-    own = {view.manifest["id"] for view in series}
-    others = [other for other in subject.also if other.manifest["id"] not in own]
+    own = {view.manifest.id for view in series}
+    others = [other for other in subject.also if other.manifest.id not in own]
     if others:
         yield attack_independent_views(case, len(others))
     for other in others:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
-from dalenius.mechanisms.configs import COPY
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
+from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class ViewCase:
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
         """Compare a view's rows with the table's distinct ones."""
-        stated = release.manifest["parameters"]
+        stated = release.manifest.parameters
         own, shown = (np.unique(codes) for codes in code_tuples(original, [release]))
         n_shown = int(np.isin(shown, own, assume_unique=True).sum())
         beta = Fraction(stated["beta"])
@@ -57,7 +57,7 @@ class ViewCase:
             n_table=len(own),
             n_shown=n_shown,
             n_noise=len(shown) - n_shown,
-            index=int((release.manifest["series"] or {}).get("index", 1)),
+            index=release.manifest.index,
             kept_stated=kept,
             noise_stated=noise,
         )
@@ -88,17 +88,15 @@ class ViewCase:
         return float(self.own_law.retention)
 
 
-def _shaped(
-    manifest: dict[str, Any], original: pa.Table, beta: Fraction
-) -> tuple[float | None, float | None]:
+def _shaped(manifest: Manifest, original: pa.Table, beta: Fraction) -> tuple[float | None, float | None]:
     """How many tuples of the table, and of all others, noise by a declared distribution should show."""
-    if manifest["parameters"].get("noise_shares") is None:
+    if manifest.parameters.get("noise_shares") is None:
         return None, None
     view = PublishedView.of(manifest)
     assert view.noise is not None  # noqa: S101  (shares are stated)
     names = view.domain.names
     distinct = (number_copies(original) if COPY in names else original).select(names).group_by(names)
     share = view.noise.relative(view.domain.encode(distinct.aggregate([]).combine_chunks()))
-    alpha = float(Fraction(manifest["parameters"]["alpha"]))
+    alpha = float(Fraction(manifest.parameters["alpha"]))
     kept = alpha * len(share) + float(beta) * float(share.sum())
     return kept, float(view.noise_rows) - float(beta) * float(share.sum())
