@@ -22,7 +22,7 @@ LAYERS = [
     ["tables"],
     ["promises"],
     ["release.manifest"],  # the value that engines write and mechanisms read; its folder is further up
-    ["mechanisms.registry"],
+    ["mechanisms.registry", "mechanisms.feasible"],
     ["mechanisms.config"],
     ["policy"],
     ["mechanisms"],  # what all mechanisms share: base, dealing, sharding, repeated

@@ -86,6 +86,15 @@ def room(kind: str, method: str | None, name: str) -> ModuleType:
     return found
 
 
+def stages() -> list[str]:
+    """What can come before a mechanism.
+
+    >>> stages()
+    ['suppress']
+    """
+    return list(_STAGES)
+
+
 def stage_room(stage: str, name: str) -> ModuleType:
     """A room of a stage before the mechanism, such as `suppress`."""
     return import_module(f"{_STAGES[stage]}.{name}")
