@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 
@@ -48,3 +49,13 @@ class Repeated:
             "success": self.success,
             "success_of_one": self.success_of_one,
         }
+
+
+def repeat_evidence(prior: Fraction, ratio: Fraction, times: int) -> Fraction:
+    """The posterior after independent evidence of that likelihood ratio, that many times.
+
+    >>> repeat_evidence(Fraction(1, 10), Fraction(3), 2)
+    Fraction(1, 2)
+    """
+    odds = prior / (1 - prior) * ratio**times
+    return odds / (1 + odds)
