@@ -20,7 +20,7 @@ from bench.publish_jobs import generate, in_own_process, options_parser, publish
 from dalenius import publishing
 from dalenius.engines.local import ordering
 from dalenius.engines.local.engine import LocalScan
-from dalenius.mechanisms.registry import MECHANISMS, mechanism_named
+from dalenius.mechanisms import registry
 
 PHASES = ["plan and fingerprint", "read, decide, deal to files", "sort, code, write", "check"]
 Clocks = tuple[float, float]
@@ -85,7 +85,8 @@ def main() -> None:
 def _measure(mechanism: str, table: Path) -> None:
     warm_up(table.parent)
     profile = Profile()
-    for kind in map(type, map(mechanism_named, MECHANISMS)):
+    for name in registry.kinds():
+        kind = type(registry.room(name, None, "mechanism").MECHANISM)
         profile.watch(kind, "plan", "plan and fingerprint")
         profile.watch(kind, "draft", "plan and fingerprint")
     profile.watch(LocalScan, "n_different", "read, decide, deal to files")

@@ -17,19 +17,24 @@ SOURCE = Path(dalenius.__file__).parent
 # Vocabulary below, mechanisms in the middle, drivers above: a room imports from its own line and from those
 # before it. A module's room is the longest of these names that its own begins with.
 LAYERS = [
-    ["errors", "arrays"],
+    ["errors", "arrays", "plain"],
     ["exact", "sql", "randomness", "prefetch", "arrow_memory"],
     ["tables"],
     ["promises"],
-    ["mechanisms.configs"],
+    ["mechanisms.configs", "mechanisms.registry"],
     ["policy"],
-    ["mechanisms"],  # what all mechanisms share: base, registry, dealing, sharding, repeated
+    ["mechanisms"],  # what all mechanisms share: base, dealing, sharding, repeated
     ["engines.base"],
     ["release"],
     ["question", "threats", "pages"],
     ["mechanisms.tuples"],
-    ["mechanisms.suppress", "mechanisms.perturb", "mechanisms.alphabeta", "mechanisms.bucketize"],
-    ["mechanisms.frapp"],
+    [
+        "mechanisms.suppress",
+        "mechanisms.perturb",
+        "mechanisms.alphabeta",
+        "mechanisms.frapp",
+        "mechanisms.bucketize",
+    ],
     ["engines"],
     ["publishing", "ask", "auditing", "export", "inspection", "demo_data"],
     ["evaluate"],
@@ -71,7 +76,6 @@ TO_MEND = {
     ("mechanisms.suppress.stage", "mechanisms.bucketize"),
     ("mechanisms.bucketize.check", "mechanisms.suppress"),
     ("mechanisms.perturb.answer", "mechanisms.bucketize"),
-    ("mechanisms.tuples.tuple_set", "mechanisms.alphabeta"),
     ("question.targets", "mechanisms.bucketize"),
     ("question.model", "mechanisms.bucketize"),
     ("release.series", "mechanisms.alphabeta"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dalenius.errors import InputError, did_you_mean
 from dalenius.mechanisms.alphabeta.feasible import Feasible, feasible_region
 from dalenius.mechanisms.configs import SuppressConfig
 from dalenius.mechanisms.suppress.plan import costs
+from dalenius.plain import plain
 from dalenius.sql import connect, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, label
 from dalenius.tables.source import Source
@@ -35,13 +36,9 @@ class ColumnFacts:
 
     name: str
     type: str
-    n_distinct: int
+    n_distinct: int = field(metadata={"json": "distinct"})
     """NULL counts as a value."""
-    n_null: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `inspect --json` prints it."""
-        return {"name": self.name, "type": self.type, "distinct": self.n_distinct, "nulls": self.n_null}
+    n_null: int = field(metadata={"json": "nulls"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +110,7 @@ class Inspection:
             "private": True,
             "source": self.source,
             "rows": self.n_rows,
-            "columns": [column.to_dict() for column in self.columns],
+            "columns": plain(self.columns),
             "domain_size": self.domain_size,
             "sensitive": None if self.histogram is None else _histogram_dict(self.histogram),
             "feasible": {
@@ -121,10 +118,10 @@ class Inspection:
                 "d_gamma": {
                     "columns": list(self.tuple_columns),
                     "domain_size": self.tuple_domain,
-                    "region": [one.to_dict() for one in self.d_gamma],
+                    "region": plain(self.d_gamma),
                 },
             },
-            "suppression": [need.to_dict() for need in self.suppression()],
+            "suppression": plain(self.suppression()),
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local.engine import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanisms.base import Draft, Plan
-from dalenius.mechanisms.registry import mechanism_of, serial_mechanism
+from dalenius.mechanisms.base import Draft, Plan, mechanism_of, serial_mechanism
 from dalenius.mechanisms.repeated import Repeated
+from dalenius.plain import plain, plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.batches import as_batch, batch_folder, next_batch
@@ -32,10 +32,10 @@ from dalenius.release.verify import check_promise
 class Published:
     """What `publish` did."""
 
-    release: StoredRelease
-    n_rows: int
-    n_published: int
-    n_suppressed: int | None
+    release: StoredRelease = field(metadata={"json": None})
+    n_rows: int = field(metadata={"json": "rows"})
+    n_published: int = field(metadata={"json": "published"})
+    n_suppressed: int | None = field(metadata={"json": "suppressed"})
     posterior: float | None
     """How sure an attacker can be of the commonest value of the source; None without suppression."""
     repeated: Repeated | None
@@ -46,11 +46,7 @@ class Published:
         """As `publish --json` prints it."""
         return {
             "release": str(self.release.path),
-            "rows": self.n_rows,
-            "published": self.n_published,
-            "suppressed": self.n_suppressed,
-            "posterior": self.posterior,
-            "repeated": None if self.repeated is None else self.repeated.to_dict(),
+            **plain_fields(self),
             "seconds": round(self.seconds, 3),
         }
 
@@ -166,7 +162,7 @@ def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextInSerie
     if view is None or view.kind == "batches":
         draft = mechanism_of(policy).draft(policy, plan, randomness)
         return draft if view is None else as_batch(draft)
-    draft = serial_mechanism(policy.mechanism.kind).draft_at(policy, plan, randomness, view.place)
+    draft = serial_mechanism(policy).draft_at(policy, plan, randomness, view.place)
     view.refuse_other_parameters(draft.statement)
     return draft
 
@@ -180,7 +176,7 @@ def _write_tables(
     is_seeded: bool,
     series: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    tables = [table.to_dict() for table in scan.write(draft.tables, folder)]
+    tables = plain(scan.write(draft.tables, folder))
     manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
     write_manifest(folder, manifest)
     return manifest

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dalenius.engines.base import silent
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.engines.spark.shuffle import from_blocks, to_blocks
-from dalenius.mechanisms.registry import mechanism_of
+from dalenius.mechanisms.base import mechanism_of
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness

@@ -10,9 +10,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any
 
 from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.plain import plain
 from dalenius.randomness import Randomness
 
 REQUIRED = (
@@ -49,17 +49,13 @@ class Finding:
     needed: bool
     remedy: str | None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As `doctor --json` prints it."""
-        return {"name": self.name, "found": self.found, "needed": self.needed, "remedy": self.remedy}
-
 
 def command(as_json: JsonOption = False) -> int:
     """Look at this installation and say what is missing; exit 1 if something needed is."""
     findings = examine()
     ok = all(finding.found or not finding.needed for finding in findings)
     if as_json:
-        print_json({"ok": ok, "findings": [finding.to_dict() for finding in findings]})
+        print_json({"ok": ok, "findings": plain(findings)})
         return 0 if ok else 1
     say_table(
         ["part", "found"],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from dalenius.mechanisms.base import PublishedTable, Scan
 from dalenius.policy import Policy
@@ -33,13 +33,8 @@ class WrittenTable:
     """A table of a release, as it was written."""
 
     name: str
-    n_rows: int
     files: tuple[WrittenFile, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The manifest's entry."""
-        files = [{"file": file.file, "sha256": file.sha256} for file in self.files]
-        return {"name": self.name, "files": files, "rows": self.n_rows}
+    n_rows: int = field(metadata={"json": "rows"})
 
 
 class OpenedTable(Scan, Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 from dalenius.evaluate.contender import NOT_COMPARABLE, Contender
 from dalenius.evaluate.measures import Measure
 from dalenius.evaluate.metrics import BandSpread, Spread
+from dalenius.plain import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,7 +137,7 @@ class Comparison:
             ],
             "results": [row for one in self.standings for row in _results(one, self.measures)],
             "by_selectivity": [_band(one, band) for one in self.standings for band in one.bands],
-            "best": [{"bound": b.bound, "policy": b.policy, "reason": b.reason} for b in self.best],
+            "best": plain(self.best),
             "not_comparable": list(NOT_COMPARABLE),
         }
 

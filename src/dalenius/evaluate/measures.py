@@ -19,7 +19,8 @@ from dalenius.evaluate.accuracy import accuracy_of
 from dalenius.evaluate.questions import Cells, Questions
 from dalenius.evaluate.sample import Sample
 from dalenius.evaluate.workload import joint_counts
-from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms import registry
+from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import one_row
@@ -57,9 +58,8 @@ def retention(sample: Sample) -> float | None:
     if release is None or release.manifest["parameters"].get("fakes"):
         return None
     if release.mechanism == "alpha-beta":
-        view = PublishedView.of(release.manifest)
-        kept = view.gamma_f if view.law is None else view.law.retention
-        return None if kept is None else float(kept)
+        view = registry.room(release.mechanism, release.method, "published").read(release.manifest)
+        return float(view.law.gamma_f if isinstance(view, PublishedFrapp) else view.law.retention)
     kept_records = _kept_in_buckets(release) if release.mechanism == "bucketize" else _kept_in_parts(release)
     return kept_records / sample.original.n_rows
 

@@ -13,6 +13,7 @@ from dalenius.export.files import write_csv, write_duckdb
 from dalenius.export.postgres import write_postgres
 from dalenius.export.staging import Staged, staged
 from dalenius.export.weights import VIEW
+from dalenius.plain import plain_fields
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 from dalenius.tables.postgres_uri import SCHEMES, checked, is_uri, without_password
@@ -35,12 +36,7 @@ class Exported:
 
     def to_dict(self) -> dict[str, Any]:
         """As `export --json` prints it."""
-        return {
-            "release": str(self.release),
-            "target": self.target,
-            "view": self.view,
-            "tables": [{"name": name, "rows": rows} for name, rows in self.tables],
-        }
+        return {**plain_fields(self), "tables": [{"name": name, "rows": n} for name, n in self.tables]}
 
 
 def export_release(

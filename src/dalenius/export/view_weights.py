@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from dalenius.errors import InputError
 from dalenius.export.weights import Place, Weighting, stage
+from dalenius.mechanisms import registry
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import count, identifier, identifiers
 
@@ -36,7 +38,7 @@ def weigh_view(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
     """The shown rows, and less weight for every row that could be."""
-    view = PublishedView.of(release.manifest)
+    view = registry.room(release.mechanism, release.method, "published").read(release.manifest)
     _refuse_large(view, columns)
     rates = _rates(view, count(connection, "SELECT count(*) FROM view"))
     helpers, left_out = _stage_domain(view, connection, columns)
@@ -60,7 +62,7 @@ def weigh_view(
 
 
 def _stage_domain(
-    view: PublishedView, connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...]
+    view: PublishedView | PublishedFrapp, connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...]
 ) -> tuple[list[tuple[str, str]], Fraction]:
     """A table per column of the view, as (table, column); and the factor of the columns left out."""
     relative = _relative_noise(view)
@@ -77,7 +79,7 @@ def _stage_domain(
     return helpers, left_out
 
 
-def _refuse_large(view: PublishedView, columns: tuple[str, ...]) -> None:
+def _refuse_large(view: PublishedView | PublishedFrapp, columns: tuple[str, ...]) -> None:
     sizes = {column.name: len(column.values) for column in view.domain.columns if column.name in columns}
     n_tuples = math.prod(sizes.values())
     if n_tuples > MOST_TUPLES:
@@ -89,19 +91,17 @@ def _refuse_large(view: PublishedView, columns: tuple[str, ...]) -> None:
         )
 
 
-def _rates(view: PublishedView, n_rows: int) -> _Rates:
-    if view.law is not None:
+def _rates(view: PublishedView | PublishedFrapp, n_rows: int) -> _Rates:
+    if isinstance(view, PublishedView):
         law = marginal_law(view.law, view.index)
         return _Rates(shown=1 / law.alpha, possible=-law.beta / law.alpha)
-    assert view.gamma_f is not None  # noqa: S101  (a view is one or the other)
-    other = (1 - view.gamma_f) / (view.domain.size - 1)
-    slope = view.gamma_f - other
-    return _Rates(shown=1 / slope, possible=-n_rows * other / slope)
+    slope = view.law.slope
+    return _Rates(shown=1 / slope, possible=-n_rows * view.law.other_rate / slope)
 
 
-def _relative_noise(view: PublishedView) -> dict[str, tuple[Fraction, ...]]:
+def _relative_noise(view: PublishedView | PublishedFrapp) -> dict[str, tuple[Fraction, ...]]:
     """Per column, how likely noise has each value, the likeliest being 1."""
-    if view.noise is None:
+    if isinstance(view, PublishedFrapp) or view.noise is None:
         return {c.name: (Fraction(1),) * len(c.values) for c in view.domain.columns}
     return {
         name: tuple(share / max(shares) for share in shares)

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from dalenius.mechanisms import registry
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.plain import Plain
 from dalenius.policy import Policy
 from dalenius.randomness import KEY_BITS, Randomness
 from dalenius.tables.histogram import Histogram
@@ -137,16 +139,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Plain):
     """One thing that `verify` looked at."""
 
     name: str
     ok: bool
     detail: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `verify --json` prints it."""
-        return {"name": self.name, "ok": self.ok, "detail": self.detail}
 
 
 class Mechanism(Protocol):
@@ -172,3 +170,18 @@ class SerialMechanism(Mechanism, Protocol):
 
     def draft_at(self, policy: Policy, plan: Any, randomness: Randomness, place: Place) -> Draft:
         """The draft of the release at that place of its series."""
+
+
+def mechanism_of(policy: Policy) -> Mechanism:
+    """The mechanism that carries a policy out, with its stage of suppression if it has one."""
+    if policy.suppress is not None:
+        staged: Mechanism = registry.stage_room("suppress", "stage").MECHANISM
+        return staged
+    config = policy.mechanism
+    found: Mechanism = registry.room(config.kind, config.method, "mechanism").MECHANISM
+    return found
+
+
+def serial_mechanism(policy: Policy) -> SerialMechanism:
+    """The mechanism that publishes the next release of a policy's series."""
+    return mechanism_of(policy)  # type: ignore[return-value]

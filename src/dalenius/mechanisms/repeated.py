@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
+
+from dalenius.plain import Plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeated:
+class Repeated(Plain):
     """The worst that an attacker who joins the releases can come to believe, beside what one promises."""
 
     times: int
@@ -37,18 +39,6 @@ class Repeated:
             f"{found}, and the best guess of a person's value is right {self.success:.1%} of the time "
             f"instead of {self.success_of_one:.1%}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `publish --json` prints it."""
-        return {
-            "times": self.times,
-            "posterior": self.posterior,
-            "promised": self.promised,
-            "about": self.about,
-            "how": self.how,
-            "success": self.success,
-            "success_of_one": self.success_of_one,
-        }
 
 
 def repeat_evidence(prior: Fraction, ratio: Fraction, times: int) -> Fraction:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import parse_fraction
+from dalenius.plain import plain_fields
 
 Adversary = Literal["independent", "exclusive"]
 
@@ -85,13 +86,7 @@ class DGammaPrivacy:
 
     def to_dict(self) -> dict[str, str | None]:
         """The promise as data; fractions as strings."""
-        return {
-            "kind": self.kind,
-            "gamma": str(self.gamma),
-            "k": None if self.k is None else str(self.k),
-            "d": None if self.d is None else str(self.d),
-            "adversary": self.adversary,
-        }
+        return {"kind": self.kind, **plain_fields(self)}
 
 
 def published_rows(n_rows: int) -> int:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from dalenius.plain import plain, plain_fields
+
 Status = Literal["exact", "estimate", "undetermined", "consistent"]
 
 
@@ -30,14 +32,8 @@ class AnswerRow:
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
-        return {
-            "group": {name: _plain(value) for name, value in self.group},
-            "column": self.column,
-            "estimate": self.estimate,
-            "std_error": self.std_error,
-            "low": self.low,
-            "high": self.high,
-        }
+        group = {name: plain(value) for name, value in self.group}
+        return {"group": group, **plain_fields(self, "column", "estimate", "std_error", "low", "high")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +49,7 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
-        return {
-            "rows": [row.to_dict() for row in self.rows],
-            "confidence": self.confidence,
-            "assumption": self.assumption,
-        }
+        return plain_fields(self, "rows", "confidence", "assumption")
 
     def to_arrow(self) -> pa.Table:
         """One row per group and aggregate: the group's columns, then the estimate's."""
@@ -89,7 +81,3 @@ def finite(number: float) -> float | None:
     (2.0, None)
     """
     return float(number) if math.isfinite(number) else None
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

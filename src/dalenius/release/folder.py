@@ -53,6 +53,11 @@ class StoredRelease:
         """The kind of the mechanism that made it."""
         return str(self.manifest["mechanism"]["kind"])
 
+    @property
+    def method(self) -> str:
+        """The method of the mechanism."""
+        return str(self.manifest["mechanism"]["method"])
+
     def columns(self, role: str) -> tuple[str, ...]:
         """The published columns of a role, `quasi` or `sensitive`."""
         return tuple(column["name"] for column in self.manifest["columns"] if column["role"] == role)

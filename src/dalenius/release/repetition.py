@@ -21,8 +21,7 @@ from typing import Any
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.base import Plan
-from dalenius.mechanisms.registry import mechanism_of
+from dalenius.mechanisms.base import Plan, mechanism_of
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.release.folder import sha256

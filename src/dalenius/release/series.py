@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.alphabeta.published import read
 from dalenius.mechanisms.base import Place, Statement
 from dalenius.mechanisms.configs import AlphaBetaConfig
 from dalenius.policy import Policy
@@ -177,8 +177,7 @@ def _is_same(entry: Entry, fingerprint: str, records: str) -> bool:
 
 def _refuse_one_too_many(earlier: tuple[StoredRelease, ...], planned: int) -> None:
     first = earlier[0].manifest
-    law, promise = PublishedView.of(first).law, first["promise"]
-    assert law is not None  # noqa: S101  (only αβ views are in series)
+    law, promise = read(first).law, first["promise"]
     if len(earlier) < law.views:
         if planned != law.views:
             raise InputError(
@@ -204,8 +203,7 @@ def _refuse_changed_table(
     known = ledger.series(str(first["series"]["id"]))
     if all(_is_same(entry, fingerprint, records) for entry in known):
         return
-    law = PublishedView.of(first).law
-    assert law is not None  # noqa: S101
+    law = read(first).law
     d = Fraction(first["promise"]["d"])
     index = len(earlier) + 1
     # A tuple that joins the table now and appears: s against b_i, which has decayed since the first view.

@@ -11,8 +11,9 @@ from typing import Any
 import duckdb
 
 from dalenius.errors import DaleniusError, ReleaseCorrupt
+from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.registry import MECHANISMS, mechanism_named
+from dalenius.plain import plain_fields
 from dalenius.policy.sections import RESERVED_NAMES
 from dalenius.release.folder import STRANGE, StoredRelease, check_files
 from dalenius.release.series import open_release
@@ -32,7 +33,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """As `verify --json` prints it."""
-        return {"ok": self.ok, "checks": [check.to_dict() for check in self.checks]}
+        return plain_fields(self, "ok", "checks")
 
 
 def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
@@ -71,13 +72,13 @@ def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
 
 def check_promise(release: StoredRelease) -> list[Check]:
     """What the mechanism says about its own tables."""
-    mechanism = mechanism_named(release.mechanism) if release.mechanism in MECHANISMS else None
-    if mechanism is None:
+    room = registry.find_room(release.mechanism, release.method, "mechanism")
+    if room is None:
         raise ReleaseCorrupt(
             f"{release.path}: mechanism {release.mechanism!r} is unknown", hint="upgrade Dalenius"
         )
     with release.connect() as connection:
-        return list(mechanism.check(connection, release.manifest))
+        return list(room.MECHANISM.check(connection, release.manifest))
 
 
 def _check_tables(release: StoredRelease) -> Iterator[Check]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms import registry
 from dalenius.pages.document import Column, Legend, Verdict
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label_cell
@@ -62,7 +62,10 @@ def sensitive_names(release: StoredRelease) -> str:
 
 def is_set(release: StoredRelease) -> bool:
     """Whether the release is about different rows, however often each occurs."""
-    return release.mechanism == "alpha-beta" and not PublishedView.of(release.manifest).counts_rows
+    if release.mechanism != "alpha-beta":
+        return False
+    view = registry.room(release.mechanism, release.method, "published").read(release.manifest)
+    return not view.counts_rows
 
 
 def unit_of(release: StoredRelease) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from dalenius.mechanisms.alphabeta.check import published_frapp
+from dalenius.mechanisms import registry
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.pages.document import (
     Cell,
     Column,
@@ -29,7 +30,7 @@ Belief = tuple[str, Fraction, Fraction]
 def describe_views(release: StoredRelease) -> Section:
     """The section on the αβ (or FRAPP) bound."""
     manifest = release.manifest
-    view = PublishedView.of(manifest)
+    view = registry.room(release.mechanism, release.method, "published").read(manifest)
     gamma = Fraction(manifest["promise"]["gamma"])
     beliefs = list(_beliefs(manifest, view))
     return Section(
@@ -43,8 +44,8 @@ def describe_views(release: StoredRelease) -> Section:
     )
 
 
-def _explain(view: PublishedView) -> str:
-    if view.law is None:
+def _explain(view: PublishedView | PublishedFrapp) -> str:
+    if isinstance(view, PublishedFrapp):
         return (
             "Every record is published as it is with a small probability, and otherwise as another row, "
             "drawn at random from all that are possible. A published row may therefore be nobody's."
@@ -56,13 +57,12 @@ def _explain(view: PublishedView) -> str:
     )
 
 
-def _facts(release: StoredRelease, view: PublishedView) -> Iterator[tuple[str, Cell]]:
+def _facts(release: StoredRelease, view: PublishedView | PublishedFrapp) -> Iterator[tuple[str, Cell]]:
     yield "Possible rows (the domain)", Number(value=view.domain.size)
-    if view.law is None:
-        assert view.gamma_f is not None  # noqa: S101  (FRAPP views have one)
+    if isinstance(view, PublishedFrapp):
         yield (
             "A record is published as it is with probability",
-            Number(value=float(view.gamma_f), style="share"),
+            Number(value=float(view.law.gamma_f), style="share"),
         )
         return
     yield (
@@ -76,11 +76,10 @@ def _facts(release: StoredRelease, view: PublishedView) -> Iterator[tuple[str, C
         yield "Views that may ever be published", Number(value=view.law.views)
 
 
-def _beliefs(manifest: dict[str, Any], view: PublishedView) -> Iterator[Belief]:
+def _beliefs(manifest: dict[str, Any], view: PublishedView | PublishedFrapp) -> Iterator[Belief]:
     promise = manifest["promise"]
-    if view.law is None:
-        plan = published_frapp(manifest, view, int(manifest["rows"]["published"] or 0))
-        yield "that a record is a given row", plan.k / plan.domain_size, plan.posterior()
+    if isinstance(view, PublishedFrapp):
+        yield "that a record is a given row", view.law.prior, view.law.posterior()
         return
     d = Fraction(promise["d"])
     yield f"that a given row is in the table, after {_views(view.law)}", d, view.law.worst_posterior(d)

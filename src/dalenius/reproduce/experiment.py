@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
+from dalenius.plain import plain_fields
 
 Row = tuple[str | int | float, ...]
 Scale = Literal["linear", "log"]
@@ -37,12 +38,8 @@ class Reproduction:
 
     def to_dict(self) -> dict[str, Any]:
         """As `dalenius reproduce --json` prints it."""
-        return {
-            "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows],
-            "stated": self.stated,
-            "differs": self.differs,
-            "data": self.data,
-        }
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {"rows": rows, **plain_fields(self, "stated", "differs", "data")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

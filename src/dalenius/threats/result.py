@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from dalenius.plain import plain_fields
 from dalenius.threats.interval import clopper_pearson, is_above
 from dalenius.threats.threat import Threat
 
@@ -41,22 +42,9 @@ class AttackResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As `audit --json` prints it."""
-        return {
-            "name": self.name,
-            "success": self.success,
-            "low": self.low,
-            "high": self.high,
-            "baseline": self.baseline,
-            "control": self.control,
-            "bound": self.bound,
-            "holds": self.holds,
-            "gain": self.gain,
-            "n_trials": self.n_trials,
-            "n_failed": self.n_failed,
-            "threat": self.threat.to_dict(),
-            "detail": self.detail,
-            "recommendation": self.recommendation,
-        }
+        numbers = ("success", "low", "high", "baseline", "control", "bound", "holds", "gain")
+        rest = ("n_trials", "n_failed", "threat", "detail", "recommendation")
+        return plain_fields(self, "name", *numbers, *rest)
 
 
 def measured(
@@ -172,4 +160,4 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """As `audit --json` prints it: it holds private counts."""
-        return {"private": True, "ok": self.ok, "attacks": [attack.to_dict() for attack in self.attacks]}
+        return {"private": True, **plain_fields(self, "ok", "attacks")}

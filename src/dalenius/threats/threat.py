@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dalenius.plain import Plain
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Threat:
+class Threat(Plain):
     """An attacker.
 
     >>> Threat(knows="a person's bucket", wants="the sensitive value", covered=True).covered
@@ -17,10 +19,6 @@ class Threat:
     wants: str
     covered: bool
     """Whether the release promises anything against him; if not, his result has no bound."""
-
-    def to_dict(self) -> dict[str, str | bool]:
-        """As `audit --json` prints it."""
-        return {"knows": self.knows, "wants": self.wants, "covered": self.covered}
 
 
 COINS = Threat(

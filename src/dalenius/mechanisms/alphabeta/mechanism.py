@@ -104,3 +104,6 @@ def _refuse_repeated(n_rows: int, n_tuples: int) -> None:
             'or duplicates = "copies": answers count rows, the promise is for one copy of a row, and the '
             "view tells which rows occur often",
         )
+
+
+MECHANISM = AlphaBeta()

@@ -33,6 +33,7 @@ from dalenius.mechanisms.bucketize.shards import BucketGroups, QitGroups, StGrou
 from dalenius.mechanisms.configs import BucketizeConfig
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.policy.sections import BucketPromise
 from dalenius.promises.f_privacy import FPrivacy
@@ -100,10 +101,7 @@ class BucketizePlan:
             "method": plan.method,
             "rows": self.n_rows,
             "buckets": [{"size": s, "count": b} for s, b in zip(plan.sizes, plan.n_buckets, strict=True)],
-            "loss": plan.loss,
-            "mse": plan.mse,
-            "lower_bound": plan.lower_bound,
-            "gap": plan.gap,
+            **plain_fields(plan, "loss", "mse", "lower_bound", "gap"),
             **({"fakes": self.fakes.to_summary()} if self.fakes else {}),
             **({"regions": self.regions.to_summary()} if self.regions else {}),
         }
@@ -309,3 +307,6 @@ def _statement(policy: Policy, plan: BucketizePlan) -> Statement:
         disclosed=(*_DISCLOSED, *fakes_disclosed, *regions_disclosed),
         parameters=parameters,
     )
+
+
+MECHANISM = Bucketize()

@@ -83,3 +83,6 @@ def _own_parts(policy: Policy) -> tuple[AlphaBetaConfig, DGammaPrivacy]:
     if not isinstance(config, AlphaBetaConfig) or not isinstance(promise, DGammaPrivacy):
         raise InternalError(f"frapp was given a policy of {config.kind} and {promise.kind}")
     return config, replace(promise, adversary="exclusive") if config.exclusive else promise
+
+
+MECHANISM = Frapp()

@@ -141,3 +141,6 @@ def _own_parts(policy: Policy) -> tuple[PerturbConfig, RhoPrivacy]:
     if not isinstance(config, PerturbConfig) or not isinstance(promise, RhoPrivacy):
         raise InternalError(f"perturb was given a policy of {config.kind} and {promise.kind}")
     return config, promise
+
+
+MECHANISM = Perturb()

@@ -215,3 +215,6 @@ def _suppress_dict(plan: SuppressPlan, all_costs: dict[str, Fraction]) -> dict[s
         "probability_of_no_release": float(plan.probability_of_no_release),
         "alternative": {"method": "safe", "suppressed": plan.safe_suppressed},
     }
+
+
+MECHANISM = SuppressedBucketize()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import Policy
 from dalenius.errors import PolicyError, ReleaseCorrupt
+from dalenius.mechanisms.base import mechanism_of
 from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
@@ -25,7 +26,6 @@ from dalenius.mechanisms.bucketize.regions import plan as region_plan
 from dalenius.mechanisms.bucketize.regions.cells import NumberCells, TextCells, first_cells
 from dalenius.mechanisms.bucketize.regions.cut import CutRule, least_rows
 from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets, regions_of_rows
-from dalenius.mechanisms.registry import mechanism_of
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.release.verify import check_promise

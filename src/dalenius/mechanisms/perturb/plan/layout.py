@@ -23,6 +23,7 @@ import numpy as np
 from dalenius.arrays import Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.perturb.channel import Channel, largest_posterior
+from dalenius.plain import plain_fields
 from dalenius.promises.rho_privacy import RhoPrivacy
 
 
@@ -152,11 +153,8 @@ class PerturbPlan:
                 }
                 for part in self.parts
             ],
-            "error_bound": self.error_bound,
-            "error_bound_hoeffding": self.error_bound_hoeffding,
-            "value_rmse": self.value_rmse,
-            "paper_error_bound": self.paper_error_bound,
-            "average_retention": self.average_retention,
+            **plain_fields(self, "error_bound", "error_bound_hoeffding", "value_rmse"),
+            **plain_fields(self, "paper_error_bound", "average_retention"),
         }
 
     def __str__(self) -> str:
