@@ -32,7 +32,7 @@ from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.bucketize.answer import BucketizedModel
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
 from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
@@ -50,7 +50,7 @@ from dalenius.question.database import Database, Deadline, Limits, Request
 from dalenius.question.model import Estimation, Found, Model
 from dalenius.question.names import ROW
 from dalenius.question.sql import parse
-from dalenius.question.targets import Targets
+from dalenius.question.targets import Score, Targets
 from dalenius.randomness import Randomness
 from dalenius.tables.columns import Table
 from dalenius.tables.histogram import Encoder

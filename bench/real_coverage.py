@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 from dalenius.mechanisms.bucketize.estimate import make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range
-from dalenius.question.targets import Estimates, Targets
+from dalenius.question.targets import Estimates, Score, Targets
 
 ESTIMATORS = ("anatomy", "regression", "shrinkage")
 LEVELS = (0.9, 0.95, 0.99)

@@ -13,7 +13,7 @@ import pytest
 
 from dalenius import errors
 from dalenius.cli.main import COMMANDS, application, run
-from dalenius.policy.sections import PROMISES
+from dalenius.promises.kinds import PROMISES
 
 PROJECT = Path(__file__).parent.parent
 PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")])

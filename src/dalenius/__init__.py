@@ -4,9 +4,7 @@ A plan is a function of the histogram. A release is that plan applied to the rec
 weighted sum over the release.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import (
@@ -46,17 +44,6 @@ __all__ = [
     "verify",
 ]
 __version__ = "0.1.0"
-
-
-class _Package(ModuleType):
-    """This package: `dalenius.report` stays the function when the room of that name is imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in __all__ and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dalenius.errors import InputError, did_you_mean
 from dalenius.mechanisms.alphabeta.feasible import Feasible, feasible_region
-from dalenius.mechanisms.configs import SuppressConfig
+from dalenius.mechanisms.suppress.config import SuppressConfig
 from dalenius.mechanisms.suppress.plan import costs
 from dalenius.plain import plain
 from dalenius.sql import connect, identifier, identifiers, one_row

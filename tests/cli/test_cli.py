@@ -301,7 +301,7 @@ def test_a_bug_shows_its_place_and_no_cell(
     def broken(*_: object, **__: object) -> None:
         raise ValueError("cell: HIV")
 
-    monkeypatch.setattr("dalenius.cli.plan.make_plan", broken)
+    monkeypatch.setattr("dalenius.cli.publisher.plan.make_plan", broken)
     code, printed = call(capsys, "plan", folder / "patients.toml")
     assert (code, printed["error"]["kind"]) == (1, "InternalError")
     assert "ValueError in test_cli.py, line" in printed["error"]["message"]
@@ -343,7 +343,7 @@ def test_ctrl_c_is_no_bug(
         except RuntimeError as error:
             raise dalenius.EngineError("the table could not be read") from error
 
-    monkeypatch.setattr("dalenius.cli.plan.make_plan", stopped)
+    monkeypatch.setattr("dalenius.cli.publisher.plan.make_plan", stopped)
     code, printed = call(capsys, "plan", folder / "patients.toml")
     assert (code, printed["error"]["kind"]) == (1, "Stopped")
     assert run(["plan", str(folder / "patients.toml")]) == 1

@@ -65,7 +65,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dalenius.engines.local.engine.LocalScan.write", full)
+    monkeypatch.setattr("dalenius.engines.local.scan.LocalScan.write", full)
     with pytest.raises(EngineError, match="the disk is full; nothing was published"):
         dalenius.publish(POLICY(people(), tmp_path / "r"))
     assert list(tmp_path.iterdir()) == []

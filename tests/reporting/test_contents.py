@@ -38,7 +38,7 @@ def test_thresholds_against_the_worst_bucket(tmp_path: Path) -> None:
     for entry in entries:
         exact = Fraction(entry["count"], sizes[entry["bucket"]])
         worst[entry["disease"]] = max(worst[entry["disease"]], exact)
-    stated = {t["value"][0]: Fraction(t["at_most"]) for t in release.manifest["promise"]["thresholds"]}
+    stated = {t["value"][0]: Fraction(t["at_most"]) for t in release.manifest.promise["thresholds"]}
     for name, share, limit, kept in zip(
         column(limits, "value of “disease”"),
         values_of(limits, "worst bucket"),
@@ -133,7 +133,8 @@ def test_withheld_records_show_in_the_before_and_after(tmp_path: Path) -> None:
     report, page = page_of(release, table)
     (found,) = tables(report, "distribution")
     lost = sum(values_of(found, "original (private)")) - sum(values_of(found, "in the release"))
-    assert lost == release.manifest["rows"]["suppressed"] > 0
+    assert lost == release.manifest.rows.suppressed
+    assert lost > 0
     assert section(report, "withheld").title == "Withheld records"
     assert "nobody can be surer than 25 %" in page.text
 

@@ -24,13 +24,13 @@ from dalenius.ask.summands import ScoreList, Summands, summands
 from dalenius.ask.view_answer import answer_from_views
 from dalenius.ask.viewed import ViewModel
 from dalenius.errors import InputError, did_you_mean
-from dalenius.mechanisms.bucketize.estimate.buckets import Score
 from dalenius.question.answer import Answer, AnswerRow, finite
 from dalenius.question.database import Limits, Request
 from dalenius.question.model import Estimation, Model
 from dalenius.question.query import AggregateRef, Formula, Query
 from dalenius.question.ratios import possible_ratio
 from dalenius.question.sql import parse_shared
+from dalenius.question.targets import Score
 from dalenius.release.folder import StoredRelease
 
 _TOGETHER = 128
@@ -109,7 +109,7 @@ def ask_many(
 
 
 def _n_withheld(release: StoredRelease) -> int:
-    return sum(one.manifest["rows"]["suppressed"] or 0 for one in (*release.earlier, release))
+    return sum(one.manifest.rows.suppressed or 0 for one in release.parts)
 
 
 def _about_published(answer: Answer, n_withheld: int) -> Answer:

@@ -22,9 +22,9 @@ from dalenius.arrays import Bits, Floats, Ints
 from dalenius.ask.grouping import GroupCodes, Key, group_codes, join_keys, row_groups, secret_groups
 from dalenius.ask.lookup import Lookup, rows_where
 from dalenius.errors import QueryError
-from dalenius.mechanisms.bucketize.estimate.buckets import Score
 from dalenius.question.names import ROW
 from dalenius.question.query import Expression, Query, atoms, columns_of
+from dalenius.question.targets import Score
 from dalenius.question.totals import Total, totals_of
 
 

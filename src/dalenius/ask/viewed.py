@@ -49,13 +49,13 @@ class ViewModel:
     def load(cls, release: StoredRelease) -> ViewModel:
         """Read and encode the views."""
         view = registry.room(release.mechanism, release.method, "published").read(release.manifest)
-        parts = [_read(part, view.domain) for part in (*release.earlier, release)]
+        parts = [_read(part, view.domain) for part in release.parts]
         if release.earlier and isinstance(view, PublishedView) and view.index != len(parts):
             raise InputError(
                 f"the folder holds {len(parts)} views and its last one is view {view.index}",
                 hint="put the missing views back, or ask one view by itself",
             )
-        names = tuple(column["name"] for column in release.manifest["columns"])
+        names = tuple(column.name for column in release.manifest.columns)
         if len(parts) == 1:
             shown = np.ones((1, len(parts[0][0])), dtype=np.int64)
             return cls(view=view, names=names, codes=parts[0], shown=shown)

@@ -83,7 +83,7 @@ def audit_release(
     for stored in (release, *others):
         if stored.mechanism not in AUDITS or stored.mechanism != release.mechanism:
             raise InputError(f"releases of mechanism {stored.mechanism!r} cannot be audited here")
-    if release.earlier and release.manifest["series"]["kind"] == "batches":
+    if release.is_several_batches:
         raise InputError(
             f"{release.path.parent} holds {1 + len(release.earlier)} batches, each of its own people",
             hint=f"audit them one by one, e.g. {release.path}, each with its own table",
@@ -116,7 +116,7 @@ def _audit_buckets(subject: Subject) -> Attacks:
     yield attack_bucket_numbers(case)
     yield attack_dealing(case)
     yield attack_metadata(subject.release, subject.original)
-    promise = subject.release.manifest["promise"]
+    promise = subject.release.manifest.promise
     if promise.get("suppression"):
         counts = np.bincount(case.value)
         yield attack_eligibility(
@@ -141,7 +141,7 @@ def _audit_perturbation(subject: Subject) -> Attacks:
 
 def _audit_view(subject: Subject) -> Attacks:
     release, original = subject.release, subject.original
-    if release.manifest["parameters"].get("method") == "frapp":
+    if release.manifest.parameters.get("method") == "frapp":
         yield from attack_frapp(release, original)
     else:
         yield from _audit_alphabeta(subject)
@@ -157,8 +157,8 @@ def _audit_alphabeta(subject: Subject) -> Attacks:
         yield attack_all_views(case, series, subject.original)
     yield attack_correlated_tuples(case)
     yield attack_exclusive_set(case)
-    own = {view.manifest["id"] for view in series}
-    others = [other for other in subject.also if other.manifest["id"] not in own]
+    own = {view.manifest.id for view in series}
+    others = [other for other in subject.also if other.manifest.id not in own]
     if others:
         yield attack_independent_views(case, len(others))
     for other in others:

@@ -24,7 +24,7 @@ THREAT = Threat(
 def attack_metadata(release: StoredRelease, original: pa.Table) -> AttackResult:
     """Look for what a writer may leave: metadata, uneven row groups, unpublished cells, other files."""
     leaks = list(_leaks(release, original))
-    n_looked = 1 + sum(len(release.files(entry["name"])) for entry in release.manifest["tables"])
+    n_looked = 1 + sum(len(release.files(entry.name)) for entry in release.manifest.tables)
     return AttackResult(
         name="metadata",
         threat=THREAT,
@@ -36,21 +36,21 @@ def attack_metadata(release: StoredRelease, original: pa.Table) -> AttackResult:
         bound=0.0,
         holds=not leaks,
         n_trials=n_looked,
-        detail={"leaks": leaks, "seeded": not release.manifest["for_publication"]},
+        detail={"leaks": leaks, "seeded": not release.manifest.for_publication},
         recommendation="write the tables with Dalenius, and add nothing to the folder" if leaks else None,
     )
 
 
 def _leaks(release: StoredRelease, original: pa.Table) -> Iterator[str]:
-    listed = {FILE_NAME, *(f["file"] for entry in release.manifest["tables"] for f in entry["files"])}
+    listed = {FILE_NAME, *(f.file for entry in release.manifest.tables for f in entry.files)}
     for path in release.path.rglob("*"):
         if path.is_file() and path.relative_to(release.path).as_posix() not in listed:
             yield f"{path.name} is not part of the release"
     yield from changed_files(release)
-    for entry in release.manifest["tables"]:
-        for path in release.files(entry["name"]):
+    for entry in release.manifest.tables:
+        for path in release.files(entry.name):
             yield from _file_leaks(path)
-    if len(str(release.manifest["created"])) > len("2026-01-01"):
+    if len(release.manifest.created) > len("2026-01-01"):
         yield "the manifest states a time finer than a day"
     for table, column in _published_cells(release):
         outside = _n_outside(release, original, table, column)
@@ -71,11 +71,11 @@ def _published_cells(release: StoredRelease) -> Iterator[tuple[str, str]]:
     if release.mechanism == "alpha-beta":
         return  # its noise is drawn from the declared domain, which may be larger than the table
     names = {*release.columns("quasi"), *release.columns("sensitive")}
-    for entry in release.manifest["tables"]:
-        for path in release.files(entry["name"])[:1]:
+    for entry in release.manifest.tables:
+        for path in release.files(entry.name)[:1]:
             for column in pq.read_schema(path).names:
                 if column in names:
-                    yield entry["name"], column
+                    yield entry.name, column
 
 
 def _n_outside(release: StoredRelease, original: pa.Table, table: str, column: str) -> int:

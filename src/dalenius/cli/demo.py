@@ -11,8 +11,8 @@ import pyarrow.csv
 import typer
 
 from dalenius.ask.asking import ask
-from dalenius.cli.ask import say_answer
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
+from dalenius.cli.reader.ask import say_answer
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.mechanisms.base import Plan

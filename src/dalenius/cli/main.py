@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +33,11 @@ COMMANDS = {
     "reproduce": "Make a table or figure of the papers again.",
     "doctor": "Say what is installed, what is missing, how to get it.",
 }
+# In which room a command's module is, by what its users have: the table, or a release alone. Others are here.
+ROOMS = {
+    "publisher": ("init", "inspect", "plan", "publish", "compare", "audit"),
+    "reader": ("verify", "ask", "report", "export"),
+}
 
 _STOPPED = 130
 """What typer gives back after Ctrl-C."""
@@ -49,9 +54,14 @@ def application(loaded: Collection[str]) -> typer.Typer:
     )
     app.callback()(_common)
     for name, summary in COMMANDS.items():
-        command = import_module(f"dalenius.cli.{name}").command if name in loaded else _not_loaded
-        app.command(name, short_help=summary)(command)
+        app.command(name, short_help=summary)(_load(name) if name in loaded else _not_loaded)
     return app
+
+
+def _load(name: str) -> Callable[..., object]:
+    room = next((f"{room}." for room, names in ROOMS.items() if name in names), "")
+    command: Callable[..., object] = import_module(f"dalenius.cli.{room}{name}").command
+    return command
 
 
 def _show_version(wanted: bool) -> None:

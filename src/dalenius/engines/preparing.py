@@ -1,4 +1,4 @@
-"""From a source to the table that is published: recoded, checked, in batches of a fixed size.
+"""From a source to the table that is published: recoded, checked, with a fingerprint.
 
 The same SQL runs in one process over the whole source and in a task over its part of it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -16,9 +16,8 @@ from dalenius.policy import Policy
 from dalenius.sql import identifier, identifiers
 from dalenius.tables.recode import NUMERIC_TYPES
 
-BATCH_ROWS = 131_072
-ROW_GROUP_ROWS = 122_880
 _FEW_ROWS = 131_072
+"""A table of so many rows is known by its records, a larger one by its counts; ledgers keep what came out."""
 
 
 def selection(policy: Policy, relation: str, columns: Iterable[str]) -> str:
@@ -126,24 +125,3 @@ def fingerprint_of(key: bytes, schema: pa.Schema, sums: Iterable[int]) -> str:
     """The keyed digest of a table with these sums."""
     described = "\n".join([str(schema.remove_metadata()), *map(str, sums)])
     return hmac.new(key, described.encode(), hashlib.sha256).hexdigest()
-
-
-def rebatch(batches: Iterable[pa.RecordBatch], n_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly so many, but for the last."""
-    held: list[pa.RecordBatch] = []
-    n_held = 0
-    for batch in batches:
-        while batch.num_rows:
-            taken = batch.slice(0, n_rows - n_held)
-            batch = batch.slice(taken.num_rows)  # noqa: PLW2901
-            held.append(taken)
-            n_held += taken.num_rows
-            if n_held == n_rows:
-                yield _joined(held)
-                held, n_held = [], 0
-    if held:
-        yield _joined(held)
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -20,7 +20,7 @@ def weigh_buckets(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
     """Every person with every value of the bucket, weighted count/|bucket| (Anatomy's estimator)."""
-    fakes = PublishedFakes.read(release.manifest["parameters"])
+    fakes = PublishedFakes.read(release.manifest.parameters)
     secret = release.columns("sensitive")
     if fakes is None:
         share = 'CAST("count" AS DOUBLE) / sum("count") OVER (PARTITION BY bucket)'

@@ -42,7 +42,7 @@ def make_dictionary(
     weighting: Weighting,
 ) -> pa.Table:
     """A row per column of every table and of the view."""
-    roles = {column["name"]: column["role"] for column in release.manifest["columns"]}
+    roles = {column.name: column.role for column in release.manifest.columns}
     meanings = {(table, name): text for table, name, text in (*_OWN_COLUMNS, *weighting.columns)}
     types, rows = {}, []
     for table in tables:
@@ -75,14 +75,14 @@ def make_about(release: StoredRelease, weighting: Weighting) -> pa.Table:
         ("how to count", _HOW),
         ("how good it is", weighting.note),
         ("error bars", _BARS),
-        ("release", manifest["id"]),
-        ("created", manifest["created"]),
-        ("for publication", "yes" if manifest["for_publication"] else "no: it was made with a seed"),
-        ("mechanism", f"{manifest['mechanism']['kind']}, {manifest['mechanism']['method']}"),
-        ("promise", json.dumps(manifest["promise"], ensure_ascii=False)),
-        *(("assumes", text) for text in manifest["assumes"]),
-        *(("not covered", text) for text in manifest["not_covered"]),
-        *(("disclosed", text) for text in manifest["disclosed"]),
+        ("release", manifest.id),
+        ("created", manifest.created),
+        ("for publication", "yes" if manifest.for_publication else "no: it was made with a seed"),
+        ("mechanism", f"{manifest.mechanism.kind}, {manifest.mechanism.method}"),
+        ("promise", json.dumps(manifest.promise, ensure_ascii=False)),
+        *(("assumes", text) for text in manifest.assumes),
+        *(("not covered", text) for text in manifest.not_covered),
+        *(("disclosed", text) for text in manifest.disclosed),
         *((f"table {name}", meaning) for name, meaning in weighting.helpers),
     ]
     topics, texts = zip(*rows, strict=True)

@@ -49,7 +49,7 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
     chosen = _choose(release, columns)
     _refuse_series(release)
     _refuse_damaged(release)
-    own = tuple(str(entry["name"]) for entry in release.manifest["tables"])
+    own = tuple(entry.name for entry in release.manifest.tables)
     with release.connect(connect()) as connection:
         weighting = make_weights(release, connection, place, chosen)
         tables = (*own, *(name for name, _ in weighting.helpers))
@@ -59,7 +59,7 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
 
 
 def _choose(release: StoredRelease, columns: Sequence[str]) -> tuple[str, ...]:
-    known = [str(column["name"]) for column in release.manifest["columns"]]
+    known = [column.name for column in release.manifest.columns]
     for name in columns:
         if name not in known:
             raise InputError(f"the release has no column {name!r}; {did_you_mean(name, known)}")

@@ -42,6 +42,16 @@ def kinds() -> Iterator[str]:
     yield from (entry.name for entry in entry_points(group=GROUP) if entry.name not in _PACKAGES)
 
 
+def names() -> Iterator[tuple[str, str | None]]:
+    """Every kind, and after it its methods that have rooms of their own.
+
+    >>> list(names())[2:]
+    [('alpha-beta', None), ('alpha-beta', 'frapp')]
+    """
+    for kind in kinds():
+        yield from ((kind, method) for method in (None, *methods(kind)))
+
+
 def methods(kind: str) -> list[str]:
     """The methods of a kind that have rooms of their own.
 

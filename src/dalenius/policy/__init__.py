@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
-from dalenius.mechanisms.configs import COPY, AlphaBetaConfig, MechanismConfig, SuppressConfig
+from dalenius.mechanisms.config import MechanismConfig, StageConfig
 from dalenius.policy import sections
-from dalenius.policy.sections import Columns, Promise
-from dalenius.tables.domains import DeclaredDomain, parse_domains
+from dalenius.policy.sections import Columns
+from dalenius.promises.kinds import Promise
+from dalenius.tables.domains import DeclaredDomain
 from dalenius.tables.postgres_uri import is_uri
 from dalenius.tables.recode import Recode
 from dalenius.tables.source import Source, open_source
@@ -45,7 +46,7 @@ class Policy:
     """Which values a column may take, where that is declared."""
     promise: Promise
     mechanism: MechanismConfig
-    suppress: SuppressConfig | None = None
+    suppress: StageConfig | None = None
     """What is done about values that are too common for the promise; None: such a table is refused."""
     series: Literal["batches"] | None = None
     """Whether every run adds a batch to the folder `release`; None: the release is one."""
@@ -88,7 +89,7 @@ class Policy:
             release=base / _text(data["release"], "release") if "release" in data else None,
             columns=columns,
             recode=sections.parse_recodes(data.get("recode", {}), columns, base),
-            domains=_parse_domains(data.get("domains", {}), columns, mechanism, base),
+            domains=sections.parse_domains(data.get("domains", {}), columns, mechanism, base),
             promise=promise,
             mechanism=mechanism,
             suppress=sections.parse_suppress(data.get("suppress"), promise, mechanism),
@@ -104,18 +105,6 @@ def _open(data: Mapping[str, Any], base: Path) -> Source:
     spec = data["source"]
     is_path = isinstance(spec, str | Path) and not is_uri(str(spec))
     return open_source(base / spec if is_path else spec)
-
-
-def _parse_domains(
-    section: Any, columns: Columns, mechanism: MechanismConfig, base: Path
-) -> tuple[tuple[str, DeclaredDomain], ...]:
-    """`[domains]`: the published columns, and the number of a copy where copies are numbered."""
-    if not isinstance(mechanism, AlphaBetaConfig):
-        if section:
-            raise PolicyError(f"[domains] is for alpha-beta; {mechanism.kind} does not use it")
-        return ()
-    copies = (COPY,) if mechanism.duplicates == "copies" else ()
-    return parse_domains(section, (*columns.published, *copies), base)
 
 
 def _text(value: Any, where: str) -> str:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
-from dalenius.mechanisms import configs as mechanism_configs
-from dalenius.mechanisms.configs import BucketizeConfig, MechanismConfig, SuppressConfig
-from dalenius.promises.d_gamma_privacy import DGammaPrivacy
-from dalenius.promises.f_privacy import FPrivacy
-from dalenius.promises.l_diversity import LDiversity
-from dalenius.promises.rho_privacy import RhoPrivacy
+from dalenius.mechanisms import config, registry
+from dalenius.mechanisms.config import MechanismConfig, StageConfig
+from dalenius.promises.kinds import PROMISES, Promise
+from dalenius.tables import domains
+from dalenius.tables.domains import DeclaredDomain
 from dalenius.tables.recode import Recode, parse_recode
 from dalenius.tables.source import Source
 
@@ -31,16 +30,6 @@ TOP_LEVEL_KEYS = (
 )
 RESERVED_NAMES = ("bucket", "copy", "count", "part", "weight")
 """Columns that the published tables add; a source column cannot have these names."""
-
-BucketPromise = FPrivacy | LDiversity
-"""The promises that set a threshold for every value."""
-Promise = BucketPromise | RhoPrivacy | DGammaPrivacy
-PROMISES: dict[str, type[FPrivacy] | type[LDiversity] | type[RhoPrivacy] | type[DGammaPrivacy]] = {
-    "f-privacy": FPrivacy,
-    "l-diversity": LDiversity,
-    "rho-privacy": RhoPrivacy,
-    "d-gamma-privacy": DGammaPrivacy,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +54,7 @@ class Columns:
 def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
     """`[columns]`: every column of the source is named once.
 
-    d-gamma-privacy protects whole rows and so needs no sensitive column.
+    A promise that protects whole rows needs no sensitive column.
     """
     section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
     lists = ("identifiers", "quasi", "sensitive", "dropped")
@@ -76,8 +65,8 @@ def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
         if not isinstance(unit, str):
             raise PolicyError("[columns] unit must be the name of one column", hint='e.g. "patient_id"')
         roles["unit"] = (unit,)
-    whole_rows = isinstance(promise, Mapping) and promise.get("kind") == DGammaPrivacy.kind
-    if not roles["sensitive"] and not whole_rows:
+    kind = PROMISES.get(promise.get("kind", "")) if isinstance(promise, Mapping) else None
+    if not roles["sensitive"] and not (kind and kind.protects == "row"):
         raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
     _refuse_wrong_names(roles, source)
     columns = Columns(unit=unit, **{role: roles[role] for role in lists})
@@ -103,40 +92,18 @@ def parse_promise(section: Any, columns: Columns) -> Promise:
 
 def parse_mechanism(section: Any, promise: Promise) -> MechanismConfig:
     """`[mechanism]`: how the promise is kept."""
-    return mechanism_configs.parse_mechanism(_table(section, "mechanism", 'kind = "bucketize"'), promise.kind)
+    return config.parse_mechanism(_table(section, "mechanism", 'kind = "bucketize"'), promise.kind)
 
 
-def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -> SuppressConfig | None:
-    """`[suppress]`: only where a value can be too common for the promise to be kept at all."""
+def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -> StageConfig | None:
+    """`[suppress]`: what is withheld before the mechanism gets the table."""
     if section is None:
         return None
-    config = SuppressConfig.from_policy(_table(section, "suppress", 'method = "safe"'))
-    if not isinstance(promise, LDiversity) or not isinstance(mechanism, BucketizeConfig):
-        raise PolicyError(
-            f"[suppress] does not go with {promise.kind}: its methods thin a table until no value is above "
-            "1/l, and what they promise is stated for that case only",
-            hint='leave it out, or use [promise] kind = "l-diversity"',
-        )
-    if mechanism.fakes:
-        raise PolicyError(
-            "[suppress] does not go with fakes: its promise is about the true counts of what is published, "
-            "and whether fakes fit in would depend on the draw, so that a refusal would tell about it",
-            hint="leave out [mechanism] fakes, or [suppress]",
-        )
-    if mechanism.regions:
-        raise PolicyError(
-            "[suppress] does not go with regions: what was withheld may not show in where regions are cut",
-            hint="leave out one of them",
-        )
-    # Whatever is drawn must then be published: a table that is l-diverse as a whole always has buckets of
-    # l to 2l-1 people, in two sizes that differ by one.
-    if mechanism.max_bucket < 2 * promise.l - 1:
-        raise PolicyError(
-            f"[mechanism] max_bucket {mechanism.max_bucket} is too small for [suppress] with l = "
-            f"{promise.l}: what is left may need larger buckets, and it must not be drawn a second time",
-            hint=f"max_bucket = {2 * promise.l - 1} is always enough",
-        )
-    return config
+    section = _table(section, "suppress", 'method = "safe"')
+    parsed: StageConfig = registry.stage_room("suppress", "config").CONFIG.from_policy(
+        section, promise, mechanism
+    )
+    return parsed
 
 
 def parse_series(section: Any, mechanism: MechanismConfig) -> Literal["batches"] | None:
@@ -147,12 +114,25 @@ def parse_series(section: Any, mechanism: MechanismConfig) -> Literal["batches"]
     refuse_unknown_keys(section, ("kind",), "[series]")
     if section.get("kind") != "batches":
         raise PolicyError(f"[series] kind {section.get('kind')!r} is unknown", hint='kind = "batches"')
-    if not isinstance(mechanism, BucketizeConfig):
+    if "batches" not in mechanism.series:
+        publishers = " and ".join(config.kinds_with(lambda other: "batches" in other.series))
         raise PolicyError(
-            f"[series] batches are published by bucketize, not by {mechanism.kind}",
+            f"[series] batches are published by {publishers}, not by {mechanism.kind}",
             hint="several views of one table: [mechanism] views, with alpha-beta",
         )
     return "batches"
+
+
+def parse_domains(
+    section: Any, columns: Columns, mechanism: MechanismConfig, folder: Path
+) -> tuple[tuple[str, DeclaredDomain], ...]:
+    """`[domains]`: the values that a published column, or one that the mechanism adds, may take."""
+    if mechanism.uses_domains:
+        return domains.parse_domains(section, (*columns.published, *mechanism.own_columns), folder)
+    if section:
+        users = " and ".join(config.kinds_with(lambda other: other.uses_domains))
+        raise PolicyError(f"[domains] is for {users}; {mechanism.kind} does not use it")
+    return ()
 
 
 def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[str, Recode], ...]:

@@ -14,6 +14,8 @@ from typing import Any, Literal
 from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import parse_fraction
 from dalenius.plain import plain_fields
+from dalenius.promises.bound import Bound
+from dalenius.tables.histogram import Histogram
 
 Adversary = Literal["independent", "exclusive"]
 
@@ -37,6 +39,7 @@ class DGammaPrivacy:
     adversary: Adversary = "independent"
 
     kind = "d-gamma-privacy"
+    protects = "row"
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> DGammaPrivacy:  # noqa: ARG003
@@ -63,6 +66,10 @@ class DGammaPrivacy:
             raise PolicyError(f"d is {self.d}; a prior bound lies between 0 and 1, both excluded")
         if self.adversary not in ("independent", "exclusive"):
             raise PolicyError(f"adversary is {self.adversary!r}; known: 'independent', 'exclusive'")
+
+    def bound(self, histogram: Histogram | None) -> Bound:  # noqa: ARG002
+        """γ."""
+        return Bound(largest=self.gamma, symbol="gamma", meaning="that a whole row is in the table")
 
     def prior_bound(self, n_rows: int, largest_share: Fraction) -> Fraction:
         """The d that is kept and published; with k, from the rounded number of rows.

@@ -13,7 +13,8 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, show
-from dalenius.tables.histogram import Histogram, Value, label, label_cell
+from dalenius.promises.bound import Bound
+from dalenius.tables.histogram import Histogram, Value, label, label_cell, write_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,7 @@ class FPrivacy:
     """Labels of the cells of a value, and its threshold."""
 
     kind = "f-privacy"
+    protects = "value"
 
     def __post_init__(self) -> None:
         if isinstance(self.default, Fraction):
@@ -77,6 +79,17 @@ class FPrivacy:
     def _default_at(self, frequency: Fraction) -> Fraction:
         return self.default.at(frequency) if isinstance(self.default, Linear) else self.default or Fraction(1)
 
+    def bound(self, histogram: Histogram | None) -> Bound:
+        """The largest threshold below 1; 1 where no value is sensitive."""
+        assert histogram is not None  # noqa: S101  (thresholds are for the values of a sensitive column)
+        below = [f for f in self.thresholds(histogram) if f < 1]
+        return Bound(
+            largest=max(below, default=Fraction(1)),
+            symbol="largest f'",
+            meaning="a person's sensitive value; others have thresholds of their own",
+            smallest=min(below, default=None),
+        )
+
     def is_named(self, value: Value) -> bool:
         """Whether the policy itself names the value, so that a message may too."""
         return any(cells == tuple(label_cell(cell) for cell in value) for cells, _ in self.named)
@@ -87,7 +100,7 @@ class FPrivacy:
             "kind": self.kind,
             "thresholds": [
                 {
-                    "value": [None if cell is None else label_cell(cell) for cell in value],
+                    "value": list(write_cells(value)),
                     "at_most": as_written(f),
                 }
                 for value, f in zip(histogram.values, self.thresholds(histogram), strict=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_integer
+from dalenius.promises.bound import Bound
 from dalenius.tables.histogram import Histogram, Value
 
 
@@ -23,10 +24,15 @@ class LDiversity:
     l: int  # noqa: E741  (the papers' ℓ, and the policy's key)
 
     kind = "l-diversity"
+    protects = "value"
 
     def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:
         """1/ℓ for every value."""
         return (Fraction(1, self.l),) * len(histogram)
+
+    def bound(self, histogram: Histogram | None) -> Bound:  # noqa: ARG002
+        """1/ℓ."""
+        return Bound(largest=Fraction(1, self.l), symbol="1/l", meaning="a person's sensitive value")
 
     def is_named(self, value: Value) -> bool:  # noqa: ARG002  (the protocol's signature)
         """The policy names no value."""

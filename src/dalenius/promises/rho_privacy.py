@@ -14,6 +14,8 @@ from typing import Any
 
 from dalenius.errors import InputError, PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_fraction
+from dalenius.promises.bound import Bound
+from dalenius.tables.histogram import Histogram
 
 
 def amplification_limit(rho1: Fraction, rho2: Fraction) -> Fraction:
@@ -46,6 +48,7 @@ class RhoPrivacy:
     rho2: Fraction
 
     kind = "rho-privacy"
+    protects = "value"
 
     def __post_init__(self) -> None:
         if not 0 < self.rho2 < 1:
@@ -74,6 +77,10 @@ class RhoPrivacy:
     def prior_limit(self, counts: Sequence[int]) -> Fraction:
         """The ρ1 of a table with these counts: the one given, or the largest frequency."""
         return Fraction(max(counts), sum(counts)) if self.rho1 is None else self.rho1
+
+    def bound(self, histogram: Histogram | None) -> Bound:  # noqa: ARG002
+        """ρ2."""
+        return Bound(largest=self.rho2, symbol="rho2", meaning="a person's sensitive value")
 
     def protected(self, counts: Sequence[int]) -> tuple[int, ...]:
         """SA′: the codes of the occurring values whose frequency is at most ρ1, exactly compared.

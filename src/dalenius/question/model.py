@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dalenius.arrays import Floats
-from dalenius.mechanisms.bucketize.estimate.buckets import Score
-from dalenius.question.targets import Range, Targets
+from dalenius.question.targets import Range, Score, Targets
 from dalenius.tables.columns import Table
 
 

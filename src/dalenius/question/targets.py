@@ -1,22 +1,35 @@
-"""What is to be estimated, and what an estimate is."""
+"""What is to be estimated from a table with a row per person, and what an estimate is.
+
+A question is a set of *scores*: a number per published row (1 where a condition on quasi-identifiers holds,
+0 elsewhere; or a number to be summed). Together with a weight per sensitive value a score makes a *total*,
+Σ over people of score(row) · weight(value): every COUNT, SUM and AVG is made of such totals.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalenius.arrays import Floats, Ints
-from dalenius.mechanisms.bucketize.estimate.buckets import ScoreSums
 
 Range = tuple[Floats, Floats]
 """The least and the most of each target."""
 
 _MOST_WIDER = 2.0
 """How much wider an interval may be that holds whatever the data, to be part of the one that is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Score:
+    """One number per published row; rows that are not listed have 0."""
+
+    rows: NDArray[np.integer]
+    values: Floats | None = None
+    """The numbers of these rows; None: all 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,17 +143,6 @@ def different_weights(weights: Floats) -> tuple[Ints, Ints, Floats]:
     first, place = first[order], rank[place.ravel()]
     whole = np.where(largest == 0, 1.0, largest)
     return first, place, whole / whole[first][place]
-
-
-class Estimator(Protocol):
-    """One way of estimating totals from buckets."""
-
-    name: str
-    assumption: str
-    formula: str
-
-    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
-        """Estimate every target."""
 
 
 def widened(ends: Range, estimate: Floats, error: Floats, possible: Range, tail: float) -> Range:

@@ -17,7 +17,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import PromiseNotMet
@@ -26,9 +25,9 @@ from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.release.folder import sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
-from dalenius.release.manifest import FILE_NAME
+from dalenius.release.manifest import FILE_NAME, Manifest
 from dalenius.release.series import NextInSeries
-from dalenius.tables.histogram import Histogram, label_cell
+from dalenius.tables.histogram import Histogram, write_cells
 
 _RARE = 1e-6
 """Counts that an unrelated table of the same shares would have with less than this chance are one table's."""
@@ -50,20 +49,20 @@ class KnownTable:
     earlier: tuple[Entry, ...]
     """Its releases so far, but for the views of the series that the next one belongs to."""
 
-    def entry(self, manifest: dict[str, Any], folder: Path, target: Path) -> Entry:
+    def entry(self, manifest: Manifest, folder: Path, target: Path) -> Entry:
         """What the ledger remembers of a release, which is written to `folder` and will be at `target`."""
-        series = manifest["series"] or {}
+        series = manifest.series
         return Entry(
-            id=manifest["id"],
+            id=manifest.id,
             manifest_sha256=sha256(folder / FILE_NAME),
-            created=manifest["created"],
+            created=manifest.created,
             path=str(target.resolve()),
-            mechanism=manifest["mechanism"]["kind"],
+            mechanism=manifest.mechanism.kind,
             source_fingerprint=self.source,
-            for_publication=manifest["for_publication"],
-            series_id=series.get("id"),
-            series_index=series.get("index"),
-            series_of=series.get("of"),
+            for_publication=manifest.for_publication,
+            series_id=None if series is None else series.id,
+            series_index=None if series is None else series.index,
+            series_of=None if series is None else series.of,
             values_fingerprint=self.values,
             record_fingerprint=self.records,
         )
@@ -114,7 +113,7 @@ def values_fingerprint(histogram: Histogram, key: bytes) -> str | None:
     log_chance = math.lgamma(n + 1) + sum(o * math.log(o / n) - math.lgamma(o + 1) for o in counts)
     if log_chance > math.log(_RARE):
         return None
-    cells = [[None if cell is None else label_cell(cell) for cell in value] for value in histogram.values]
+    cells = [list(write_cells(value)) for value in histogram.values]
     described = json.dumps(sorted(zip(cells, counts, strict=True), key=str)).encode()
     return hmac.new(key, b"values" + described, hashlib.sha256).hexdigest()
 

@@ -100,7 +100,7 @@ def _attack(
     release: StoredRelease, truth: Truth, seed: int | None, progress: Progress
 ) -> tuple[Audit | None, str | None]:
     """The audit, or why there is none. Of views the first is attacked, with the others at hand."""
-    first, *others = (*release.earlier, release)
+    first, *others = release.parts
     try:
         audit = audit_release(first, truth.table, also=others, seed=seed, progress=progress)
     except InputError as error:
@@ -110,7 +110,7 @@ def _attack(
 
 def _lead(release: StoredRelease, checked: Checked, truth: Truth | None, audit: Audit | None) -> list[Block]:
     blocks: list[Block] = [_for_whom(truth)]
-    if not all(part.manifest["for_publication"] for part in (*release.earlier, release)):
+    if not all(part.manifest.for_publication for part in release.parts):
         blocks.append(
             Notice(
                 tone="bad",

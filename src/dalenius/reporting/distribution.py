@@ -120,7 +120,7 @@ def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[Estimat
 
 def _shows_counts(release: StoredRelease, columns: tuple[str, ...]) -> bool:
     """Whether the sensitive table has the counts as they are: buckets without fakes."""
-    has_fakes = any("fakes" in part.manifest["parameters"] for part in (*release.earlier, release))
+    has_fakes = any("fakes" in part.manifest.parameters for part in release.parts)
     return release.mechanism == "bucketize" and columns == release.columns("sensitive") and not has_fakes
 
 
@@ -128,7 +128,7 @@ def _counted(release: StoredRelease, columns: tuple[str, ...]) -> list[Estimated
     """The same that `ask` answers, which takes long where there are thousands of values."""
     totals: dict[Key, float] = {}
     listed = identifiers(columns)
-    for part in (*release.earlier, release):
+    for part in release.parts:
         with part.connect() as connection:
             rows = connection.execute(f'SELECT {listed}, sum("count") FROM st GROUP BY {listed}').fetchall()
         for *cells, count in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -20,10 +20,11 @@ def describe_promise(release: StoredRelease) -> Section:
         Notice(tone="note", title="The promise", text=promise_in_words(release)),
         *_paragraphs(release),
     ]
+    parts = [part.manifest for part in release.parts]
     for title, items in (
-        ("It does not cover", _gathered(release, "not_covered")),
-        ("It assumes that", _gathered(release, "assumes")),
-        ("What the release tells anyway", _gathered(release, "disclosed")),
+        ("It does not cover", _gathered(part.not_covered for part in parts)),
+        ("It assumes that", _gathered(part.assumes for part in parts)),
+        ("What the release tells anyway", _gathered(part.disclosed for part in parts)),
     ):
         if items:
             blocks.append(Bullets(title=title, items=tuple(items)))
@@ -32,22 +33,21 @@ def describe_promise(release: StoredRelease) -> Section:
 
 def promise_in_words(release: StoredRelease) -> str:
     """One or two sentences that say what nobody can do."""
-    promise = release.manifest["promise"]
+    promise = release.manifest.promise
     write = _WORDS.get(promise["kind"])
     return f"The promise is of kind {promise['kind']}." if write is None else write(release, promise)
 
 
-def _gathered(release: StoredRelease, entry: str) -> list[str]:
+def _gathered(sentences: Iterable[tuple[str, ...]]) -> list[str]:
     """The sentences of all manifests of a series, each once."""
-    parts = (*release.earlier, release)
-    return list(dict.fromkeys(text for part in parts for text in part.manifest[entry]))
+    return list(dict.fromkeys(text for part in sentences for text in part))
 
 
 def _percent(value: Fraction | str) -> str:
     return write_number(float(Fraction(value)), "share")
 
 
-def _f_privacy(release: StoredRelease, promise: dict[str, Any]) -> str:
+def _f_privacy(release: StoredRelease, promise: Mapping[str, Any]) -> str:
     limits = sorted((Fraction(entry["at_most"]), shown(entry["value"])) for entry in promise["thresholds"])
     examples = [f"{name} at most {_percent(limit)}" for limit, name in limits[:_MOST_EXAMPLES] if limit < 1]
     strictest = f" The strictest limits: {'; '.join(examples)}." if examples else ""
@@ -58,7 +58,7 @@ def _f_privacy(release: StoredRelease, promise: dict[str, Any]) -> str:
     )
 
 
-def _l_diversity(release: StoredRelease, promise: dict[str, Any]) -> str:
+def _l_diversity(release: StoredRelease, promise: Mapping[str, Any]) -> str:
     ell = int(promise["l"])
     return (
         "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, can "
@@ -67,7 +67,7 @@ def _l_diversity(release: StoredRelease, promise: dict[str, Any]) -> str:
     )
 
 
-def _rho_privacy(release: StoredRelease, promise: dict[str, Any]) -> str:
+def _rho_privacy(release: StoredRelease, promise: Mapping[str, Any]) -> str:
     rho2 = _percent(promise["rho2"])
     what = f"a value of {sensitive_names(release)}"
     if "prior_at_most" in promise:
@@ -86,10 +86,10 @@ def _rho_privacy(release: StoredRelease, promise: dict[str, Any]) -> str:
     )
 
 
-def _d_gamma_privacy(release: StoredRelease, promise: dict[str, Any]) -> str:
+def _d_gamma_privacy(release: StoredRelease, promise: Mapping[str, Any]) -> str:
     gamma = _percent(promise["gamma"])
-    if release.manifest["mechanism"]["method"] == "frapp":
-        prior = Fraction(promise["k"]) / int(release.manifest["parameters"]["domain_size"])
+    if release.manifest.mechanism.method == "frapp":
+        prior = Fraction(promise["k"]) / int(release.manifest.parameters["domain_size"])
         return (
             f"Whoever gave a row at most {_percent(prior)} of being a given record gives it at most {gamma} "
             "after seeing what was published for that record."
@@ -102,7 +102,7 @@ def _d_gamma_privacy(release: StoredRelease, promise: dict[str, Any]) -> str:
     )
 
 
-_WORDS: dict[str, Callable[[StoredRelease, dict[str, Any]], str]] = {
+_WORDS: dict[str, Callable[[StoredRelease, Mapping[str, Any]], str]] = {
     "f-privacy": _f_privacy,
     "l-diversity": _l_diversity,
     "rho-privacy": _rho_privacy,
@@ -113,18 +113,18 @@ _WORDS: dict[str, Callable[[StoredRelease, dict[str, Any]], str]] = {
 def _paragraphs(release: StoredRelease) -> list[Paragraph]:
     """What else belongs to the promise: withheld records, and releases of a series."""
     manifest, texts = release.manifest, []
-    suppression = manifest["promise"].get("suppression")
+    suppression = manifest.promise.get("suppression")
     if suppression and suppression["bound"] is not None:
         texts.append(
             "Records were withheld so that nobody can be surer than "
             f"{_percent(suppression['bound'])} which value is the commonest of the table."
         )
-    elif suppression and manifest["rows"]["suppressed"]:
+    elif suppression and manifest.rows.suppressed:
         texts.append(
             "Records were withheld by a method that promises no bound on how sure somebody can be which "
             "value is the commonest of the table."
         )
-    series = manifest["series"]
-    if series and series["kind"] == "batches":
+    series = manifest.series
+    if series and series.kind == "batches":
         texts.append("Every batch keeps the promise by itself; together they can tell more than each alone.")
     return [Paragraph(text=text) for text in texts]

@@ -22,7 +22,7 @@ _FRAPP = "every record is published as it is or as another row, drawn at random"
 
 def describe_published(release: StoredRelease) -> Section:
     """The section on what is in the folder."""
-    parts = (*release.earlier, release)
+    parts = release.parts
     manifest = release.manifest
     return Section(
         id="published",
@@ -34,8 +34,8 @@ def describe_published(release: StoredRelease) -> Section:
                 caption="Columns",
                 columns=(Column(title="column"), Column(title="what it is"), Column(title="type")),
                 rows=tuple(
-                    (visible(entry["name"]), _role(release, entry["role"]), Code(text=entry["type"]))
-                    for entry in manifest["columns"]
+                    (visible(entry.name), _role(release, entry.role), Code(text=entry.type))
+                    for entry in manifest.columns
                 ),
                 note="No other column is published.",
             ),
@@ -44,11 +44,11 @@ def describe_published(release: StoredRelease) -> Section:
                 columns=(Column(title="table"), Column(title="what it holds"), Column(title="rows")),
                 rows=tuple(
                     (
-                        entry["name"],
-                        _TABLES.get(entry["name"], "a table of the release"),
-                        Number(value=sum(_rows_of(part, entry["name"]) for part in parts)),
+                        entry.name,
+                        _TABLES.get(entry.name, "a table of the release"),
+                        Number(value=sum(_rows_of(part, entry.name) for part in parts)),
                     )
-                    for entry in manifest["tables"]
+                    for entry in manifest.tables
                 ),
             ),
         ),
@@ -65,33 +65,32 @@ def subject_of(release: StoredRelease) -> str:
 
 def n_published(release: StoredRelease) -> int:
     """How many records, or rows of views, are published in all."""
-    return sum(int(part.manifest["rows"]["published"] or 0) for part in (*release.earlier, release))
+    return sum(part.manifest.rows.published or 0 for part in release.parts)
 
 
 def _facts(parts: tuple[StoredRelease, ...]) -> list[tuple[str, Cell]]:
     last = parts[-1].manifest
     what = "Rows" if parts[-1].mechanism == "alpha-beta" else "Records"
-    days = sorted({part.manifest["created"] for part in parts})
+    days = sorted({part.manifest.created for part in parts})
     facts: list[tuple[str, Cell]] = [
         (f"{what} published", Number(value=n_published(parts[-1]))),
         ("Published on", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"),
     ]
-    withheld = [part.manifest["rows"]["suppressed"] for part in parts]
+    withheld = [part.manifest.rows.suppressed for part in parts]
     if parts[-1].mechanism != "alpha-beta" and None not in withheld:
-        facts.insert(1, ("Records withheld", Number(value=sum(withheld))))
-    series = last["series"]
+        facts.insert(1, ("Records withheld", Number(value=sum(n or 0 for n in withheld))))
+    series = last.series
     if series:
-        kind = "batch" if series["kind"] == "batches" else "view"
-        of = "" if series["of"] is None else f" of {series['of']}"
-        first = parts[0].manifest["series"]["index"]
-        numbers = str(series["index"]) if len(parts) == 1 else f"{first} to {series['index']}"
+        kind = "batch" if series.kind == "batches" else "view"
+        of = "" if series.of is None else f" of {series.of}"
+        numbers = str(series.index) if len(parts) == 1 else f"{parts[0].series.index} to {series.index}"
         facts.append(("In a series", f"{kind} {numbers}{of}"))
-    facts.append(("Release", Code(text=last["id"])))
+    facts.append(("Release", Code(text=last.id)))
     return facts
 
 
 def _how(release: StoredRelease) -> str:
-    method = release.manifest["mechanism"]["method"]
+    method = release.manifest.mechanism.method
     how = _FRAPP if method == "frapp" else _MECHANISMS.get(release.mechanism, "")
     return f"Mechanism: {release.mechanism} ({method}): {how}."
 
@@ -105,4 +104,4 @@ def _role(release: StoredRelease, role: str) -> str:
 
 
 def _rows_of(part: StoredRelease, name: str) -> int:
-    return sum(int(entry["rows"]) for entry in part.manifest["tables"] if entry["name"] == name)
+    return sum(entry.rows for entry in part.manifest.tables if entry.name == name)

@@ -23,15 +23,15 @@ from dalenius.reporting.labels import kept, plural, sensitive_names
 
 def describe_withheld(release: StoredRelease) -> Section | None:
     """The section on suppression; None where the policy did not ask for it."""
-    parts = (*release.earlier, release)
-    if not any(part.manifest["promise"].get("suppression") for part in parts):
+    parts = release.parts
+    if not any(part.manifest.promise.get("suppression") for part in parts):
         return None
-    n_withheld = sum(part.manifest["rows"]["suppressed"] or 0 for part in parts)
-    n_published = sum(part.manifest["rows"]["published"] or 0 for part in parts)
+    n_withheld = sum(part.manifest.rows.suppressed or 0 for part in parts)
+    n_published = sum(part.manifest.rows.published or 0 for part in parts)
     if not n_withheld:
         text = "No record had to be withheld: no value was too common for the limit."
         return Section(id="withheld", title="Withheld records", blocks=(Paragraph(text=text),))
-    ell = int(release.manifest["promise"]["l"])
+    ell = int(release.manifest.promise["l"])
     text = (
         f"{plural(n_withheld, 'record was', 'records were')} withheld of {n_withheld + n_published:,}: "
         f"some value of {sensitive_names(release)} makes up more than 1 in {ell} of the table. "
@@ -40,24 +40,24 @@ def describe_withheld(release: StoredRelease) -> Section | None:
     rows = tuple(row for part in parts for row in _rows(part))
     blocks: list[Block] = [Paragraph(text=text)]
     if rows:
-        blocks.append(_tabulate(rows, release.manifest["promise"]["suppression"]))
+        blocks.append(_tabulate(rows, release.manifest.promise["suppression"]))
     return Section(id="withheld", title="Withheld records", blocks=tuple(blocks))
 
 
 def _hidden(parts: tuple[StoredRelease, ...]) -> str:
     """Whether there is a limit on guessing the value that was too common."""
-    suppressions = [part.manifest["promise"].get("suppression") or {} for part in parts]
+    suppressions = [part.manifest.promise.get("suppression") or {} for part in parts]
     if any(suppression.get("bound") is not None for suppression in suppressions):
         return "Which value that is must not be guessed with more certainty than the limit below."
     return "The method makes it harder to guess which value that is, but promises no limit."
 
 
 def _rows(part: StoredRelease) -> list[tuple[Cell, ...]]:
-    suppression, ell = part.manifest["promise"].get("suppression"), int(part.manifest["promise"]["l"])
-    posterior = (suppression or {}).get("posterior")
-    if not part.manifest["rows"]["suppressed"] or posterior is None:
+    suppression, ell = part.manifest.promise.get("suppression") or {}, int(part.manifest.promise["l"])
+    posterior = suppression.get("posterior")
+    if not part.manifest.rows.suppressed or posterior is None:
         return []
-    index = (part.manifest["series"] or {}).get("index")
+    index = part.manifest.series and part.manifest.series.index
     found = Fraction(posterior["exact"]) if posterior["exact"] else Fraction(posterior["value"])
     limit = None if suppression["bound"] is None else Fraction(1, ell)
     verdict = Verdict(tone="note", text="nothing is promised") if limit is None else kept(ok=found <= limit)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from dalenius.pages.document import (
     Block,
@@ -20,6 +19,7 @@ from dalenius.pages.document import (
     Table,
     Verdict,
 )
+from dalenius.promises.thresholds import Thresholds
 from dalenius.release.folder import StoredRelease
 from dalenius.reporting.labels import SHOWN, kept, plural, sensitive_names, shown
 from dalenius.sql import identifier, one_row
@@ -63,10 +63,10 @@ class Worst:
 
 def describe_buckets(release: StoredRelease) -> Section:
     """The section on thresholds and buckets."""
-    parts = (*release.earlier, release)
+    parts = release.parts
     worst = _worst_of_all(parts)
     worst.sort(key=lambda w: (w.threshold == 1, -w.closeness, shown(w.value)))
-    n_records = sum(part.manifest["rows"]["published"] for part in parts)
+    n_records = sum(part.manifest.rows.published or 0 for part in parts)
     has_fakes = any(_n_fakes(part) for part in parts)
     rows = [_row(entry, None if has_fakes else n_records) for entry in worst[:SHOWN]]
     blocks: list[Block] = [
@@ -131,7 +131,7 @@ def _from_to(low: int, high: int) -> str:
 
 
 def _n_fakes(part: StoredRelease) -> int:
-    return int(part.manifest["parameters"].get("fakes", {}).get("per_bucket", 0))
+    return int(part.manifest.parameters.get("fakes", {}).get("per_bucket", 0))
 
 
 def _worst_of_all(parts: tuple[StoredRelease, ...]) -> list[Worst]:
@@ -155,16 +155,10 @@ def _entries(part: StoredRelease) -> Iterator[Worst]:
     cells = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS v{i}" for i, name in enumerate(sensitive))
     with part.connect() as connection:
         rows = connection.execute(_MOST.format(cells=cells, fakes=_n_fakes(part))).fetchall()
-    threshold = _thresholds(part.manifest["promise"])
+    threshold = Thresholds.of(part.manifest.promise).of_value
     for *cells_of, size, most, total in rows:
         value: Value = tuple(cells_of)
         yield Worst(value=value, most=int(most), size=int(size), threshold=threshold(value), total=int(total))
-
-
-def _thresholds(promise: dict[str, Any]) -> Callable[[Value], Fraction | None]:
-    if promise["kind"] == "l-diversity":
-        return lambda _: Fraction(1, int(promise["l"]))
-    return {tuple(entry["value"]): Fraction(entry["at_most"]) for entry in promise["thresholds"]}.get
 
 
 def _row(entry: Worst, n_records: int | None) -> tuple[Cell, ...]:

@@ -41,7 +41,7 @@ class Part:
 
 def describe_parts(release: StoredRelease) -> Section:
     """The section on parts and their ρ2."""
-    promise = release.manifest["promise"]
+    promise = release.manifest.promise
     rho2 = Fraction(promise["rho2"])
     parts = _parts(release, rho2)
     n_kept = sum(part.channel.diagonal * part.n_records for part in parts)
@@ -83,7 +83,7 @@ def _parts(release: StoredRelease, rho2: Fraction) -> list[Part]:
     with release.connect() as connection:
         public = PublicParts.read(connection, release.manifest)
         rows = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
-    stated = release.manifest["promise"].get("prior_at_most")
+    stated = release.manifest.promise.get("prior_at_most")
     return [
         Part(
             number=number,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.alphabeta.law import ViewLaw
@@ -21,6 +20,7 @@ from dalenius.pages.document import (
     Table,
 )
 from dalenius.release.folder import StoredRelease
+from dalenius.release.manifest import Manifest
 from dalenius.reporting.labels import belief_column, kept
 
 Belief = tuple[str, Fraction, Fraction]
@@ -31,7 +31,7 @@ def describe_views(release: StoredRelease) -> Section:
     """The section on the αβ (or FRAPP) bound."""
     manifest = release.manifest
     view = registry.room(release.mechanism, release.method, "published").read(manifest)
-    gamma = Fraction(manifest["promise"]["gamma"])
+    gamma = Fraction(manifest.promise["gamma"])
     beliefs = list(_beliefs(manifest, view))
     return Section(
         id="limits",
@@ -76,8 +76,8 @@ def _facts(release: StoredRelease, view: PublishedView | PublishedFrapp) -> Iter
         yield "Views that may ever be published", Number(value=view.law.views)
 
 
-def _beliefs(manifest: dict[str, Any], view: PublishedView | PublishedFrapp) -> Iterator[Belief]:
-    promise = manifest["promise"]
+def _beliefs(manifest: Manifest, view: PublishedView | PublishedFrapp) -> Iterator[Belief]:
+    promise = manifest.promise
     if isinstance(view, PublishedFrapp):
         yield "that a record is a given row", view.law.prior, view.law.posterior()
         return

@@ -178,6 +178,15 @@ def label_cell(cell: Any) -> str:
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
+def write_cells(value: Iterable[Any]) -> tuple[str | None, ...]:
+    """The cells of a value as manifests write them.
+
+    >>> write_cells(("Flu", 3, None))
+    ('Flu', '3', None)
+    """
+    return tuple(None if cell is None else label_cell(cell) for cell in value)
+
+
 def _sort_key(value: Value) -> tuple[tuple[int, Any], ...]:
     """NULL first and NaN, which no comparison puts anywhere, last."""
     return tuple((0, 0) if cell is None else (2, 0) if _is_nan(cell) else (1, cell) for cell in value)

@@ -24,10 +24,10 @@ from dalenius import Policy
 from dalenius.cli.main import run
 from dalenius.engines.base import Engine, OpenedTable, silent
 from dalenius.engines.local.engine import LocalEngine
-from dalenius.engines.preparing import rebatch
 from dalenius.errors import EngineError, InputError, PolicyError, SourceError
 from dalenius.mechanisms.base import Coding
 from dalenius.randomness import Randomness
+from dalenius.tables.reading import rebatch
 from tests.conftest import PROJECT
 from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
 
@@ -252,7 +252,7 @@ def test_errors_of_spark_itself_are_told_without_their_text() -> None:
 def test_the_command_line_asks_and_audits_a_release_of_many_files(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("dalenius.cli.publish.engine_named", lambda _: SMALL)
+    monkeypatch.setattr("dalenius.cli.publisher.publish.engine_named", lambda _: SMALL)
     pq.write_table(people(400), tmp_path / "people.parquet")
     (tmp_path / "p.toml").write_text(
         'source = "people.parquet"\nrelease = "r"\n[columns]\nquasi = ["uid", "age"]\n'

@@ -94,7 +94,7 @@ def brute_force(release: dalenius.Release, question: str) -> dict[tuple[Any, ...
         n, gamma_f = release.manifest["rows"]["published"], float(Fraction(given["gamma_f"]))
         other = (1 - gamma_f) / (len(domain_table()) - 1)
         return {g: (shown.get(g, 0) - n * other * q) / (gamma_f - other) for g, q in everywhere.items()}
-    view = read(release.manifest)
+    view = read(release.stored.manifest)
     law = marginal_law(view.law, view.index)
     alpha, beta = float(law.alpha), float(law.beta)
     return {g: (shown.get(g, 0) - beta * q) / alpha for g, q in everywhere.items()}
@@ -143,7 +143,7 @@ def test_small_numbers_are_summed_beside_large_ones(tmp_path: Path, large: float
     costs = [0.1, 2.0, 3.5, 50.0, large]
     table = pa.table({"person": range(200), "cost": [costs[person % 5] for person in range(200)]})
     release = view_of(table, tmp_path / "r")
-    law = read(release.manifest).law
+    law = read(release.stored.manifest).law
     shown = pq.read_table(release.path / "view.parquet").column("cost").to_pylist()
     alpha, beta = float(law.alpha), float(law.beta)
     small = sum(cost for cost in shown if cost < 100)

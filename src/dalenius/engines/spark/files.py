@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dalenius.engines.preparing import BATCH_ROWS
+from dalenius.tables.reading import BATCH_ROWS
 
 MOST_BYTES = 2**27
 """Of a part, as Spark's own; a part has at least one row group."""

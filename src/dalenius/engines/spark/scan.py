@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.engines.base import Progress, WrittenTable
+from dalenius.engines.base import Progress
 from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
 from dalenius.engines.spark.errors import guarded, spark_errors
 from dalenius.engines.spark.shuffle import BLOCKS, GROUP, CountDifferentTask, MeetTask
@@ -35,9 +35,9 @@ from dalenius.engines.spark.wire import from_wire, spark_schema, wire_schema
 from dalenius.engines.spark.writing import Partitions, SparkWriter
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Coding, Counting, PublishedTable
-from dalenius.mechanisms.configs import AlphaBetaConfig
 from dalenius.mechanisms.sharding import Census
 from dalenius.policy import Policy
+from dalenius.release.manifest import TableEntry
 from dalenius.tables.histogram import Histogram, Value, with_one_nan
 
 if TYPE_CHECKING:
@@ -148,11 +148,11 @@ class SparkScan:
         task = AggregateTask(preparation=preparation, sql=asked(relation))
         return fingerprint_of(key, self.schema, self._sums(task, names))
 
-    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a folder of Parquet files."""
         return [self._write(table, folder) for table in tables]
 
-    def _write(self, table: PublishedTable, folder: Path) -> WrittenTable:
+    def _write(self, table: PublishedTable, folder: Path) -> TableEntry:
         if self.spill is None:
             raise InternalError("a table opened for planning cannot be written")
         published = self.policy.columns.published
@@ -195,7 +195,7 @@ def added_up(found: pa.Table) -> list[int]:
 def open_partitions(policy: Policy, source: SparkSource, group_rows: int) -> Partitions:
     """Count the sensitive values of every partition; where whole rows are protected, the rows."""
     published, sensitive = policy.columns.published, policy.columns.sensitive
-    if isinstance(policy.mechanism, AlphaBetaConfig):
+    if policy.promise.protects == "row":
         return take_census(policy, source, (), published, group_rows)
     return take_census(policy, source, sensitive, sensitive, group_rows)
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from dalenius.engines.preparing import BATCH_ROWS, rebatch
 from dalenius.engines.spark.files import FileParts
 from dalenius.engines.spark.wire import from_wire, spark_schema, to_wire, wire_schema
 from dalenius.mechanisms.base import Counting
 from dalenius.sql import connect, one_row
+from dalenius.tables.reading import BATCH_ROWS, rebatch
 
 
 class Digest:

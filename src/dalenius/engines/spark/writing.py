@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dalenius.engines.base import WrittenFile, WrittenTable
 from dalenius.engines.spark.errors import CHANGED, guarded, spark_errors
 from dalenius.engines.spark.shuffle import (
     BLOCKS,
@@ -26,6 +25,7 @@ from dalenius.engines.spark.tasks import Preparation
 from dalenius.errors import EngineError, InputError, InternalError
 from dalenius.mechanisms.base import PublishedTable
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.release.manifest import FileEntry, TableEntry
 from dalenius.tables.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SparkWriter:
     staging: Path
     """A folder that every machine sees, for pieces that are not part of a release yet."""
 
-    def write(self, table: PublishedTable, folder: Path) -> WrittenTable:
+    def write(self, table: PublishedTable, folder: Path) -> TableEntry:
         """A folder of Parquet files, a piece each."""
         if table.shards is None:
             raise InputError(
@@ -104,7 +104,7 @@ class SparkWriter:
         # The partitions come first in the union, and so keep their numbers; their digests are checked.
         return sent.union(numbers.mapInArrow(guarded(insert.run), BLOCKS))
 
-    def _moved(self, name: str, folder: Path, written: list[dict[str, Any]]) -> WrittenTable:
+    def _moved(self, name: str, folder: Path, written: list[dict[str, Any]]) -> TableEntry:
         """The pieces that Spark reports, under the numbers of their groups."""
         target = folder / f"{name}.parquet"
         target.mkdir()
@@ -117,5 +117,5 @@ class SparkWriter:
                     hint="the release must be on a file system that the driver and all executors share",
                 )
             piece.rename(part)
-            files.append(WrittenFile(file=f"{target.name}/{part.name}", sha256=row["sha256"]))
-        return WrittenTable(name=name, n_rows=sum(row["rows"] for row in written), files=tuple(files))
+            files.append(FileEntry(file=f"{target.name}/{part.name}", sha256=row["sha256"]))
+        return TableEntry(name=name, rows=sum(row["rows"] for row in written), files=tuple(files))

@@ -34,7 +34,7 @@ from dalenius.mechanisms.base import Batches
 from dalenius.mechanisms.tuples.apply import TupleSet, as_batch, as_words
 from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among, distinct_words, uniform_words
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.prefetch import mapped
+from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness, toss
 
 _BATCH_HITS = 2**19
@@ -165,7 +165,7 @@ def first_rows(
         stream = randomness.stream("alphabeta", "keep", number)
         return as_batch(keep_tuples(domain, tuples.members(as_words(batch)), law, noise, stream))
 
-    yield from mapped(keep, enumerate(batches))
+    yield from map_parallel(keep, enumerate(batches))
     stream = randomness.stream("alphabeta", "insert")
     yield from map(as_batch, draw_insertions(domain, noise, law.beta, stream))
 

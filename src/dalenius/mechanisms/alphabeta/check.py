@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import duckdb
 
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.tuples.check import ScannedRows, check_domain, scan_rows
+from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifiers
 
 _DEVIATIONS = 9
 """A view this many standard deviations too small has lost noise (less than 1 in 10^18 by chance)."""
 
 
-def check_view(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+def check_view(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterator[Check]:
     """The cells, the rows, the promise, and the amount of noise."""
     view = read(manifest)
     rows = scan_rows(connection, view.domain, manifest)
@@ -42,18 +42,18 @@ def _check_distinct(connection: duckdb.DuckDBPyConnection, view: PublishedView, 
     return Check(name="distinct rows", ok=repeated == 0, detail=detail)
 
 
-def _check_series(manifest: dict[str, Any], view: PublishedView) -> Check:
-    series = manifest["series"] or {"kind": "views", "index": 1, "of": 1}
-    planned = view.law.views
-    ok = series.get("kind") == "views" and 1 <= view.index <= series.get("of", 0) == planned
+def _check_series(manifest: Manifest, view: PublishedView) -> Check:
+    series, planned = manifest.series, view.law.views
+    kind, of = ("views", 1) if series is None else (series.kind, series.of or 0)
+    ok = kind == "views" and 1 <= view.index <= of == planned
     detail = f"view {view.index} of the {planned} that the parameters are for"
     return Check(name="series", ok=ok, detail=detail)
 
 
-def _check_law(manifest: dict[str, Any], view: PublishedView) -> Check:
+def _check_law(manifest: Manifest, view: PublishedView) -> Check:
     law, d, gamma = view.law, view.d, view.gamma
     size_ok = view.domain_size == view.domain.size
-    ok = size_ok and law.keeps(d, gamma, view.adversary) and law.views == manifest["promise"]["views"]
+    ok = size_ok and law.keeps(d, gamma, view.adversary) and law.views == manifest.promise["views"]
     worst = float(law.worst_posterior(d))
     detail = (
         f"a prior of at most {float(d):.4g} becomes at most {worst:.6g} over {law.views} view(s); "

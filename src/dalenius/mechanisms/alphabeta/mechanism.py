@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import duckdb
 
 from dalenius.errors import InternalError, PolicyError
 from dalenius.mechanisms.alphabeta.apply import first_rows, later_rows
 from dalenius.mechanisms.alphabeta.check import check_view
+from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import repeat_views
 from dalenius.mechanisms.alphabeta.shards import ViewGroups
 from dalenius.mechanisms.alphabeta.statement import state_plan
 from dalenius.mechanisms.base import Batches, Check, Draft, Place, Scan
-from dalenius.mechanisms.configs import AlphaBetaConfig
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import decode_distinct
@@ -26,6 +25,7 @@ from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class AlphaBeta:
         """A tuple that all of several independent views, or series of views, show."""
         return repeat_views(plan.law, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""
         return check_view(connection, manifest)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.promises.d_gamma_privacy import Adversary
+from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,9 +42,9 @@ class PublishedView:
         return self.law.beta / largest
 
 
-def read(manifest: dict[str, Any]) -> PublishedView:
+def read(manifest: Manifest) -> PublishedView:
     """Read the parameters and the promise."""
-    given, promise = manifest["parameters"], manifest["promise"]
+    given, promise = manifest.parameters, manifest.promise
     try:
         domain = read_domain(given["domains"])
         shares = given.get("noise_shares")
@@ -54,7 +56,7 @@ def read(manifest: dict[str, Any]) -> PublishedView:
             gamma=Fraction(promise["gamma"]),
             adversary=promise["adversary"],
             domain_size=int(given["domain_size"]),
-            index=int((manifest["series"] or {}).get("index", 1)),
+            index=manifest.index,
             counts_rows=given["unit"] != "tuple",
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -73,7 +75,7 @@ def marginal_law(law: ViewLaw, index: int) -> ViewLaw:
     return ViewLaw(retention=law.retention, beta=outside)
 
 
-def _read_law(given: dict[str, Any]) -> ViewLaw:
+def _read_law(given: Mapping[str, Any]) -> ViewLaw:
     alpha, beta = Fraction(given["alpha"]), Fraction(given["beta"])
     return ViewLaw(
         retention=alpha + beta, beta=beta, views=int(given["views"]), decay=Fraction(given["decay"])

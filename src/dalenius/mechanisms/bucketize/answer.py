@@ -27,11 +27,11 @@ import scipy.sparse as sp
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
-from dalenius.question.targets import Estimates, Targets
+from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.columns import Table
 
@@ -67,7 +67,7 @@ class BucketizedModel:
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
         sensitive = pa.table(dict(entries.values))
         value, count = entries.codes.astype(np.int64), st.column("count").to_numpy().astype(np.int64)
-        fakes = PublishedFakes.read(release.manifest["parameters"])
+        fakes = PublishedFakes.read(release.manifest.parameters)
         if fakes is not None:
             number = fakes.codes_of([tuple(row[name] for name in secret) for row in sensitive.to_pylist()])
             people = np.bincount(row_bucket, minlength=len(names))
@@ -77,7 +77,7 @@ class BucketizedModel:
             sensitive=Table.of(sensitive),
             buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
             has_fakes=fakes is not None,
-            region_of_bucket=regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(names)),
+            region_of_bucket=regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(names)),
         )
 
     @cached_property
@@ -140,7 +140,7 @@ def load_buckets(release: StoredRelease) -> BucketizedModel | BatchesModel:
     """A bucketized release, or all batches of a series that was opened whole."""
     if not release.earlier:
         return BucketizedModel.load(release)
-    models = [BucketizedModel.load(one) for one in (*release.earlier, release)]
+    models = [BucketizedModel.load(one) for one in release.parts]
     joined = BatchesModel.of(models)
     if all(model.region_of_bucket is None for model in models):
         return joined

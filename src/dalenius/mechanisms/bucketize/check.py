@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -15,21 +15,23 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.published import Entries, read_entries
 from dalenius.mechanisms.bucketize.regions.published import check_regions
 from dalenius.mechanisms.suppress.check import check_suppression
-from dalenius.prefetch import ahead
+from dalenius.prefetch import prefetch
+from dalenius.promises.thresholds import Thresholds
+from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
-from dalenius.tables.histogram import label_cell
+from dalenius.tables.histogram import write_cells
+from dalenius.tables.reading import BATCH_ROWS
 
-_BATCH_ROWS = 131_072
 _WINDOW = 2**22
 """Bucket numbers that are looked at together."""
 
 
-def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterator[Check]:
     """Sizes, well-formed counts, the fakes' domain, and the thresholds."""
-    fakes = manifest["parameters"].get("fakes", {})
+    fakes = manifest.parameters.get("fakes", {})
     n_fakes = int(fakes.get("per_bucket", 0))
-    sensitive = [column["name"] for column in manifest["columns"] if column["role"] == "sensitive"]
-    limits = _Limits(manifest["promise"], n_fakes)
+    sensitive = list(manifest.columns_of("sensitive"))
+    limits = _Limits(manifest.promise, n_fakes)
     n_people = count(connection, "SELECT count(*) FROM qit")
     n_malformed = n_broken = 0
     n_uneven = _n_strange(connection, n_people)
@@ -38,7 +40,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
         numbers = range(first, min(first + _WINDOW, n_people + 1))
         people = _people(connection, numbers)
         last = first - 1
-        for entries in ahead(read_entries(connection, sensitive, _within(numbers))):
+        for entries in prefetch(read_entries(connection, sensitive, _within(numbers))):
             n_malformed += _malformed(entries, last)
             n_broken += limits.broken(entries)
             last = int(entries.bucket[-1])
@@ -54,9 +56,9 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
     )
     if n_fakes:
         yield _check_domain(connection, fakes["values"], sensitive)
-    if "regions" in manifest["parameters"]:
-        yield check_regions(connection, manifest["parameters"]["regions"])
-    yield _check_numbers(n_people, manifest["rows"])
+    if "regions" in manifest.parameters:
+        yield check_regions(connection, manifest.parameters["regions"])
+    yield _check_numbers(n_people, manifest.rows.published)
     yield check_suppression(connection, manifest, tuple(sensitive))
     detail = (
         f"{n_broken} entries of the sensitive table are above their threshold"
@@ -80,7 +82,7 @@ def _people(connection: duckdb.DuckDBPyConnection, numbers: range) -> Ints:
     """How many people each of a range of buckets has."""
     people = np.zeros(len(numbers), dtype=np.int64)
     query = f"SELECT bucket::BIGINT FROM qit WHERE {_within(numbers)}"
-    for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
+    for batch in connection.sql(query).to_arrow_reader(BATCH_ROWS):
         buckets = batch.column(0).to_numpy(zero_copy_only=False) - numbers.start
         least = int(buckets.min(initial=len(people)))  # a batch has neighbours: few numbers are counted
         found = np.bincount(buckets - least)
@@ -111,13 +113,9 @@ def _malformed(entries: Entries, last: int) -> int:
 class _Limits:
     """How many copies of a value a bucket may hold, in exact integers."""
 
-    def __init__(self, promise: dict[str, Any], n_fakes: int) -> None:
+    def __init__(self, promise: Mapping[str, Any], n_fakes: int) -> None:
         self._n_fakes = n_fakes
-        self._common = Fraction(1, int(promise["l"])) if promise["kind"] == "l-diversity" else Fraction(0)
-        # a value without a threshold counts as broken: nothing was promised that could hold
-        self._at_most = {
-            tuple(entry["value"]): Fraction(entry["at_most"]) for entry in promise.get("thresholds", ())
-        }
+        self._thresholds = Thresholds.of(promise)
         self._limit = cache(self._exact_limit)  # asked for every value and size of every batch
 
     def broken(self, entries: Entries) -> int:
@@ -131,7 +129,8 @@ class _Limits:
         return int(np.count_nonzero(entries.count > allowed))
 
     def _exact_limit(self, value: tuple[str | None, ...], size: int) -> int:
-        at_most = self._at_most.get(value, self._common)
+        # a value without a threshold counts as broken: nothing was promised that could hold
+        at_most = self._thresholds.of_value(value) or Fraction(0)
         return at_most.numerator * size // at_most.denominator
 
 
@@ -143,15 +142,15 @@ def _check_domain(
     listed = ", ".join(f"{identifier(name)} AS v{i}" for i, name in enumerate(sensitive))
     rows = connection.sql(f"SELECT {listed}, count(*) AS n FROM st GROUP BY ALL").to_arrow_table()
     *cells, counts = (column.to_pylist() for column in rows.columns)
-    labels = zip(*([None if c is None else label_cell(c) for c in column] for column in cells), strict=True)
+    labels = zip(*map(write_cells, cells), strict=True)
     outside = sum(n for value, n in zip(labels, counts, strict=True) if value not in domain)
     detail = f"{outside} entries are outside the domain" if outside else "every value is one of the domain's"
     return Check(name="fakes", ok=outside == 0, detail=detail)
 
 
-def _check_numbers(n_people: int, rows: dict[str, Any]) -> Check:
+def _check_numbers(n_people: int, stated: int | None) -> Check:
     return Check(
         name="records",
-        ok=n_people == rows["published"],
-        detail=f"{n_people} records are published, and the manifest says {rows['published']}",
+        ok=n_people == stated,
+        detail=f"{n_people} records are published, and the manifest says {stated}",
     )

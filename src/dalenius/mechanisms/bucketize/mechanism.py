@@ -17,6 +17,7 @@ from dalenius.exact import show
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
+from dalenius.mechanisms.bucketize.config import BucketizeConfig
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, MixedLayout, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, violations
@@ -30,15 +31,15 @@ from dalenius.mechanisms.bucketize.regions.plan import (
 )
 from dalenius.mechanisms.bucketize.repeated import plan_contents, repeat_buckets
 from dalenius.mechanisms.bucketize.shards import BucketGroups, QitGroups, StGroups
-from dalenius.mechanisms.configs import BucketizeConfig
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
-from dalenius.policy.sections import BucketPromise
 from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.kinds import BucketPromise
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Encoder, Histogram, label
 from dalenius.tables.names import unused_name
 
@@ -169,7 +170,7 @@ class Bucketize:
             ]
         return repeat_buckets(parts, plan.thresholds, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
 

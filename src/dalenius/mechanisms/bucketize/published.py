@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.sql import identifier
-from dalenius.tables.codes import CodedColumns
-from dalenius.tables.histogram import label_cell, mixed_radix
+from dalenius.tables.histogram import mixed_radix, write_cells
+from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
 
-_BATCH_ROWS = 131_072
 _MOST_COUNTED = 2**20
 
 
@@ -51,12 +50,12 @@ def read_entries(
         f'SELECT coalesce(bucket::BIGINT, 0) AS bucket, coalesce("count"::BIGINT, 0) AS n, {cells} FROM st '
         f"WHERE {where}"
     )
-    columns = CodedColumns.of(connection, query)
+    columns = DictionaryColumns.of(connection, query)
     held: list[pa.RecordBatch] = []
-    for batch in connection.sql(columns.coded(query)).to_arrow_reader(_BATCH_ROWS):
+    for batch in connection.sql(columns.code(query)).to_arrow_reader(BATCH_ROWS):
         if not batch.num_rows:
             continue
-        rows = pa.Table.from_batches([*held, columns.decoded(batch)]).combine_chunks()
+        rows = pa.Table.from_batches([*held, columns.decode(batch)]).combine_chunks()
         bucket = rows.column("bucket").to_numpy()
         n_whole = int(np.flatnonzero(bucket != bucket[-1])[-1]) + 1 if (bucket != bucket[-1]).any() else 0
         if n_whole:
@@ -74,7 +73,7 @@ def _entries(rows: pa.Table) -> Entries:
     places = np.unravel_index(present, tuple(map(len, value_sets)))
     # the manifest's thresholds name values by the same texts
     found = [
-        [None if cell is None else label_cell(cell) for cell in values.take(pa.array(place)).to_pylist()]
+        write_cells(values.take(pa.array(place)).to_pylist())
         for values, place in zip(value_sets, places, strict=True)
     ]
     return Entries(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import duckdb
 
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.frapp.published import PublishedFrapp, read
 from dalenius.mechanisms.tuples.check import check_domain, scan_rows
+from dalenius.release.manifest import Manifest
 
 
-def check_records(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+def check_records(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterator[Check]:
     """The cells, and the promise for one record."""
     view = read(manifest)
     rows = scan_rows(connection, view.domain, manifest)

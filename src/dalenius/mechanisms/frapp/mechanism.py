@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import duckdb
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Batches, Check, Draft, Scan
-from dalenius.mechanisms.configs import AlphaBetaConfig
 from dalenius.mechanisms.frapp.apply import frapp_rows
 from dalenius.mechanisms.frapp.check import check_records
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
@@ -21,11 +19,13 @@ from dalenius.mechanisms.frapp.statement import state_plan
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import decode_rows, distinct_tables
+from dalenius.mechanisms.tuples.config import TupleConfig
 from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
 from dalenius.mechanisms.tuples.shards import TupleGroups
 from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +73,16 @@ class Frapp:
         """A record's tuple that all of several independent views show in its place."""
         return repeat_records(plan.law, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, and parameters that keep the promise."""
         return check_records(connection, manifest)
 
 
-def _own_parts(policy: Policy) -> tuple[AlphaBetaConfig, DGammaPrivacy]:
+def _own_parts(policy: Policy) -> tuple[TupleConfig, DGammaPrivacy]:
     config, promise = policy.mechanism, policy.promise
-    if not isinstance(config, AlphaBetaConfig) or not isinstance(promise, DGammaPrivacy):
+    if not isinstance(config, TupleConfig) or not isinstance(promise, DGammaPrivacy):
         raise InternalError(f"frapp was given a policy of {config.kind} and {promise.kind}")
-    return config, replace(promise, adversary="exclusive") if config.exclusive else promise
+    return config, promise
 
 
 MECHANISM = Frapp()

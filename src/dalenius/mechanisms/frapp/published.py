@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,9 +26,9 @@ class PublishedFrapp:
     """Whether a row that repeats another counts again."""
 
 
-def read(manifest: dict[str, Any]) -> PublishedFrapp:
+def read(manifest: Manifest) -> PublishedFrapp:
     """Read the parameters and the promise."""
-    given, promise = manifest["parameters"], manifest["promise"]
+    given, promise = manifest.parameters, manifest.promise
     try:
         domain = read_domain(given["domains"])
         law = FrappLaw(k=Fraction(promise["k"]), gamma_f=Fraction(given["gamma_f"]), domain_size=domain.size)

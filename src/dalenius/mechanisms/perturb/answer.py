@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import DaleniusError, ReleaseCorrupt
-from dalenius.mechanisms.bucketize.estimate.buckets import Score
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.estimate import (
     Ends,
@@ -27,7 +26,7 @@ from dalenius.mechanisms.perturb.estimate import (
     totals_of_products,
 )
 from dalenius.mechanisms.perturb.published import PublicParts
-from dalenius.question.targets import Range, Targets
+from dalenius.question.targets import Range, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifiers
 from dalenius.tables.columns import Table

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
-from dalenius.mechanisms.configs import PerturbConfig
 from dalenius.mechanisms.perturb.apply import Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
+from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.mechanisms.perturb.plan.methods import (
     LEAST_TOP,
     PerturbPlan,
@@ -29,6 +29,7 @@ from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Encoder, Histogram
 from dalenius.tables.names import unused_name
 
@@ -107,7 +108,7 @@ class Perturb:
         """A person's published values and parts in all releases, multiplied."""
         return repeat_perturbation(plan.perturbation, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every value is one of its part's, and every part's law fits the promise."""
         return check_parts(connection, manifest)
 

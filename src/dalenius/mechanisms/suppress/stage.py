@@ -28,6 +28,7 @@ from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.policy import Policy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Encoder, Histogram
 
 _MOST_SHOWN = 8
@@ -126,7 +127,7 @@ class SuppressedBucketize:
         contents = published.with_withheld(kept, plan.histogram.counts)
         return repeat_buckets([contents], (Fraction(1, ell),) * len(kept), times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Bucketize's own check knows suppression."""
         return Bucketize().check(connection, manifest)
 

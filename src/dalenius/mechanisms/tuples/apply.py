@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Batches, Coding
-from dalenius.mechanisms.configs import COPY
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Codes, Domain, are_new, word_ids
-from dalenius.prefetch import mapped
+from dalenius.prefetch import map_parallel
 
 Reads = Literal["records", "distinct", "copies"]
 """What a view is made from: every record, every different one, or every one with the number of its copy."""
@@ -92,7 +92,7 @@ def decode_rows(rows: Batches, domain: Domain) -> Batches:
     """The tuples of sorted words, copies and all."""
     # a view may be empty, and still has columns
     none = as_batch(np.zeros((0, domain.n_words), dtype=np.int64))
-    yield from mapped(lambda batch: domain.decode(domain.unpack(as_words(batch))), chain([none], rows))
+    yield from map_parallel(lambda batch: domain.decode(domain.unpack(as_words(batch))), chain([none], rows))
 
 
 def decode_distinct(rows: Batches, domain: Domain) -> Batches:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.configs import COPY
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.original import code_column, combine
 
@@ -14,7 +14,7 @@ from dalenius.threats.original import code_column, combine
 def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
     """One number per row of the original and of each view: equal if and only if all columns are."""
     names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
-    if views[0].manifest["parameters"].get("unit") == "copy":
+    if views[0].manifest.parameters.get("unit") == "copy":
         names, original = [*names, COPY], number_copies(original.select(names))
     tables = [view.read("view", names) for view in views]
     return combine([code_column(name, (original, *tables)) for name in names])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -12,12 +11,11 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.configs import COPY
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Codes, Domain, group_of
-from dalenius.prefetch import mapped
-from dalenius.tables.codes import CodedColumns
-
-_BATCH_ROWS = 131_072
+from dalenius.prefetch import map_parallel
+from dalenius.release.manifest import Manifest
+from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,28 +28,28 @@ class ScannedRows:
     """Whether every row is in its file and above the one before it: so it is, unless somebody moved rows."""
 
 
-def scan_rows(connection: duckdb.DuckDBPyConnection, domain: Domain, manifest: dict[str, Any]) -> ScannedRows:
+def scan_rows(connection: duckdb.DuckDBPyConnection, domain: Domain, manifest: Manifest) -> ScannedRows:
     """One pass in the order of the files; a row is above another if its file is, or else its tuple."""
     outside: Counter[str] = Counter()
     ascend, last = True, None
-    (n_files,) = (len(table["files"]) for table in manifest["tables"] if table["name"] == "view")
+    (n_files,) = (len(table.files) for table in manifest.tables if table.name == "view")
     # NULL, where it is no value of the domain, may well stand for all cells that are none
     allowed = {
         c.name: c.values
         for c in domain.columns
         if pa.types.is_string(c.values.type) and not c.values.null_count
     }
-    columns = CodedColumns.of(connection, 'SELECT * FROM "view"', allowed)
+    columns = DictionaryColumns.of(connection, 'SELECT * FROM "view"', allowed)
 
     def look(coded: pa.RecordBatch) -> tuple[dict[str, int], Ints | None]:
-        batch = columns.decoded(coded)
+        batch = columns.decode(coded)
         found = {c.name: c.positions(batch.column(c.name)) for c in domain.columns}
         strange = {name: codes.null_count for name, codes in found.items() if codes.null_count}
         codes = tuple(codes.to_numpy(zero_copy_only=False) for codes in found.values())
         return strange, None if strange else _in_files(domain, codes, n_files)
 
-    batches = connection.sql(columns.coded('SELECT * FROM "view"')).to_arrow_reader(_BATCH_ROWS)
-    for strange, words in mapped(look, batches):
+    batches = connection.sql(columns.code('SELECT * FROM "view"')).to_arrow_reader(BATCH_ROWS)
+    for strange, words in map_parallel(look, batches):
         outside.update(strange)
         if words is None or outside or not ascend:
             continue

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from dalenius.errors import PolicyError, ReleaseCorrupt, SourceError
 from dalenius.mechanisms.base import Scan
-from dalenius.mechanisms.configs import COPY
 from dalenius.mechanisms.tuples.apply import Reads
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
 from dalenius.policy import Policy
 from dalenius.tables.domains import whole_range

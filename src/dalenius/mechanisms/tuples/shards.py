@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.configs import COPY
 from dalenius.mechanisms.tuples.apply import TupleSet
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, group_of
 
 RECORD = -1

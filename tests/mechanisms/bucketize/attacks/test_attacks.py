@@ -19,10 +19,10 @@ from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.exclusions import learn_exclusions
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
-from dalenius.question.targets import Targets
+from dalenius.question.targets import Score, Targets
 from dalenius.threats.interval import bernstein_limit, clopper_pearson, is_above, rank_correlation
 from dalenius.threats.original import code_column, combine, known_values
 from dalenius.threats.result import Audit

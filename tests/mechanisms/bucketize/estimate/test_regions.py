@@ -12,9 +12,9 @@ import dalenius
 from dalenius import Policy
 from dalenius.ask import ask_many
 from dalenius.mechanisms.bucketize.estimate import make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage, Regions
-from dalenius.question.targets import Targets
+from dalenius.question.targets import Score, Targets
 from tests.chance import Z
 from tests.mechanisms.bucketize.estimate.test_estimate import buckets_of
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
-from dalenius.mechanisms.configs import COPY
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
 
 

@@ -17,8 +17,9 @@ from dalenius.arrays import Bools, Floats, Ints
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
+from dalenius.promises.thresholds import Thresholds
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.histogram import label, label_cell
+from dalenius.tables.histogram import label, write_cells
 from dalenius.threats.original import Coded, code_column, combine, known_values, number
 
 
@@ -73,9 +74,10 @@ class BucketCase:
         row_bucket = np.searchsorted(numbers, qit.column("bucket").to_numpy())
         if row_bucket.max() >= len(numbers):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
-        region = regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(numbers))
+        region = regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(numbers))
         values = _values(cells, value, st_value)
-        fakes = PublishedFakes.read(release.manifest["parameters"])
+        thresholds = Thresholds.of(release.manifest.promise)
+        fakes = PublishedFakes.read(release.manifest.parameters)
         order = np.lexsort((st_value, st_bucket.ravel()))
         entries = st_bucket.ravel().astype(np.int64)[order], st_value[order]
         counts = st.column("count").to_numpy().astype(np.int64)[order]
@@ -94,7 +96,7 @@ class BucketCase:
             st_count=counts,
             st_expected=_expected(fakes, entries[0], numbered[entries[1]], counts, size),
             labels=tuple(label(cells) for cells in values),
-            thresholds=_thresholds(release.manifest["promise"], values),
+            thresholds=tuple(map(thresholds.of_value, map(write_cells, values))),
             fakes=fakes,
             fake_number=numbered,
         )
@@ -178,15 +180,6 @@ def _values(cells: list[Coded], value: Ints, st_value: Ints) -> list[tuple[Any, 
     return list(zip(*columns, strict=True))
 
 
-def _thresholds(promise: dict[str, Any], values: list[tuple[Any, ...]]) -> tuple[Fraction | None, ...]:
-    if promise["kind"] == "l-diversity":
-        return (Fraction(1, int(promise["l"])),) * len(values)
-    known = {tuple(entry["value"]): Fraction(entry["at_most"]) for entry in promise["thresholds"]}
-    return tuple(
-        known.get(tuple(None if cell is None else label_cell(cell) for cell in cells)) for cells in values
-    )
-
-
 def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:
     if fakes is None or (number < 0).any():
         return count.astype(np.float64)
@@ -195,5 +188,5 @@ def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: I
 
 def _numbers(fakes: PublishedFakes | None, values: list[tuple[Any, ...]]) -> Ints:
     known = {} if fakes is None else {value: code for code, value in enumerate(fakes.values)}
-    written = [tuple(None if cell is None else label_cell(cell) for cell in value) for value in values]
+    written = list(map(write_cells, values))
     return np.array([known.get(value, -1) for value in written], dtype=np.int64)

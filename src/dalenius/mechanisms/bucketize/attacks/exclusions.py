@@ -16,9 +16,10 @@ from scipy.special import ndtri
 from dalenius.arrays import Bools, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, success_by_profile
 from dalenius.mechanisms.bucketize.attacks.pairs import RowPairs, usable_columns
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
+from dalenius.question.targets import Score
 from dalenius.threats.result import AttackResult, measured
 from dalenius.threats.threat import Threat
 

@@ -61,7 +61,7 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
         n_victims += len(left)
         for q in [q for q in _SWEEP if q < law.size]:
             curve[q] += success_knowing(law, contents[mine[:_SWEPT]], fakes[mine[:_SWEPT]], q, stream)
-    stated = case.release.manifest["parameters"]["fakes"]
+    stated = case.release.manifest.parameters["fakes"]
     result = measured(
         "corruption",
         THREAT,

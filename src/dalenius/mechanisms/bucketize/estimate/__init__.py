@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.bucketize.estimate.anatomy import Anatomy
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Estimator
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.prior import MOST_RELATED, learn_prior
 from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage, Regions
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
-from dalenius.question.targets import Estimator
 
 __all__ = ["DEFAULT", "ESTIMATORS", "Estimator", "make_estimator"]
 

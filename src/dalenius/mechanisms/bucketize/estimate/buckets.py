@@ -1,20 +1,17 @@
-"""A bucketized release as arrays, and what a question sums in each bucket.
-
-A question is a set of *scores*: a number per published row (1 where a condition on quasi-identifiers holds,
-0 elsewhere; or a number to be summed). Together with a weight per sensitive value a score makes a *total*,
-Σ over people of score(row) · weight(value): every COUNT, SUM and AVG is made of such totals.
-"""
+"""A bucketized release as arrays, and what a question sums in each bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Floats, Ints
+from dalenius.question.targets import Estimates, Score, Targets
 
 _CELLS_AT_ONCE = 4_000_000
 
@@ -89,15 +86,6 @@ def _types(full: sp.csr_array) -> tuple[Ints, NDArray[np.int32]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Score:
-    """One number per published row; rows that are not listed have 0."""
-
-    rows: NDArray[np.integer]
-    values: Floats | None = None
-    """The numbers of these rows; None: all 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreSums:
     """Scores, summed in each bucket."""
 
@@ -153,6 +141,17 @@ class ScoreSums:
         """Buckets where the product of two scores has a sum, and the sums."""
         rows, values = _product(self.scores[first], self.scores[second])
         return _sum_in_buckets(self.buckets, rows, values)
+
+
+class Estimator(Protocol):
+    """One way of estimating totals from buckets."""
+
+    name: str
+    assumption: str
+    formula: str
+
+    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
+        """Estimate every target."""
 
 
 def _by_value(buckets: Buckets, sums: sp.csc_array) -> Floats:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.mechanisms.bucketize.estimate.buckets import Score, ScoreSums
-from dalenius.question.targets import Range, Targets
+from dalenius.mechanisms.bucketize.estimate.buckets import ScoreSums
+from dalenius.question.targets import Range, Score, Targets
 
 _CELLS_AT_ONCE = 4_000_000
 

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalenius.arrays import Floats
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry, Spectrum
+from dalenius.question.targets import Score
 
 _GRID = np.linspace(np.log(0.005), np.log(20.0), 25)
 _ROUNDS = 6

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.prior import ScatterPrior, relative_scale, simple_conditions
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
-from dalenius.question.targets import Estimates, Targets
+from dalenius.question.targets import Estimates, Score, Targets
 
 ALIKE = 0.3
 """The correlation of two regions' errors: with it, intervals hold wherever it was tried (docs/regions.md)."""

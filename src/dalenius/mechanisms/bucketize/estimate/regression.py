@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Score, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.question.targets import (
     Estimates,
+    Score,
     Targets,
     as_targets_by_components,
     different_weights,

@@ -9,7 +9,7 @@ the expectations are scaled to the number of people of each bucket and value, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw
-from dalenius.tables.histogram import Value, label_cell
+from dalenius.tables.histogram import Value, write_cells
 
 _SCALINGS = 60
 _BUCKETS_AT_ONCE = 20_000
@@ -35,7 +35,7 @@ class PublishedFakes:
     """How many records of each value the buckets of each size hold."""
 
     @classmethod
-    def read(cls, parameters: dict[str, Any]) -> PublishedFakes | None:
+    def read(cls, parameters: Mapping[str, Any]) -> PublishedFakes | None:
         """From a manifest's parameters; None where there are no fakes."""
         fakes = parameters.get("fakes")
         if not fakes:
@@ -59,7 +59,7 @@ class PublishedFakes:
     def codes_of(self, values: Sequence[Value]) -> Ints:
         """The manifest's number of each value, which may come in another order."""
         known = {value: code for code, value in enumerate(self.values)}
-        written = [tuple(None if cell is None else label_cell(cell) for cell in value) for value in values]
+        written = list(map(write_cells, values))
         if any(value not in known for value in written):
             raise ReleaseCorrupt("the sensitive table has values that the manifest's fakes do not know")
         return np.array([known[value] for value in written], dtype=np.int64)

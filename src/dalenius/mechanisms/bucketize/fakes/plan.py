@@ -39,7 +39,7 @@ from dalenius.mechanisms.bucketize.fakes.law import MOST_SETS, FakeLaw, content_
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Histogram, label_cell
+from dalenius.tables.histogram import Histogram, write_cells
 
 Codes = NDArray[np.int32]
 
@@ -129,7 +129,7 @@ class FakePlan:
         """What a manifest says: enough to estimate and to check; the histogram is public anyway."""
         return {
             **self.to_summary(),
-            "values": [[None if cell is None else label_cell(cell) for cell in v] for v in histogram.values],
+            "values": [list(write_cells(v)) for v in histogram.values],
             "sizes": [
                 {
                     "size": law.size,

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InternalError
-from dalenius.tables.histogram import label_cell, positions
+from dalenius.tables.histogram import positions, write_cells
 
 MOST_VALUES = 256
 """A column of texts with more different values is not cut; numbers are first grouped into as many ranges."""
@@ -103,7 +103,7 @@ class TextCells:
             return {}
         order = np.argsort(self.cell_of)[first : last + 1]
         cells = self.values.take(pa.array(np.sort(order))).to_pylist()
-        return {"column": self.column, "in": [None if cell is None else label_cell(cell) for cell in cells]}
+        return {"column": self.column, "in": list(write_cells(cells))}
 
 
 Cells = NumberCells | TextCells

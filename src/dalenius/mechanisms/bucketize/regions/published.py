@@ -7,7 +7,7 @@ Are the people of every bucket of one region, as the manifest has it? From the p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
@@ -20,7 +20,8 @@ from dalenius.arrays import Bools, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.sql import one_row
-from dalenius.tables.histogram import label_cell
+from dalenius.tables.histogram import write_cells
+from dalenius.tables.reading import BATCH_ROWS
 
 _UNKNOWN = -1
 
@@ -44,7 +45,7 @@ def regions_of_rows(regions: list[dict[str, Any]], rows: pa.Table) -> Ints:
 
 
 def regions_of_buckets(
-    parameters: dict[str, Any], rows: pa.Table, row_bucket: NDArray[np.integer], n_buckets: int
+    parameters: Mapping[str, Any], rows: pa.Table, row_bucket: NDArray[np.integer], n_buckets: int
 ) -> Ints | None:
     """The region of each bucket, by one of its people; None: there are no regions."""
     if "regions" not in parameters:
@@ -67,7 +68,7 @@ def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
     def satisfy(condition: dict[str, Any]) -> Bools:
         if "in" in condition:
             wanted = set(condition["in"])
-            labels = (None if cell is None else label_cell(cell) for cell in cells.to_pylist())
+            labels = write_cells(cells.to_pylist())
             return np.asarray(np.array([label in wanted for label in labels], dtype=bool)[codes])
         numbers = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         inside = np.ones(len(numbers), dtype=bool)
@@ -80,9 +81,6 @@ def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
     return satisfy
 
 
-_ROWS = 131_072
-
-
 def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str, Any]]) -> Check:
     """Every record is in a region, every bucket in one region, and the regions have the stated sizes."""
     least, last, n_rows = one_row(connection, "SELECT min(bucket), max(bucket), count(*) FROM qit")
@@ -91,7 +89,7 @@ def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str,
     region_of = np.full(int(last) + 1, -1, dtype=np.int64)
     rows = np.zeros(len(regions), dtype=np.int64)
     n_outside = n_strangers = 0
-    for batch in connection.sql("SELECT * FROM qit").to_arrow_reader(_ROWS):
+    for batch in connection.sql("SELECT * FROM qit").to_arrow_reader(BATCH_ROWS):
         found = regions_of_rows(regions, pa.Table.from_batches([batch]))
         bucket = batch.column("bucket").to_numpy()
         known = found >= 0

@@ -78,12 +78,12 @@ class PerturbCase:
     @property
     def rho2(self) -> Fraction:
         """What no posterior of a protected value may exceed."""
-        return Fraction(self.release.manifest["promise"]["rho2"])
+        return Fraction(self.release.manifest.promise["rho2"])
 
     @property
     def is_uniform(self) -> bool:
         """Whether the promise is for every prior."""
-        return bool(self.release.manifest["promise"].get("prior") == "any")
+        return bool(self.release.manifest.promise.get("prior") == "any")
 
     @cached_property
     def counts(self) -> Ints:
@@ -93,7 +93,7 @@ class PerturbCase:
     @cached_property
     def protected(self) -> Bools:
         """The values that the promise is about: those with a share of at most ρ1."""
-        rho1 = self.release.manifest["promise"]["rho1"]
+        rho1 = self.release.manifest.promise["rho1"]
         if rho1 == "max":
             return np.ones(self.n_values, dtype=bool)
         limit = Fraction(rho1)

@@ -9,7 +9,7 @@ import typer
 
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.inspection import Inspection, look_at
-from dalenius.mechanisms.configs import SuppressConfig
+from dalenius.mechanisms.suppress.config import SuppressConfig
 from dalenius.tables.histogram import Histogram, label
 from dalenius.tables.source import open_source
 

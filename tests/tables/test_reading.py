@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.sql import connect
-from dalenius.tables.codes import CodedColumns
 from dalenius.tables.histogram import positions
+from dalenius.tables.reading import DictionaryColumns
 
 SELECT = "SELECT * FROM t"
 CELLS = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=3), st.just("it's"))
 
 
-def read(connection: duckdb.DuckDBPyConnection, columns: CodedColumns, tail: str = "") -> pa.Table:
-    batches = connection.sql(columns.coded(SELECT) + tail).to_arrow_reader(1000)
-    return pa.Table.from_batches([columns.decoded(batch) for batch in batches])
+def read(connection: duckdb.DuckDBPyConnection, columns: DictionaryColumns, tail: str = "") -> pa.Table:
+    batches = connection.sql(columns.code(SELECT) + tail).to_arrow_reader(1000)
+    return pa.Table.from_batches([columns.decode(batch) for batch in batches])
 
 
 @given(cells=st.lists(CELLS, min_size=1), numbers=st.lists(st.integers(-5, 5), min_size=1))
@@ -27,7 +27,7 @@ def test_coded_cells_are_the_cells(cells: list[str | None], numbers: list[int]) 
     table = pa.table({'a "b"': pa.array(cells[:n], pa.string()), "n": numbers[:n]})
     with connect() as connection:
         connection.register("t", table)
-        columns = CodedColumns.of(connection, SELECT)
+        columns = DictionaryColumns.of(connection, SELECT)
         assert read(connection, columns).to_pydict() == table.to_pydict()
         by_code = read(connection, columns, " ORDER BY 1 NULLS LAST, 2").to_pydict()
         by_cell = connection.sql(f"{SELECT} ORDER BY 1 NULLS LAST, 2").to_arrow_table().to_pydict()
@@ -38,7 +38,7 @@ def test_coded_cells_are_the_cells(cells: list[str | None], numbers: list[int]) 
 def test_only_short_lists_are_coded(n_values: int, is_coded: bool) -> None:
     with connect() as connection:
         connection.register("t", pa.table({"v": [str(i % n_values) for i in range(200)]}))
-        columns = CodedColumns.of(connection, SELECT)
+        columns = DictionaryColumns.of(connection, SELECT)
         assert ("v" in columns.values) == is_coded
         assert read(connection, columns)["v"].to_pylist() == [str(i % n_values) for i in range(200)]
 
@@ -47,7 +47,7 @@ def test_many_columns_each_have_their_own_list() -> None:
     table = pa.table({f"c{i}": [f"{i}-{j % (i + 1)}" for j in range(40)] for i in range(20)})
     with connect() as connection:
         connection.register("t", table)
-        columns = CodedColumns.of(connection, SELECT)
+        columns = DictionaryColumns.of(connection, SELECT)
         assert {name: len(values) for name, values in columns.values.items()} == {
             f"c{i}": i + 1 for i in range(20)
         }
@@ -59,7 +59,7 @@ def test_allowed_cells_need_not_be_sought_and_others_are_null(cells: list[str | 
     allowed = {"v": pa.array(["c", "a"])}
     with connect() as connection:
         connection.register("t", pa.table({"v": pa.array(cells, pa.string())}))
-        found = read(connection, CodedColumns.of(connection, SELECT, allowed))["v"]
+        found = read(connection, DictionaryColumns.of(connection, SELECT, allowed))["v"]
     assert found.chunk(0).dictionary.to_pylist() == ["a", "c"]
     assert found.to_pylist() == [cell if cell in ("a", "c") else None for cell in cells]
 
@@ -67,7 +67,7 @@ def test_allowed_cells_need_not_be_sought_and_others_are_null(cells: list[str | 
 def test_numbers_and_nothing_but_nulls_are_not_coded() -> None:
     with connect() as connection:
         connection.register("t", pa.table({"n": [1, 2], "nothing": pa.nulls(2, pa.string())}))
-        assert not CodedColumns.of(connection, SELECT).values
+        assert not DictionaryColumns.of(connection, SELECT).values
 
 
 @given(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.engines.local import ordering
-from dalenius.engines.local.ordering import in_order
+from dalenius.engines.local import writing
+from dalenius.engines.local.writing import sort_rows
 
 WORDS = pa.array(["", "b", "a"])
 
@@ -28,11 +28,11 @@ def rows(keys: list[list[int]], sizes: list[int]) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize(
-    ("file_rows", "most_sorted"), [(4, 2**22), (4, 5), (10**6, 2**22)], ids=["files", "again", "memory"]
+    ("file_rows", "most_sort"), [(4, 2**22), (4, 5), (10**6, 2**22)], ids=["files", "again", "memory"]
 )
 @given(data=st.data())
 def test_rows_come_sorted_and_whole(
-    file_rows: int, most_sorted: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+    file_rows: int, most_sort: int, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     bits = data.draw(st.integers(0, 12), label="bits")
     key = st.lists(st.integers(0, 2**bits - 1), min_size=1, max_size=1)
@@ -43,10 +43,10 @@ def test_rows_come_sorted_and_whole(
     folder = tmp_path_factory.mktemp("spill")
     names = [f"k{j}" for j in range(len(keys[0]))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordering, "FILE_ROWS", file_rows)
-        patch.setattr(ordering, "_PIECE_ROWS", 3)
-        patch.setattr(ordering, "_MOST_SORTED", most_sorted)
-        found = pa.Table.from_batches(in_order(iter(batches), names, bits, len(keys), folder)).to_pylist()
+        patch.setattr(writing, "FILE_ROWS", file_rows)
+        patch.setattr(writing, "_PIECE_ROWS", 3)
+        patch.setattr(writing, "_MOST_SORTED", most_sort)
+        found = pa.Table.from_batches(sort_rows(iter(batches), names, bits, len(keys), folder)).to_pylist()
     expected = pa.Table.from_batches(batches).to_pylist()
     assert [[row[name] for name in names] for row in found] == sorted(keys)
     assert sorted(found, key=lambda row: row["row"]) == expected
@@ -55,8 +55,8 @@ def test_rows_come_sorted_and_whole(
 
 def test_files_are_used_for_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the other tests would say nothing about them."""
-    monkeypatch.setattr(ordering, "FILE_ROWS", 4)
-    sorted_rows = in_order(iter(rows([[i] for i in range(64)], [])), ["k0"], 6, 64, tmp_path)
+    monkeypatch.setattr(writing, "FILE_ROWS", 4)
+    sorted_rows = sort_rows(iter(rows([[i] for i in range(64)], [])), ["k0"], 6, 64, tmp_path)
     next(sorted_rows)
     assert 2 <= len(list(tmp_path.iterdir())) < 32
     list(sorted_rows)
@@ -65,26 +65,28 @@ def test_files_are_used_for_many_rows(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_rows_of_one_range_are_dealt_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes of a skewed column: all but the last few keys have the same high bits."""
-    monkeypatch.setattr(ordering, "FILE_ROWS", 4)
-    monkeypatch.setattr(ordering, "_MOST_SORTED", 16)
+    monkeypatch.setattr(writing, "FILE_ROWS", 4)
+    monkeypatch.setattr(writing, "_MOST_SORTED", 16)
     together = []
 
     def seen(table: pa.Table, keys: list[str]) -> list[pa.RecordBatch]:
         together.append(table.num_rows)
         return plain_sort(table, keys)
 
-    plain_sort = ordering._sorted
-    monkeypatch.setattr(ordering, "_sorted", seen)
+    plain_sort = writing._sort
+    monkeypatch.setattr(writing, "_sort", seen)
     keys = [*range(100), 2**20 - 2, 2**20 - 1]
     batches = rows([[key] for key in reversed(keys)], [])
-    assert pa.Table.from_batches(in_order(iter(batches), ["k0"], 20, 102, tmp_path))["k0"].to_pylist() == keys
+    assert (
+        pa.Table.from_batches(sort_rows(iter(batches), ["k0"], 20, 102, tmp_path))["k0"].to_pylist() == keys
+    )
     assert max(together) <= 16
-    equal = in_order(iter(rows([[7]] * 64, [])), ["k0"], 20, 64, tmp_path)
+    equal = sort_rows(iter(rows([[7]] * 64, [])), ["k0"], 20, 64, tmp_path)
     assert sum(batch.num_rows for batch in equal) == 64, "equal keys cannot be told apart, and it ends"
 
 
 def test_keys_alone_are_sorted_too(tmp_path: Path) -> None:
     numbers = [5, 3, 3, 0, 7]
     batch = pa.RecordBatch.from_pydict({"k0": numbers})
-    (found,) = in_order(iter([batch.slice(0, 2), batch.slice(2)]), ["k0"], 3, 5, tmp_path)
+    (found,) = sort_rows(iter([batch.slice(0, 2), batch.slice(2)]), ["k0"], 3, 5, tmp_path)
     assert found.column("k0").to_pylist() == sorted(numbers)

@@ -1,12 +1,13 @@
-"""Text columns of few values, read from DuckDB as the place of each cell in a short sorted list.
+"""Rows out of DuckDB: in batches of one size, with short texts as codes; and which values a column has.
 
-DuckDB looks a text up once for every dictionary of a Parquet file instead of once for every row, and a byte a
-row is what travels: ten times faster than texts, or than its ENUM type.
+Text columns of few values are read as the place of each cell in a short sorted list. DuckDB looks a text up
+once for every dictionary of a Parquet file instead of once for every row, and a byte a row is what travels:
+ten times faster than texts, or than its ENUM type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -15,6 +16,10 @@ import pyarrow.compute as pc
 
 from dalenius.sql import identifier, literal
 
+BATCH_ROWS = 131_072
+"""How many rows a kernel sees at once: so many (64 of DuckDB's vectors) that what a batch costs beside its
+rows does not show, so few that the batches under way take some megabytes. Random streams are numbered by
+batch: with another number a seed gives another release."""
 _FEW_VALUES = 64
 """A list of this length is searched from its start for every cell that no dictionary has."""
 _COLUMNS_AT_ONCE = 8
@@ -22,8 +27,8 @@ _COLUMNS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CodedColumns:
-    """The columns of a query, and the values of those that are coded."""
+class DictionaryColumns:
+    """The columns of a query, and the values of those that are read as codes."""
 
     names: tuple[str, ...]
     values: dict[str, pa.Array]
@@ -32,8 +37,8 @@ class CodedColumns:
     @classmethod
     def of(
         cls, connection: duckdb.DuckDBPyConnection, select: str, allowed: Mapping[str, pa.Array] | None = None
-    ) -> CodedColumns:
-        """Find the columns that can be coded; this reads text columns.
+    ) -> DictionaryColumns:
+        """Find the columns that can be read so; this reads text columns.
 
         Args:
             connection: Where the query can be asked.
@@ -54,7 +59,7 @@ class CodedColumns:
         }
         return cls(names=tuple(schema.names), values=values)
 
-    def coded(self, select: str) -> str:
+    def code(self, select: str) -> str:
         """SQL for the same rows with codes, in the same order; cells sort as their codes do."""
         listed = ", ".join(
             f"{_place(name, self.values[name])} AS {identifier(name)}"
@@ -64,13 +69,43 @@ class CodedColumns:
         )
         return f"SELECT {listed} FROM ({select})"
 
-    def decoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def decode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The cells of a batch with codes, as dictionary arrays."""
         columns = [
             pa.DictionaryArray.from_arrays(column, self.values[name]) if name in self.values else column
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+    def different_values(self, connection: duckdb.DuckDBPyConnection, select: str, column: str) -> pa.Array:
+        """The different values of a column of the query in ascending order, NULL last."""
+        name = identifier(column)
+        if column in self.values:  # known but for NULL
+            nulls = connection.sql(f"SELECT {name} FROM ({select}) WHERE {name} IS NULL LIMIT 1")
+            return pa.concat_arrays([self.values[column], *nulls.to_arrow_table().column(0).chunks])
+        found = connection.sql(f"SELECT DISTINCT {name} FROM ({select}) ORDER BY {name} NULLS LAST")
+        return found.to_arrow_table().column(0).combine_chunks()
+
+
+def rebatch(batches: Iterable[pa.RecordBatch], n_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of exactly so many, but for the last."""
+    held: list[pa.RecordBatch] = []
+    n_held = 0
+    for batch in batches:
+        while batch.num_rows:
+            taken = batch.slice(0, n_rows - n_held)
+            batch = batch.slice(taken.num_rows)  # noqa: PLW2901
+            held.append(taken)
+            n_held += taken.num_rows
+            if n_held == n_rows:
+                yield _join(held)
+                held, n_held = [], 0
+    if held:
+        yield _join(held)
+
+
+def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _different_texts(

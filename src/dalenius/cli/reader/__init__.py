@@ -1,0 +1,1 @@
+"""Commands for who has a release alone."""

@@ -1,0 +1,102 @@
+"""The policy's `[mechanism]` section of bucketize."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dalenius.errors import PolicyError, refuse_unknown_keys
+from dalenius.exact import parse_integer
+from dalenius.mechanisms.config import MechanismConfig
+from dalenius.promises.kinds import Promise
+from dalenius.promises.l_diversity import LDiversity
+
+MAX_BUCKET = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketizeConfig(MechanismConfig):
+    """How buckets are made."""
+
+    method: str = "optimal"
+    max_bucket: int = MAX_BUCKET
+    fakes: int = 0
+    """σ: how many values of every bucket are nobody's."""
+    regions: bool | int = False
+    """Whether buckets are made inside regions of similar people; a number: of at least so many rows."""
+
+    kind = "bucketize"
+    promises = ("f-privacy", "l-diversity")
+    methods = ("optimal", "two-size", "multi-size", "anatomy")
+    stages = ("suppress",)
+    series = ("batches",)
+
+    @classmethod
+    def from_policy(cls, section: Mapping[str, Any]) -> Self:
+        """Read the section."""
+        refuse_unknown_keys(section, ("kind", "method", "max_bucket", "fakes", "regions"), "[mechanism]")
+        max_bucket = parse_integer(
+            section.get("max_bucket", MAX_BUCKET), "[mechanism] max_bucket", at_least=1
+        )
+        fakes = parse_integer(section.get("fakes", 0), "[mechanism] fakes", at_least=0)
+        config = cls(
+            method=cls.parse_method(section),
+            max_bucket=max_bucket,
+            fakes=fakes,
+            regions=_parse_regions(section.get("regions", False)),
+        )
+        _refuse_with_regions(config)
+        return config
+
+    def check_stage(self, stage: str, promise: Promise) -> None:
+        """What is left by suppression must be published, whatever is drawn."""
+        if self.fakes:
+            raise PolicyError(
+                f"[{stage}] does not go with fakes: its promise is about the true counts of what is "
+                "published, and whether fakes fit in would depend on the draw, so that a refusal would tell "
+                "about it",
+                hint=f"leave out [mechanism] fakes, or [{stage}]",
+            )
+        if self.regions:
+            raise PolicyError(
+                f"[{stage}] does not go with regions: what was withheld may not show in where regions "
+                "are cut",
+                hint="leave out one of them",
+            )
+        # A table that is l-diverse as a whole always has buckets of l to 2l-1 people, in two sizes that
+        # differ by one.
+        if isinstance(promise, LDiversity) and self.max_bucket < 2 * promise.l - 1:
+            raise PolicyError(
+                f"[mechanism] max_bucket {self.max_bucket} is too small for [{stage}] with l = "
+                f"{promise.l}: what is left may need larger buckets, and it must not be drawn a second time",
+                hint=f"max_bucket = {2 * promise.l - 1} is always enough",
+            )
+
+
+def _parse_regions(value: Any) -> bool | int:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and value >= 1:
+        return value
+    raise PolicyError(
+        f"[mechanism] regions: {value!r} must be true, false, or the least number of rows of a region",
+        hint="regions = true chooses the number from the number of rows and max_bucket",
+    )
+
+
+def _refuse_with_regions(config: BucketizeConfig) -> None:
+    if config.regions and config.fakes:
+        raise PolicyError(
+            "[mechanism] regions do not go with fakes: the law of the fakes is one for the whole table, and "
+            "against a region's own counts fakes would stand out",
+            hint="leave out one of them",
+        )
+    if config.regions and config.method == "anatomy":
+        raise PolicyError(
+            "[mechanism] regions do not go with method 'anatomy', which knows one threshold for all values",
+            hint='use method = "optimal"',
+        )
+
+
+CONFIG = BucketizeConfig
