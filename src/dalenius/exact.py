@@ -74,3 +74,25 @@ def round_down(number: Fraction, digits: int = _DIGITS) -> Fraction:
 
 def _last_place(number: Fraction, digits: int) -> Fraction:
     return Fraction(10) ** (math.floor(math.log10(number)) + 1 - digits)
+
+
+def percent(value: Fraction | float) -> str:
+    """A share as people read it: one decimal, or as many as two digits of a small one need.
+
+    >>> [percent(x) for x in (Fraction(1, 3), 0.00123, 1.0, 0.0, 0.05)]
+    ['33.3 %', '0.12 %', '100 %', '0 %', '5 %']
+    """
+    hundredths = 100 * float(value)
+    is_plain = hundredths == 0 or abs(hundredths) >= 1
+    decimals = 1 if is_plain else min(8, 1 - math.floor(math.log10(abs(hundredths))))
+    return f"{trim(f'{hundredths:,.{decimals}f}')} %"
+
+
+def trim(text: str) -> str:
+    """A decimal without the zeros at its end.
+
+    >>> trim("2.50"), trim("-0.0"), trim("100")
+    ('2.5', '0', '100')
+    """
+    trimmed = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if trimmed in ("-0", "") else trimmed

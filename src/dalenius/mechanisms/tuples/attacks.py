@@ -1,4 +1,4 @@
-"""Published tuples beside the original's, under numbers that say which ones are equal."""
+"""What attacks on published tuples share: the original's tuples and those of views, in common codes."""
 
 from __future__ import annotations
 
