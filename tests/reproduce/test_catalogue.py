@@ -46,7 +46,7 @@ def test_without_the_data_it_says_what_is_missing(
 ) -> None:
     monkeypatch.setenv("DALENIUS_DATA", str(tmp_path))
     kdd.cache_clear()
-    from dalenius.reproduce.alphabeta_adult import all_queries
+    from dalenius.reproduce.alphabeta import all_queries
 
     all_queries.cache_clear()
     assert run(["reproduce", name]) == InputError("").exit_code

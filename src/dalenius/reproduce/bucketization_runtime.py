@@ -27,7 +27,7 @@ from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.plan.two_size import Search, plan_two_size
 from dalenius.randomness import Randomness
-from dalenius.reproduce.bucketization_mse import linear_problem
+from dalenius.reproduce.bucketization import linear_problem
 from dalenius.reproduce.census import SHAPES, STATED
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, track
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
 from dalenius.plain import plain_fields
+from dalenius.sql import connect, identifier, literal
 
 Row = tuple[str | int | float, ...]
 Scale = Literal["linear", "log"]
@@ -90,6 +91,16 @@ def data_file(name: str) -> Path:
             hint="set DALENIUS_DATA to the folder of the microdata",
         )
     return path
+
+
+def column_counts(file: str, column: str) -> tuple[int, ...]:
+    """How often each value of a column of the microdata occurs, commonest first."""
+    source, name = literal(str(data_file(file))), identifier(column)
+    with connect() as connection:
+        rows = connection.execute(
+            f"SELECT count(*) AS n FROM {source} GROUP BY {name} ORDER BY n DESC"
+        ).fetchall()
+    return tuple(int(n) for (n,) in rows)
 
 
 Item = TypeVar("Item")

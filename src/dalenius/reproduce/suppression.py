@@ -1,7 +1,4 @@
-"""Suppression rates over many tables at once, for the paper's figures 5 to 8.
-
-Figures 4 to 8 of "Publishing Skewed Sensitive Microdata": which tables are too skewed, at what cost.
-"""
+"""The figures of "Publishing Skewed Sensitive Microdata": which tables are too skewed, at what cost."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.mechanisms.suppress.d_suppression import safe_d, unsafe_d
+from dalenius.mechanisms.suppress.d_suppression import minimal_suppression, safe_d, unsafe_d
 from dalenius.mechanisms.suppress.exact import grouped
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, data_file
-from dalenius.sql import connect, identifier, literal
+from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, column_counts, data_file
+from dalenius.sql import connect, literal
 
 RATE_COLUMNS = ("unsafe", "randomized", "grouped", "safe", "all")
 
@@ -66,19 +63,9 @@ _ADULT = "Adult, the 30,162 records without missing values, as in the paper"
 _COLUMNS = ("method", "withheld, %", "the paper")
 
 
-def adult_counts(attribute: str) -> Ints:
-    """How often each value of an attribute of Adult occurs, commonest first."""
-    file, name = literal(str(data_file("adult.csv"))), identifier(attribute)
-    with connect() as connection:
-        rows = connection.execute(
-            f"SELECT count(*) AS n FROM {file} GROUP BY {name} ORDER BY n DESC"
-        ).fetchall()
-    return np.array([n for (n,) in rows], dtype=np.int64)
-
-
 def adult_samples(share: float, n_samples: int = N_SAMPLES) -> Ints:
     """Histograms of occupation in simple random samples of Adult, one a row."""
-    counts = adult_counts("occupation")
+    counts = np.array(column_counts("adult.csv", "occupation"))
     n_rows = int(share / 100 * counts.sum())
     stream = Randomness.seeded(1).stream("samples", str(share))
     return stream.multivariate_hypergeometric(counts, n_rows, size=n_samples, method="marginals")
@@ -107,16 +94,38 @@ def linear(n_values: int, scale: int = 1_000) -> Ints:
     return np.rint(scale * (1 - np.arange(n_values) / n_values)).astype(np.int64)
 
 
+def _minimum_suppression() -> Reproduction:
+    table, ell = (10, 4, 2, 1, 1), 3
+    fixed = {
+        "minimum suppression": (minimal_suppression(table, ell), "6 of S1"),
+        "Unsafe D": (unsafe_d(table, ell), "level 4, 6 withheld"),
+        "Safe D": (safe_d(table, ell), "level 2, 10 withheld"),
+    }
+    rows: list[Row] = [
+        (name, str(list(kept)), 18 - sum(kept), 1.0, said) for name, (kept, said) in fixed.items()
+    ]
+    law = RSuppression(table, ell).law()
+    for kept, probability in sorted(law.items(), key=lambda item: -item[1]):
+        said = "h = 2, F = 3" if kept == (3, 3, 2, 1, 1) else "-"
+        rows.append(("R-suppression", str(list(kept)), 18 - sum(kept), float(probability), said))
+    return Reproduction(
+        columns=("method", "kept", "withheld", "probability", "the paper"),
+        rows=tuple(rows),
+        stated="minimum suppression withholds 6 records of S1, and tells that only the two commonest "
+        "published values can have been S1; examples 2 to 4 run D- and R-suppression (figures 2 and 3) on it",
+        differs="the same; R-suppression's outcomes come with their exact probabilities",
+        data="T = {10, 4, 2, 1, 1}, l = 3",
+    )
+
+
 def _figure4() -> Reproduction:
     with connect() as connection:
         file = literal(str(data_file("adult.csv")))
         described = connection.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
     rows: list[Row] = []
     for name, *_ in described:
-        counts = adult_counts(name)
-        rows += [
-            (name, rank, 100 * float(n) / float(counts.sum())) for rank, n in enumerate(counts[:14], start=1)
-        ]
+        counts = column_counts("adult.csv", name)
+        rows += [(name, rank, 100 * n / sum(counts)) for rank, n in enumerate(counts[:14], start=1)]
     top = {name: share for name, rank, share in rows if rank == 1}
     categorical = {name: share for name, share in top.items() if name != "age"}
     least = min(categorical, key=lambda name: float(categorical[name]))
@@ -267,6 +276,11 @@ def _experiment(
 
 
 EXPERIMENTS = (
+    Experiment(
+        name="suppression-fig1",
+        title="Figures 1 to 3: what each suppression withholds",
+        run=_minimum_suppression,
+    ),
     _experiment(
         "suppression-fig4", "How skewed the attributes of Adult are", _figure4, "rank", "rank", "attribute"
     ),
