@@ -27,7 +27,7 @@ from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
 from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, data_file
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, data_file
 
 N_VIEWS = 4_000
 NATIONS = ("American", "British", "Indian")
@@ -251,41 +251,25 @@ def _joining(law: ViewLaw) -> Fraction:
     return odds / (1 + odds)
 
 
-TABLE_1 = Experiment(
-    name="alphabeta-table1", title="Table 1: six test scores, published twice", run=_run_table1
+_QUANTILES = Line(
+    x=Axis("true", "true count"),
+    y=Axis("estimate", "estimate, quantiles over queries"),
+    series="quantile",
+    panel="method",
 )
-FIGURE_2 = Experiment(
-    name="alphabeta-fig2",
-    title="αβ, figure 2: estimated against true counts, alpha-beta and FRAPP",
-    run=_run_fig2,
-    picture=Line(
-        x="true",
-        y="estimate",
-        series="quantile",
-        panel="method",
-        x_title="true count",
-        y_title="estimate, quantiles over queries",
-    ),
+_ERRORS = Line(
+    x=Axis("true count at least"),
+    y=Axis("mean error", "mean error, tuples (± 2 s.e.)"),
+    error="± s.e.",
+    series="method",
 )
-FIGURE_3 = Experiment(
-    name="alphabeta-fig3",
-    title="αβ, figure 3: cumulative average error, alpha-beta and FRAPP",
-    run=_run_fig3,
-    picture=Line(
-        x="true count at least",
-        y="mean error",
-        error="± s.e.",
-        series="method",
-        x_title="true count at least",
-        y_title="mean error, tuples (± 2 s.e.)",
-    ),
+_POSTERIORS = Line(x=Axis("views"), y=Axis("worst posterior"), series="parameters")
+_FIGURE_2 = "αβ, figure 2: estimated against true counts, alpha-beta and FRAPP"
+_FIGURE_3 = "αβ, figure 3: cumulative average error, alpha-beta and FRAPP"
+_VIEWS = "αβ, several views: the worst posterior when 0.2 is promised"
+EXPERIMENTS = (
+    Experiment("alphabeta-table1", "Table 1: six test scores, published twice", _run_table1),
+    Experiment("alphabeta-fig2", _FIGURE_2, _run_fig2, _QUANTILES),
+    Experiment("alphabeta-fig3", _FIGURE_3, _run_fig3, _ERRORS),
+    Experiment("alphabeta-views", _VIEWS, _run_views, _POSTERIORS),
 )
-VIEWS = Experiment(
-    name="alphabeta-views",
-    title="αβ, several views: the worst posterior when 0.2 is promised",
-    run=_run_views,
-    picture=Line(
-        x="views", y="worst posterior", series="parameters", x_title="views", y_title="worst posterior"
-    ),
-)
-EXPERIMENTS = (TABLE_1, FIGURE_2, FIGURE_3, VIEWS)

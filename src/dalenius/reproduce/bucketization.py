@@ -15,7 +15,7 @@ from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.plan.two_size import partition
 from dalenius.reproduce.census import KDD, SHAPES, STATED, Source, kdd, value_counts
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, track
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, track
 
 THETAS = (2, 4, 8, 16, 32)
 METHODS = {"TwoSize": "two-size", "MultiSize": "multi-size", "Optimal": "optimal"}
@@ -156,29 +156,14 @@ def _steps(rows: Sequence[Row]) -> str:
     return ", ".join(between(*pair) for pair in pairs)
 
 
-TABLE_2 = Experiment(name="bucketization-table2", title="Tables 1 and 2: Alice in a bucket", run=_alice)
+TABLE_2 = Experiment("bucketization-table2", "Tables 1 and 2: Alice in a bucket", _alice)
 FIGURE_1 = Experiment(
-    name="bucketization-fig1", title="Figure 1: records in buckets of two sizes (example 3)", run=_example3
+    "bucketization-fig1", "Figure 1: records in buckets of two sizes (example 3)", _example3
 )
+_THETA = Axis("theta", "θ", scale="log")
+_NEEDED = Line(x=_THETA, y=Axis("l", "l needed"), series="data")
+_MSE = Line(x=_THETA, y=Axis("MSE", scale="log"), series="method", panel="data", own_axes=("y",))
 FIGURE_3 = Experiment(
-    name="bucketization-fig3",
-    title="The l that l-diversity needs for thresholds θ·f + 0.02",
-    run=_diversities,
-    picture=Line(x="theta", y="l", series="data", x_title="θ", y_title="l needed", x_scale="log"),
+    "bucketization-fig3", "The l that l-diversity needs for thresholds θ·f + 0.02", _diversities, _NEEDED
 )
-FIGURE_4 = Experiment(
-    name="bucketization-fig4",
-    title="Mean squared error by θ",
-    run=compare_mse,
-    picture=Line(
-        x="theta",
-        y="MSE",
-        series="method",
-        panel="data",
-        own_axes=("y",),
-        x_title="θ",
-        y_title="MSE",
-        x_scale="log",
-        y_scale="log",
-    ),
-)
+FIGURE_4 = Experiment("bucketization-fig4", "Mean squared error by θ", compare_mse, _MSE)

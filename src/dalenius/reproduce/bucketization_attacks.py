@@ -23,7 +23,7 @@ from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes, simul
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, column_counts
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, column_counts
 
 SHARE = 0.8
 """y/x, the inference that noise-free counts allow."""
@@ -144,31 +144,19 @@ def _draw_fakes(plan: BucketPlan, problem: BucketProblem, contents: Ints, sigma:
     return law, law.draw(contents == 0, Randomness.seeded(1).stream("corruption", "curve", sigma))
 
 
+_INFERENCE = Line(
+    x=Axis("x", "people with the quasi-identifiers", scale="log"),
+    y=Axis("inference", "inferred probability (median)"),
+    series="answers",
+)
+_SUCCESS = Line(
+    x=Axis("known", "known others of a bucket of seven"),
+    y=Axis("exact", "right about one of the rest"),
+    series="attacker",
+)
+_CURVE = "What others' values tell about one person of a bucket"
 EXPERIMENTS = (
-    Experiment(
-        name="differential-inference",
-        title="What two noisy counts let an attacker infer",
-        run=_infer,
-        picture=Line(
-            x="x",
-            y="inference",
-            series="answers",
-            x_title="people with the quasi-identifiers",
-            y_title="inferred probability (median)",
-            x_scale="log",
-        ),
-    ),
-    Experiment(name="corruption-fakes", title="Fakes against who knows all others of a bucket", run=_fakes),
-    Experiment(
-        name="corruption-curve",
-        title="What others' values tell about one person of a bucket",
-        run=_curve,
-        picture=Line(
-            x="known",
-            y="exact",
-            series="attacker",
-            x_title="known others of a bucket of seven",
-            y_title="right about one of the rest",
-        ),
-    ),
+    Experiment("differential-inference", "What two noisy counts let an attacker infer", _infer, _INFERENCE),
+    Experiment("corruption-fakes", "Fakes against who knows all others of a bucket", _fakes),
+    Experiment("corruption-curve", _CURVE, _curve, _SUCCESS),
 )

@@ -24,7 +24,7 @@ from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Bucketized, Pool, anatomy_pool, pool_of
 from dalenius.reproduce.bucketization import METHODS, THETAS, linear_problem
 from dalenius.reproduce.census import KDD, Source, in_stated_shape, kdd, sensitive_codes, value_counts
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, track
+from dalenius.reproduce.experiment import Axis, Experiment, Reproduction, Row, draw_errors, track
 
 N_SEEDS = 5
 N_QUERIES = 500
@@ -260,38 +260,11 @@ def _below_ten(rows: list[Row]) -> str:
     return "; ".join(told)
 
 
-FIGURE_5 = Experiment(
-    name="bucketization-fig5",
-    title="Relative error of count queries by θ",
-    run=compare_errors,
-    picture=Line(
-        x="theta",
-        y="mean RE, %",
-        error="± s.e.",
-        series="method",
-        panel="data",
-        x_title="θ",
-        y_title="mean relative error, % (± 2 s.e.)",
-        x_scale="log",
-    ),
+_BY_THETA = draw_errors(Axis("theta", "θ", scale="log"), "data")
+_BY_LINK = draw_errors(Axis("linked, %", "linked records, % (others shuffled)"), "table")
+_LINK = "Figure 5's error by how far the columns hang together"
+EXPERIMENTS = (
+    Experiment("bucketization-fig5", "Relative error of count queries by θ", compare_errors, _BY_THETA),
+    Experiment("bucketization-fig5-readings", "Figure 5 under other readings of its text", compare_readings),
+    Experiment("bucketization-fig5-link", _LINK, compare_links, _BY_LINK),
 )
-READINGS = Experiment(
-    name="bucketization-fig5-readings",
-    title="Figure 5 under other readings of its text",
-    run=compare_readings,
-)
-LINKS = Experiment(
-    name="bucketization-fig5-link",
-    title="Figure 5's error by how far the columns hang together",
-    run=compare_links,
-    picture=Line(
-        x="linked, %",
-        y="mean RE, %",
-        error="± s.e.",
-        series="method",
-        panel="table",
-        x_title="linked records, % (others shuffled)",
-        y_title="mean relative error, % (± 2 s.e.)",
-    ),
-)
-EXPERIMENTS = (FIGURE_5, READINGS, LINKS)

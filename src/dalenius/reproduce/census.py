@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Floats
 from dalenius.evaluate.original import Original
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, data_file
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, data_file
 
 Source = Literal["OCC", "EDU"]
 Codes = NDArray[np.int32]
@@ -190,19 +190,17 @@ def _domains() -> Reproduction:
     )
 
 
-def _experiment(name: str, title: str) -> Experiment:
-    picture = Line(
-        x="rank",
-        y="share, %",
-        series="data",
-        panel="table",
-        own_axes=("x", "y"),
-        x_title="rank of the value",
-        y_title="share of the records, %",
-    )
-    return Experiment(name=name, title=title, run=_frequencies, picture=picture)
-
-
-TABLE_5 = Experiment(name="bucketization-table5", title="The attributes of the data", run=_domains)
-BUCKETIZATION_FIGURE_2 = _experiment("bucketization-fig2", "Frequencies of the sensitive values")
-PERTURBATION_FIGURE_6 = _experiment("perturbation-fig6", "Frequencies: OCC is balanced, EDU is skewed")
+_SHARES = Line(
+    x=Axis("rank", "rank of the value"),
+    y=Axis("share, %", "share of the records, %"),
+    series="data",
+    panel="table",
+    own_axes=("x", "y"),
+)
+TABLE_5 = Experiment("bucketization-table5", "The attributes of the data", _domains)
+BUCKETIZATION_FIGURE_2 = Experiment(
+    "bucketization-fig2", "Frequencies of the sensitive values", _frequencies, _SHARES
+)
+PERTURBATION_FIGURE_6 = Experiment(
+    "perturbation-fig6", "Frequencies: OCC is balanced, EDU is skewed", _frequencies, _SHARES
+)

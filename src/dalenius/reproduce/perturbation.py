@@ -182,15 +182,9 @@ def _balancing() -> Reproduction:
 
 
 EXPERIMENTS = (
-    Experiment(
-        name="perturbation-table1", title="Retention of uniform perturbation by domain size", run=_table1
-    ),
-    Experiment(name="perturbation-table2", title="Retention with and without parts", run=compare_retentions),
-    Experiment(name="perturbation-table3", title="Initial groups and parts by number of rows", run=_table3),
-    Experiment(
-        name="perturbation-partition",
-        title="eps(Part) against the paper's own procedure",
-        run=compare_partitions,
-    ),
-    Experiment(name="perturbation-fig1", title="Figure 1: the balancing phase on example 1", run=_balancing),
+    Experiment("perturbation-table1", "Retention of uniform perturbation by domain size", _table1),
+    Experiment("perturbation-table2", "Retention with and without parts", compare_retentions),
+    Experiment("perturbation-table3", "Initial groups and parts by number of rows", _table3),
+    Experiment("perturbation-partition", "eps(Part) against the paper's own procedure", compare_partitions),
+    Experiment("perturbation-fig1", "Figure 1: the balancing phase on example 1", _balancing),
 )

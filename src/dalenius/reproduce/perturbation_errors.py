@@ -18,7 +18,17 @@ from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Answering, Perturbed, Pool, anatomy, equality_pool
 from dalenius.reproduce.census import KDD, Source, drawn, kdd, sensitive_codes, value_counts
-from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Row, track
+from dalenius.reproduce.experiment import (
+    DIAGONAL,
+    Axis,
+    Experiment,
+    Line,
+    Reproduction,
+    Row,
+    draw_errors,
+    draw_seconds,
+    track,
+)
 
 SELECTIVITIES = (0.001, 0.005, 0.01)
 THOUSANDS = (100, 200, 300, 400, 500)
@@ -201,20 +211,6 @@ def _figure3(n_drawn: int = 120) -> Reproduction:
     )
 
 
-def _picture() -> Line:
-    return Line(
-        x="x",
-        y="mean RE, %",
-        error="± s.e.",
-        series="method",
-        panel="varied",
-        columns=3,
-        own_axes=("x", "y"),
-        x_title="L (above) or thousands of rows (below)",
-        y_title="mean relative error, % (± 2 s.e.)",
-    )
-
-
 def publish_times(original: Original, setting: Setting) -> dict[str, tuple[float, float]]:
     """For each method the processor seconds from codes to codes, and how many of them went into planning."""
     randomness, promise = Randomness.seeded(1), setting.promise(setting.level)
@@ -254,44 +250,19 @@ def time_by_rows(thousands: Sequence[int] = THOUSANDS) -> Reproduction:
     )
 
 
-FIGURE_2 = Experiment(
-    name="perturbation-fig2",
-    title="OCC (KDD): error of count queries by L and by the number of rows",
-    run=_figure2,
-    picture=_picture(),
+_BY_BOTH = draw_errors(
+    Axis("x", "L (above) or thousands of rows (below)"), "varied", columns=3, own_axes=("x", "y")
 )
-FIGURE_3 = Experiment(
-    name="perturbation-fig3",
-    title="OCC (KDD), L = 6: estimates against true counts",
-    run=_figure3,
-    picture=Line(
-        x="act",
-        y="est",
-        series="points",
-        panel="method",
-        mark="points",
-        x_title="true count",
-        y_title="estimate",
-    ),
+_CLOUD = Line(
+    x=Axis("act", "true count"), y=Axis("est", "estimate"), series="points", panel="method", mark="points"
 )
-FIGURE_4 = Experiment(
-    name="perturbation-fig4",
-    title="EDU (KDD): error of count queries by L and by the number of rows",
-    run=_figure4,
-    picture=_picture(),
+_BY_SIZE = draw_seconds(Axis("rows, thousands"), "method")
+_OCC, _EDU = (
+    f"{table} (KDD): error of count queries by L and by the number of rows" for table in ("OCC", "EDU")
 )
-FIGURE_5 = Experiment(
-    name="perturbation-fig5",
-    title="Time to publish, by the number of rows (KDD)",
-    run=time_by_rows,
-    picture=Line(
-        x="rows, thousands",
-        y="processor seconds",
-        series="method",
-        panel="table",
-        x_title="rows, thousands",
-        y_title="processor seconds",
-        y_scale="log",
-    ),
+EXPERIMENTS = (
+    Experiment("perturbation-fig2", _OCC, _figure2, _BY_BOTH),
+    Experiment("perturbation-fig3", "OCC (KDD), L = 6: estimates against true counts", _figure3, _CLOUD),
+    Experiment("perturbation-fig4", _EDU, _figure4, _BY_BOTH),
+    Experiment("perturbation-fig5", "Time to publish, by the number of rows (KDD)", time_by_rows, _BY_SIZE),
 )
-EXPERIMENTS = (FIGURE_2, FIGURE_3, FIGURE_4, FIGURE_5)

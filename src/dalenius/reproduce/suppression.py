@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from dalenius.mechanisms.suppress.d_suppression import minimal_suppression, safe
 from dalenius.mechanisms.suppress.exact import grouped
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, column_counts, data_file
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, column_counts, data_file
 from dalenius.sql import connect, literal
 
 RATE_COLUMNS = ("unsafe", "randomized", "grouped", "safe", "all")
@@ -263,52 +263,22 @@ def _summary(ours: dict[str, float]) -> str:
     return ", ".join(f"{name} {rate:.2f} %" for name, rate in ours.items() if name != "Suppress-All")
 
 
-def _experiment(
-    name: str, title: str, run: Callable[[], Reproduction], x: str, x_title: str, series: str = "method"
-) -> Experiment:
-    y = {"l": "violating, %", "attribute": "share, %"}.get(series, "withheld, %")
-    return Experiment(
-        name=name,
-        title=title,
-        run=run,
-        picture=Line(x=x, y=y, series=series, x_title=x_title, y_title=y),
-    )
+def _withheld(x: Axis) -> Line:
+    return Line(x=x, y=Axis("withheld, %"), series="method")
 
 
+_SAMPLE = Axis("sample, %", "sample, % of the table")
+_SKEW = Line(x=Axis("rank"), y=Axis("share, %"), series="attribute")
+_BROKEN = Line(x=_SAMPLE, y=Axis("violating, %"), series="l")
+_BY_L, _BY_SAMPLE = _withheld(Axis("l")), _withheld(_SAMPLE)
+_BY_EXPONENT, _BY_VALUES = _withheld(Axis("exponent")), _withheld(Axis("values", "number of values"))
 EXPERIMENTS = (
-    Experiment(
-        name="suppression-fig1",
-        title="Figures 1 to 3: what each suppression withholds",
-        run=_minimum_suppression,
-    ),
-    _experiment(
-        "suppression-fig4", "How skewed the attributes of Adult are", _figure4, "rank", "rank", "attribute"
-    ),
-    _experiment(
-        "suppression-fig5",
-        "Samples of Adult that break l-eligibility",
-        _figure5,
-        "sample, %",
-        "sample, % of the table",
-        "l",
-    ),
-    _experiment(
-        "suppression-fig6",
-        "Records withheld by sample size, Adult, l = 6",
-        _figure6,
-        "sample, %",
-        "sample, % of the table",
-    ),
-    _experiment("suppression-fig7", "Records withheld by l, 0.5 % samples of Adult", _figure7, "l", "l"),
-    _experiment(
-        "suppression-fig8a", "Records withheld, Zipf's law, l = 5", _figure8a, "exponent", "exponent"
-    ),
-    _experiment("suppression-fig8b", "Records withheld by l, Zipf's law, exponent 1", _figure8b, "l", "l"),
-    _experiment(
-        "suppression-linear",
-        "Records withheld, linear distributions, l = 5",
-        _linear,
-        "values",
-        "number of values",
-    ),
+    Experiment("suppression-fig1", "Figures 1 to 3: what each suppression withholds", _minimum_suppression),
+    Experiment("suppression-fig4", "How skewed the attributes of Adult are", _figure4, _SKEW),
+    Experiment("suppression-fig5", "Samples of Adult that break l-eligibility", _figure5, _BROKEN),
+    Experiment("suppression-fig6", "Records withheld by sample size, Adult, l = 6", _figure6, _BY_SAMPLE),
+    Experiment("suppression-fig7", "Records withheld by l, 0.5 % samples of Adult", _figure7, _BY_L),
+    Experiment("suppression-fig8a", "Records withheld, Zipf's law, l = 5", _figure8a, _BY_EXPONENT),
+    Experiment("suppression-fig8b", "Records withheld by l, Zipf's law, exponent 1", _figure8b, _BY_L),
+    Experiment("suppression-linear", "Records withheld, linear distributions, l = 5", _linear, _BY_VALUES),
 )
