@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dalenius.mechanisms.registry import stage_rooms
-from dalenius.pages.document import Block, Bullets, Notice, Paragraph, Section
+from dalenius.pages import document as doc
 from dalenius.pages.words import sensitive_names, words_of
 from dalenius.promises.kinds import PROMISES
 from dalenius.release.folder import StoredRelease
 
 
-def describe_promise(release: StoredRelease) -> Section:
+def describe_promise(release: StoredRelease) -> doc.Section:
     """What is promised, for whom, and what is not."""
-    blocks: list[Block] = [
-        Notice(tone="note", title="The promise", text=_promise_in_words(release)),
+    blocks: list[doc.Block] = [
+        doc.Notice(tone="note", title="The promise", text=_promise_in_words(release)),
         *_paragraphs(release),
     ]
     parts = [part.manifest for part in release.parts]
@@ -24,8 +24,8 @@ def describe_promise(release: StoredRelease) -> Section:
         ("What the release tells anyway", _gathered(part.disclosed for part in parts)),
     ):
         if items:
-            blocks.append(Bullets(title=title, items=tuple(items)))
-    return Section(id="promise", title="What is promised, and what is not", blocks=tuple(blocks))
+            blocks.append(doc.Bullets(title=title, items=tuple(items)))
+    return doc.Section(id="promise", title="What is promised, and what is not", blocks=tuple(blocks))
 
 
 def _promise_in_words(release: StoredRelease) -> str:
@@ -44,10 +44,10 @@ def _gathered(sentences: Iterable[tuple[str, ...]]) -> list[str]:
     return list(dict.fromkeys(text for part in sentences for text in part))
 
 
-def _paragraphs(release: StoredRelease) -> list[Paragraph]:
+def _paragraphs(release: StoredRelease) -> list[doc.Paragraph]:
     """What else belongs to the promise: of the stages before the mechanism, and releases of a series."""
     texts = [stage.WORDS.promise(release) for stage in stage_rooms("words")]
     series = release.manifest.series
     if series and series.kind == "batches":
         texts.append("Every batch keeps the promise by itself; together they can tell more than each alone.")
-    return [Paragraph(text=text) for text in texts if text is not None]
+    return [doc.Paragraph(text=text) for text in texts if text is not None]

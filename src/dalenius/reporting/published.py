@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dalenius.pages.document import Cell, Code, Column, Facts, Number, Paragraph, Section, Table
+from dalenius.pages import document as doc
 from dalenius.pages.words import Words, plural, sensitive_names, words_of
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import escape_controls
@@ -16,33 +16,33 @@ _GLOSSARY = {
 }
 
 
-def describe_published(release: StoredRelease) -> Section:
+def describe_published(release: StoredRelease) -> doc.Section:
     """The section on what is in the folder."""
     parts = release.parts
     manifest, words = release.manifest, words_of(release)
-    return Section(
+    return doc.Section(
         id="published",
         title="What was published",
         blocks=(
-            Facts(items=tuple(_facts(parts, words))),
-            Paragraph(text=f"Mechanism: {release.mechanism} ({release.method}): {words.how}."),
-            Table(
+            doc.Facts(items=tuple(_facts(parts, words))),
+            doc.Paragraph(text=f"Mechanism: {release.mechanism} ({release.method}): {words.how}."),
+            doc.Table(
                 caption="Columns",
-                columns=(Column(title="column"), Column(title="what it is"), Column(title="type")),
+                columns=doc.head("column", "what it is", "type"),
                 rows=tuple(
-                    (escape_controls(entry.name), _role(words, entry.role), Code(text=entry.type))
+                    (escape_controls(entry.name), _role(words, entry.role), doc.Code(text=entry.type))
                     for entry in manifest.columns
                 ),
                 note="No other column is published.",
             ),
-            Table(
+            doc.Table(
                 caption="Tables",
-                columns=(Column(title="table"), Column(title="what it holds"), Column(title="rows")),
+                columns=doc.head("table", "what it holds", "rows"),
                 rows=tuple(
                     (
                         entry.name,
                         words.tables.get(entry.name, "a table of the release"),
-                        Number(value=sum(_rows_of(part, entry.name) for part in parts)),
+                        doc.Number(value=sum(_rows_of(part, entry.name) for part in parts)),
                     )
                     for entry in manifest.tables
                 ),
@@ -64,24 +64,24 @@ def n_published(release: StoredRelease) -> int:
     return sum(part.manifest.rows.published or 0 for part in release.parts)
 
 
-def _facts(parts: tuple[StoredRelease, ...], words: Words) -> list[tuple[str, Cell]]:
+def _facts(parts: tuple[StoredRelease, ...], words: Words) -> list[tuple[str, doc.Cell]]:
     last = parts[-1].manifest
     what = "Records" if words.rows_are_people else "Rows"
     days = sorted({part.manifest.created for part in parts})
-    facts: list[tuple[str, Cell]] = [
-        (f"{what} published", Number(value=n_published(parts[-1]))),
+    facts: list[tuple[str, doc.Cell]] = [
+        (f"{what} published", doc.Number(value=n_published(parts[-1]))),
         ("Published on", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"),
     ]
     withheld = [part.manifest.rows.suppressed for part in parts]
     if words.rows_are_people and None not in withheld:
-        facts.insert(1, ("Records withheld", Number(value=sum(n or 0 for n in withheld))))
+        facts.insert(1, ("Records withheld", doc.Number(value=sum(n or 0 for n in withheld))))
     series = last.series
     if series:
         kind = "batch" if series.kind == "batches" else "view"
         of = "" if series.of is None else f" of {series.of}"
         numbers = str(series.index) if len(parts) == 1 else f"{parts[0].series.index} to {series.index}"
         facts.append(("In a series", f"{kind} {numbers}{of}"))
-    facts.append(("Release", Code(text=last.id)))
+    facts.append(("Release", doc.Code(text=last.id)))
     return facts
 
 
@@ -97,11 +97,11 @@ def _rows_of(part: StoredRelease, name: str) -> int:
     return sum(entry.rows for entry in part.manifest.tables if entry.name == name)
 
 
-def describe_words(release: StoredRelease) -> Section:
+def describe_words(release: StoredRelease) -> doc.Section:
     """The section that explains words."""
     words = {**_GLOSSARY, **words_of(release).glossary}
-    return Section(
+    return doc.Section(
         id="words",
         title="Words",
-        blocks=(Facts(items=tuple(sorted(words.items(), key=lambda entry: entry[0].casefold()))),),
+        blocks=(doc.Facts(items=tuple(sorted(words.items(), key=lambda entry: entry[0].casefold()))),),
     )

@@ -8,7 +8,7 @@ from dalenius.exact import percent
 from dalenius.mechanisms.alphabeta.check import published_frapp
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.tuples.words import describe_beliefs, tuple_words
-from dalenius.pages.document import Number, Section
+from dalenius.pages.document import Number, Section, share
 from dalenius.release.folder import StoredRelease
 
 _HOW = (
@@ -23,7 +23,7 @@ def describe_limits(release: StoredRelease) -> Section:
     view = PublishedView.of(manifest)
     assert view.gamma_f is not None  # noqa: S101  (FRAPP's manifests state it)
     plan = published_frapp(manifest, view, int(manifest.rows.published or 0))
-    kept = Number(value=float(view.gamma_f), style="share")
+    kept = share(view.gamma_f)
     return describe_beliefs(
         _HOW,
         [
