@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dalenius.auditing.audit import audit_release
+from dalenius.auditing import audit_release
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.registry import stage_rooms
@@ -15,8 +15,13 @@ from dalenius.release.verify import Verdict as Checked
 from dalenius.release.verify import verify_release
 from dalenius.reporting.attacked import describe_audit, verdict_of
 from dalenius.reporting.distribution import describe_distribution
-from dalenius.reporting.promise import describe_promise
-from dalenius.reporting.published import describe_published, describe_words, n_published, subject_of
+from dalenius.reporting.published import (
+    describe_promise,
+    describe_published,
+    describe_words,
+    n_published,
+    subject_of,
+)
 from dalenius.reporting.repeating import describe_checks, describe_commands, describe_files
 from dalenius.reporting.truth import Truth
 from dalenius.reporting.utility import describe_utility

@@ -1,9 +1,13 @@
-"""What was published: columns, tables, how the table became the release, and the words for it."""
+"""What was published and what is promised of it, in plain words, from manifests alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from dalenius.mechanisms.registry import stage_rooms
 from dalenius.pages import document as doc
 from dalenius.pages.words import Words, plural, sensitive_names, words_of
+from dalenius.promises.kinds import PROMISES
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import escape_controls
 
@@ -105,3 +109,45 @@ def describe_words(release: StoredRelease) -> doc.Section:
         title="Words",
         blocks=(doc.Facts(items=tuple(sorted(words.items(), key=lambda entry: entry[0].casefold()))),),
     )
+
+
+def describe_promise(release: StoredRelease) -> doc.Section:
+    """What is promised, for whom, and what is not."""
+    blocks: list[doc.Block] = [
+        doc.Notice(tone="note", title="The promise", text=_promise_in_words(release)),
+        *_paragraphs(release),
+    ]
+    parts = [part.manifest for part in release.parts]
+    for title, items in (
+        ("It does not cover", _gathered(part.not_covered for part in parts)),
+        ("It assumes that", _gathered(part.assumes for part in parts)),
+        ("What the release tells anyway", _gathered(part.disclosed for part in parts)),
+    ):
+        if items:
+            blocks.append(doc.Bullets(title=title, items=tuple(items)))
+    return doc.Section(id="promise", title="What is promised, and what is not", blocks=tuple(blocks))
+
+
+def _promise_in_words(release: StoredRelease) -> str:
+    """One or two sentences that say what nobody can do."""
+    promise, say = release.manifest.promise, words_of(release).promise
+    if say is not None:
+        return say(release)
+    kind = PROMISES.get(promise["kind"])
+    if kind is None:
+        return f"The promise is of kind {promise['kind']}."
+    return kind.in_words(promise, sensitive_names(release))
+
+
+def _gathered(sentences: Iterable[tuple[str, ...]]) -> list[str]:
+    """The sentences of all manifests of a series, each once."""
+    return list(dict.fromkeys(text for part in sentences for text in part))
+
+
+def _paragraphs(release: StoredRelease) -> list[doc.Paragraph]:
+    """What else belongs to the promise: of the stages before the mechanism, and releases of a series."""
+    texts = [stage.WORDS.promise(release) for stage in stage_rooms("words")]
+    series = release.manifest.series
+    if series and series.kind == "batches":
+        texts.append("Every batch keeps the promise by itself; together they can tell more than each alone.")
+    return [doc.Paragraph(text=text) for text in texts if text is not None]
