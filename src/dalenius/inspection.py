@@ -11,8 +11,8 @@ from dalenius.mechanisms.alphabeta.feasible import Feasible, feasible_region
 from dalenius.mechanisms.suppress.config import SuppressConfig
 from dalenius.mechanisms.suppress.plan import costs
 from dalenius.plain import plain
-from dalenius.sql import connect, identifier, identifiers, one_row
-from dalenius.tables.histogram import Histogram, label
+from dalenius.sql import connect, identifier, one_row
+from dalenius.tables.histogram import Histogram, count_values, label
 from dalenius.tables.source import Source
 
 _SENSITIVE_WORDS = (
@@ -146,11 +146,7 @@ def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> Inspect
             for i, (name, kind, *_) in enumerate(described)
         )
         chosen = _known(sensitive, columns, source) if sensitive else guess_sensitive(columns, n_rows)
-        histogram = None
-        if chosen and n_rows:
-            listed = identifiers(chosen)
-            rows = connection.execute(f"SELECT {listed}, count(*) FROM {scan} GROUP BY {listed}").fetchall()
-            histogram = Histogram.of(chosen, {tuple(row[:-1]): row[-1] for row in rows})
+        histogram = count_values(connection, scan, chosen) if chosen and n_rows else None
     return Inspection(source=source.name, n_rows=n_rows, columns=columns, histogram=histogram)
 
 

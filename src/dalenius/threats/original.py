@@ -10,57 +10,56 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.errors import InputError
+from dalenius.tables.columns import Coded, CodedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Coded:
-    """One column of several tables, in common codes."""
+class CommonCodes:
+    """Columns of several tables in common codes.
 
-    codes: tuple[Ints, ...]
-    """Per table."""
-    cells: pa.Array
-    """The cell of each code."""
+    >>> tables = pa.table({"a": [7, 8], "b": [1, 1]}), pa.table({"a": [8], "b": [1]})
+    >>> [codes.tolist() for codes in CommonCodes.of(["a", "b"], tables).of_rows(["a", "b"])]
+    [[0, 1], [1]]
+    """
 
-    @property
-    def n_values(self) -> int:
-        """How many different cells there are."""
-        return len(self.cells)
+    joined: CodedTable
+    """The rows of the tables, one table after the other."""
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str], tables: Sequence[pa.Table]) -> CommonCodes:
+        """Code columns that all tables have; their types are those of the last one, which is published."""
+        lengths = tuple(table.num_rows for table in tables)
+        columns = {name: Coded.of(name, _join(name, tables)) for name in names}
+        return cls(joined=CodedTable(n_rows=sum(lengths), columns=columns), lengths=lengths)
+
+    def of_rows(self, names: Sequence[str]) -> tuple[Ints, ...]:
+        """For each table, which combination of cells of these columns its rows have."""
+        codes = self.joined.combined(names).codes.astype(np.int64)
+        return tuple(np.split(codes, np.cumsum(self.lengths)[:-1]))
 
 
-def code_column(name: str, tables: Sequence[pa.Table]) -> Coded:
-    """Codes of a column that all tables have; its type is that of the last table, the published one."""
+def _join(name: str, tables: Sequence[pa.Table]) -> pa.ChunkedArray:
     kind = tables[-1].schema.field(name).type
     try:
-        pieces = [table.column(name).cast(kind).combine_chunks() for table in tables]
+        pieces = [piece for table in tables for piece in table.column(name).cast(kind).chunks]
     except pa.ArrowException as error:
         raise InputError(
             f"column {name!r} of the original is {tables[0].schema.field(name).type}, the release has {kind}",
             hint="if the policy recodes it, give the policy file as the original",
         ) from error
-    encoded = pa.chunked_array(pieces, kind).combine_chunks().dictionary_encode(null_encoding="encode")
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    ends = np.cumsum([len(piece) for piece in pieces])[:-1]
-    return Coded(codes=tuple(np.split(codes, ends)), cells=encoded.dictionary)
+    return pa.chunked_array(pieces, kind)
 
 
-def combine(columns: Sequence[Coded]) -> tuple[Ints, ...]:
-    """One number per row and table: equal if and only if all columns are equal, and counting from 0."""
-    lengths = [len(codes) for codes in columns[0].codes]
-    joined = np.zeros(sum(lengths), dtype=np.int64)
-    for column in columns:
-        joined, _ = number(joined * column.n_values + np.concatenate(column.codes))
-    return tuple(np.split(joined, np.cumsum(lengths)[:-1]))
-
-
-def number(keys: Ints) -> tuple[Ints, Ints]:
-    """Numbers from 0, equal where keys are, in the order in which keys come first; and each number's key.
-
-    >>> [found.tolist() for found in number(np.array([7, 3, 7]))]
-    [[0, 1, 0], [7, 3]]
-    """
-    encoded = pa.array(keys).dictionary_encode()  # by hashing: several times faster than sorting
-    numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers, encoded.dictionary.to_numpy(zero_copy_only=False)
+def find_profiles(common: CommonCodes) -> tuple[Ints, Ints]:
+    """The combination of quasi-identifiers of each of the original's people, and of each published row."""
+    people, rows = common.of_rows(list(common.joined.columns))
+    if not np.isin(rows, people).any():
+        raise InputError(
+            "no published row has the quasi-identifiers of a row of the original",
+            hint="if the policy recodes columns, give the policy file as the original",
+        )
+    return people, rows
 
 
 def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:

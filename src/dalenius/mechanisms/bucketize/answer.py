@@ -33,15 +33,15 @@ from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.columns import Table
+from dalenius.tables.columns import CodedTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BucketizedModel:
     """The two tables of a bucketized release, encoded."""
 
-    rows: Table
-    sensitive: Table
+    rows: CodedTable
+    sensitive: CodedTable
     buckets: Buckets
     has_fakes: bool = False
     region_of_bucket: Ints | None = None
@@ -55,7 +55,7 @@ class BucketizedModel:
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
         qit = release.read("qit", (*quasi, "bucket"))
         st = release.read("st", ("bucket", *secret, "count"))
-        entries = Table.of(st.select(list(secret))).combined(secret)
+        entries = CodedTable.of(st.select(list(secret))).combined(secret)
         names, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
         row_bucket = np.searchsorted(names, qit.column("bucket").to_numpy())
         if (
@@ -73,8 +73,8 @@ class BucketizedModel:
             people = np.bincount(row_bucket, minlength=len(names))
             count = fakes.expected_counts(st_bucket.ravel(), number[value], count, people)
         return cls(
-            rows=Table.of(qit.select(list(quasi))),
-            sensitive=Table.of(sensitive),
+            rows=CodedTable.of(qit.select(list(quasi))),
+            sensitive=CodedTable.of(sensitive),
             buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
             has_fakes=fakes is not None,
             region_of_bucket=regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(names)),
@@ -172,7 +172,7 @@ class BatchesModel:
     @classmethod
     def of(cls, models: Sequence[BucketizedModel]) -> BatchesModel:
         """Put the batches together, and find out which values they share."""
-        values = Table.of(_joined([_cells(model.sensitive) for model in models]))
+        values = CodedTable.of(_joined([_cells(model.sensitive) for model in models]))
         known = values.combined(list(values.columns))
         ends = list(accumulate(model.sensitive.n_rows for model in models))
         codes = np.split(known.codes.astype(np.int64), ends[:-1])
@@ -180,8 +180,8 @@ class BatchesModel:
         for batch, (model, own) in enumerate(zip(models, codes, strict=True)):
             counts[batch, own] = model.buckets.counts
         together = BucketizedModel(
-            rows=Table.of(_joined([_cells(model.rows) for model in models])),
-            sensitive=Table.of(pa.table(dict(known.values))),
+            rows=CodedTable.of(_joined([_cells(model.rows) for model in models])),
+            sensitive=CodedTable.of(pa.table(dict(known.values))),
             buckets=_join_buckets([model.buckets for model in models], codes),
             has_fakes=any(model.has_fakes for model in models),
         )
@@ -189,12 +189,12 @@ class BatchesModel:
         return cls(together=together, batch_of_row=np.repeat(np.arange(len(sizes)), sizes), counts=counts)
 
     @property
-    def rows(self) -> Table:
+    def rows(self) -> CodedTable:
         """The quasi columns of all batches."""
         return self.together.rows
 
     @property
-    def sensitive(self) -> Table:
+    def sensitive(self) -> CodedTable:
         """The sensitive values of all batches."""
         return self.together.sensitive
 
@@ -276,7 +276,7 @@ def _join_buckets(batches: Sequence[Buckets], codes: Sequence[Ints]) -> Buckets:
     return Buckets.of(*(np.concatenate(parts) for parts in (rows, bucket, value, count)))
 
 
-def _cells(table: Table) -> pa.Table:
+def _cells(table: CodedTable) -> pa.Table:
     return pa.table(
         {name: coded.values[name].take(pa.array(coded.codes)) for name, coded in table.columns.items()}
     )

@@ -14,7 +14,8 @@ from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import Manifest
-from dalenius.threats.original import code_column, combine
+from dalenius.tables.columns import CodedTable
+from dalenius.threats.original import CommonCodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +95,8 @@ def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, .
     names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
     if views[0].manifest.parameters.get("unit") == "copy":
         names, original = [*names, COPY], number_copies(original.select(names))
-    tables = [view.read("view", names) for view in views]
-    return combine([code_column(name, (original, *tables)) for name in names])
+    tables = [original, *(view.read("view", names) for view in views)]
+    return CommonCodes.of(names, tables).of_rows(names)
 
 
 def number_copies(table: pa.Table) -> pa.Table:
@@ -104,7 +105,7 @@ def number_copies(table: pa.Table) -> pa.Table:
     >>> number_copies(pa.table({"a": [7, 8, 7]}))["copy"].to_pylist()
     [1, 1, 2]
     """
-    (code,) = combine([code_column(name, (table,)) for name in table.column_names])
+    code = CodedTable.of(table).combined(table.column_names).codes.astype(np.int64)
     order = np.argsort(code, kind="stable")
     first = np.flatnonzero(np.diff(code[order], prepend=-1))
     rank = np.arange(len(code)) - np.repeat(first, np.diff(first, append=len(code)))

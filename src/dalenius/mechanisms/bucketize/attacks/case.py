@@ -14,13 +14,37 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
 from dalenius.promises.thresholds import Thresholds
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
-from dalenius.threats.original import Coded, code_column, combine, known_values, number
+from dalenius.threats.original import CommonCodes, find_profiles, known_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuasiColumn:
+    """One quasi-identifier, by codes that people and rows have in common."""
+
+    cells: pa.Array
+    """The different ones."""
+    people: Ints
+    """The cell of each of the original's people."""
+    rows: Ints
+    """Of each published row."""
+
+    @classmethod
+    def of(cls, common: CommonCodes, name: str) -> QuasiColumn:
+        """A column of the original and of the published rows."""
+        people, rows = common.of_rows([name])
+        return cls(cells=common.joined.columns[name].values[name], people=people, rows=rows)
+
+    @property
+    def n_cells(self) -> int:
+        """How many different cells there are."""
+        return len(self.cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,8 +52,7 @@ class BucketCase:
     """What is attacked, and the truth to score by."""
 
     release: StoredRelease
-    columns: tuple[Coded, ...]
-    """The quasi columns: codes of the original's rows and of the published rows."""
+    columns: tuple[QuasiColumn, ...]
     profile: Ints
     """Each person's combination of quasi-identifiers."""
     value: Ints
@@ -60,22 +83,17 @@ class BucketCase:
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
         qit = release.read("qit", (*quasi, "bucket"))
         st = release.read("st", ("bucket", *secret, "count"))
-        columns = tuple(code_column(name, (original, qit)) for name in quasi)
-        everybody = np.zeros(original.num_rows, dtype=np.int64), np.zeros(qit.num_rows, dtype=np.int64)
-        profile, row_profile = combine(columns) if columns else everybody
-        if not np.isin(row_profile, profile).any():
-            raise InputError(
-                "no published row has the quasi-identifiers of a row of the original",
-                hint="if the policy recodes columns, give the policy file as the original",
-            )
-        cells = [code_column(name, (original, st)) for name in secret]
-        value, st_value = combine(cells)
+        common = CommonCodes.of(quasi, (original, qit))
+        profile, row_profile = find_profiles(common)
+        secrets = CommonCodes.of(secret, (original, st))
+        value, st_value = secrets.of_rows(secret)
         numbers, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
         row_bucket = np.searchsorted(numbers, qit.column("bucket").to_numpy())
         if row_bucket.max() >= len(numbers):
             raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
         region = regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(numbers))
-        values = _values(cells, value, st_value)
+        cells = secrets.joined.combined(secret).values
+        values = list(zip(*(cells[name].to_pylist() for name in secret), strict=True))
         thresholds = Thresholds.of(release.manifest.promise)
         fakes = PublishedFakes.read(release.manifest.parameters)
         order = np.lexsort((st_value, st_bucket.ravel()))
@@ -85,7 +103,7 @@ class BucketCase:
         size = np.bincount(row_bucket, minlength=len(numbers))
         return cls(
             release=release,
-            columns=columns,
+            columns=tuple(QuasiColumn.of(common, name) for name in quasi),
             profile=profile,
             value=value,
             row_profile=row_profile,
@@ -167,17 +185,6 @@ def success_by_profile(
     if people is not None:
         chosen &= people
     return float((guess[case.profile] == case.value)[chosen].sum()), int(chosen.sum())
-
-
-def _values(cells: list[Coded], value: Ints, st_value: Ints) -> list[tuple[Any, ...]]:
-    """The cells of each combined value."""
-    n_values = int(max(value.max(), st_value.max())) + 1
-    columns = []
-    for column in cells:
-        code = np.zeros(n_values, dtype=np.int64)
-        code[np.concatenate([value, st_value])] = np.concatenate(column.codes)
-        columns.append(column.cells.take(pa.array(code)).to_pylist())
-    return list(zip(*columns, strict=True))
 
 
 def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:

@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.errors import InputError
 from dalenius.mechanisms.perturb.channel import Channel, reconstruct
 from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label
-from dalenius.threats.original import Coded, code_column, combine, known_values
+from dalenius.threats.original import CommonCodes, find_profiles, known_values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,17 +45,9 @@ class PerturbCase:
         data = release.read("data", (*quasi, *secret, "part"))
         with release.connect() as connection:
             public = PublicParts.read(connection, release.manifest)
-        columns: list[Coded] = [code_column(name, (original, data)) for name in quasi]
-        everybody = np.zeros(original.num_rows, dtype=np.int64), np.zeros(data.num_rows, dtype=np.int64)
-        profile, row_profile = combine(columns) if columns else everybody
-        if not np.isin(row_profile, profile).any():
-            raise InputError(
-                "no published row has the quasi-identifiers of a row of the original",
-                hint="if the policy recodes columns, give the policy file as the original",
-            )
-        value, row_value, listed = combine(
-            [code_column(name, (original, data, public.values)) for name in secret]
-        )
+        profile, row_profile = find_profiles(CommonCodes.of(quasi, (original, data)))
+        values = CommonCodes.of(secret, (original, data, public.values))
+        value, row_value, listed = values.of_rows(secret)
         number = np.full(int(max(value.max(), row_value.max(), listed.max())) + 1, -1)
         number[listed] = np.arange(len(listed))
         return cls(
