@@ -17,6 +17,10 @@ from dalenius.tables.codes import Encoder
 Value = tuple[Any, ...]
 """One value of the sensitive attribute: a cell of each sensitive column. None is NULL."""
 
+_LONGEST_SHOWN = 80
+_TURNING = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x7F)}
+"""Marks that change the direction of text."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
@@ -62,11 +66,20 @@ class Histogram:
         )
 
 
-def count_values(connection: duckdb.DuckDBPyConnection, relation: str, columns: tuple[str, ...]) -> Histogram:
-    """How often each combination of cells of these columns occurs in a table to select from."""
+def count_values(
+    connection: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str], counted: str = "count(*)"
+) -> Histogram:
+    """How often each combination of cells of these columns occurs in a table to select from.
+
+    Args:
+        connection: Where the table is.
+        relation: The table.
+        columns: Its columns.
+        counted: What is counted of each combination, if not the rows.
+    """
     listed = identifiers(columns)
-    counted = connection.sql(f"SELECT {listed}, count(*) AS n FROM {relation} GROUP BY {listed}")
-    *cells, counts = (column.to_pylist() for column in counted.to_arrow_table().columns)
+    found = connection.sql(f"SELECT {listed}, {counted} FROM {relation} GROUP BY {listed}")
+    *cells, counts = (column.to_pylist() for column in found.to_arrow_table().columns)
     return Histogram.of(columns, dict(zip(zip(*cells, strict=True), counts, strict=True)))
 
 
@@ -93,6 +106,25 @@ def write_cells(value: Iterable[Any]) -> tuple[str | None, ...]:
     ('Flu', '3', None)
     """
     return tuple(None if cell is None else label_cell(cell) for cell in value)
+
+
+def show_value(cells: Iterable[str | None]) -> str:
+    """The labels of a value's cells as a page shows them, not longer than a line.
+
+    >>> show_value(["Flu", None])
+    'Flu / NULL'
+    """
+    text = " / ".join("NULL" if cell is None else escape_controls(cell) for cell in cells) or "(empty)"
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+
+def escape_controls(text: str) -> str:
+    r"""A text whose control characters, which could turn the rest of a line around, are written out.
+
+    >>> print(escape_controls("a" + chr(0x202E) + "b" + chr(10)))
+    a\u202eb\u000a
+    """
+    return "".join(f"\\u{ord(c):04x}" if c in _TURNING or ord(c) < 32 else c for c in text)
 
 
 def _sort_key(value: Value) -> tuple[tuple[int, Any], ...]:

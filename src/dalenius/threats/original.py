@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.errors import InputError
+from dalenius.randomness import Randomness
+from dalenius.release.folder import StoredRelease
 from dalenius.tables.columns import Coded, CodedTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subject:
+    """What is attacked: a release, with its original and other releases about the same people at hand."""
+
+    release: StoredRelease
+    original: pa.Table
+    also: tuple[StoredRelease, ...]
+    randomness: Randomness
+    """The attackers' own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,6 +52,11 @@ class CommonCodes:
         codes = self.joined.combined(names).codes.astype(np.int64)
         return tuple(np.split(codes, np.cumsum(self.lengths)[:-1]))
 
+    def cells(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The cells of each of these combinations."""
+        values = self.joined.combined(names).values
+        return list(zip(*(values[name].to_pylist() for name in names), strict=True))
+
 
 def _join(name: str, tables: Sequence[pa.Table]) -> pa.ChunkedArray:
     kind = tables[-1].schema.field(name).type
@@ -51,17 +70,6 @@ def _join(name: str, tables: Sequence[pa.Table]) -> pa.ChunkedArray:
     return pa.chunked_array(pieces, kind)
 
 
-def find_profiles(common: CommonCodes) -> tuple[Ints, Ints]:
-    """The combination of quasi-identifiers of each of the original's people, and of each published row."""
-    people, rows = common.of_rows(list(common.joined.columns))
-    if not np.isin(rows, people).any():
-        raise InputError(
-            "no published row has the quasi-identifiers of a row of the original",
-            hint="if the policy recodes columns, give the policy file as the original",
-        )
-    return people, rows
-
-
 def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
     """The value that all people of a profile have; −1 where they differ, or there are none.
 
@@ -73,3 +81,76 @@ def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
     np.minimum.at(least, profile, value)
     np.maximum.at(most, profile, value)
     return np.where(least == most, most, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuasiColumn:
+    """One quasi-identifier of people and of published rows."""
+
+    cells: pa.Array
+    """The different ones that either has."""
+    people: Ints
+    """Which of them each person has."""
+    rows: Ints
+    """Which of them each published row has."""
+
+    @property
+    def n_cells(self) -> int:
+        """How many different cells there are."""
+        return len(self.cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class People:
+    """The people of the original and the rows of a release, known by their quasi-identifiers.
+
+    Who only has quasi-identifiers cannot tell the records of equal ones (of one profile) apart, and neither
+    can an audit.
+    """
+
+    columns: tuple[QuasiColumn, ...]
+    profile: Ints
+    """Each person's combination of quasi-identifiers."""
+    row_profile: Ints
+    """That of each published row."""
+
+    @classmethod
+    def find(cls, original: pa.Table, published: pa.Table, quasi: Sequence[str]) -> People:
+        """Compare the quasi columns of both tables; without any, everybody is like everybody else."""
+        common = CommonCodes.of(quasi, (original, published))
+        profile, row_profile = common.of_rows(quasi)
+        if not np.isin(row_profile, profile).any():
+            raise InputError(
+                "no published row has the quasi-identifiers of a row of the original",
+                hint="if the policy recodes columns, give the policy file as the original",
+            )
+        columns = []
+        for name, column in common.joined.columns.items():
+            people, rows = common.of_rows([name])
+            columns.append(QuasiColumn(cells=column.values[name], people=people, rows=rows))
+        return cls(columns=tuple(columns), profile=profile, row_profile=row_profile)
+
+    @property
+    def n_profiles(self) -> int:
+        """How many combinations original and release have."""
+        return int(max(self.profile.max(), self.row_profile.max())) + 1
+
+    def value_of_row(self, value: Ints) -> Ints:
+        """The value behind each published row, given everybody's; −1 where people of one profile differ."""
+        return known_values(self.profile, value, self.n_profiles)[self.row_profile]
+
+    def position_of_row(self) -> Ints:
+        """Where in the source each published row was; −1 for profiles that several people share."""
+        position = np.full(self.n_profiles, -1)
+        position[self.profile] = np.arange(len(self.profile))
+        position[np.bincount(self.profile, minlength=self.n_profiles) > 1] = -1
+        return position[self.row_profile]
+
+    def row_of_person(self) -> Ints:
+        """The published row of each person; −1 where the profile is shared or absent."""
+        row = np.full(self.n_profiles, -1)
+        row[self.row_profile] = np.arange(len(self.row_profile))
+        once = (np.bincount(self.profile, minlength=self.n_profiles) == 1) & (
+            np.bincount(self.row_profile, minlength=self.n_profiles) == 1
+        )
+        return np.where(once, row, -1)[self.profile]

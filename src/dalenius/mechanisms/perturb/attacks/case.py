@@ -19,7 +19,7 @@ from dalenius.mechanisms.perturb.channel import Channel, reconstruct
 from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label
-from dalenius.threats.original import CommonCodes, find_profiles, known_values
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,10 +27,9 @@ class PerturbCase:
     """What is attacked, and the truth to score by. Values are numbered as the manifest lists them."""
 
     release: StoredRelease
-    profile: Ints
+    people: People
     value: Ints
     """Of each person of the original; −1 for a value that the manifest does not list."""
-    row_profile: Ints
     row_part: Ints
     """From 0."""
     row_value: Ints
@@ -45,16 +44,15 @@ class PerturbCase:
         data = release.read("data", (*quasi, *secret, "part"))
         with release.connect() as connection:
             public = PublicParts.read(connection, release.manifest)
-        profile, row_profile = find_profiles(CommonCodes.of(quasi, (original, data)))
-        values = CommonCodes.of(secret, (original, data, public.values))
-        value, row_value, listed = values.of_rows(secret)
+        people = People.find(original, data, quasi)
+        common = CommonCodes.of(secret, (original, data, public.values))
+        value, row_value, listed = common.of_rows(secret)
         number = np.full(int(max(value.max(), row_value.max(), listed.max())) + 1, -1)
         number[listed] = np.arange(len(listed))
         return cls(
             release=release,
-            profile=profile,
+            people=people,
             value=number[value],
-            row_profile=row_profile,
             row_part=data.column("part").to_numpy().astype(np.int64) - 1,
             row_value=number[row_value],
             channels=public.channels,
@@ -95,8 +93,7 @@ class PerturbCase:
     @cached_property
     def row_truth(self) -> Ints:
         """The value behind each row; −1 where people of one profile differ."""
-        n_profiles = int(max(self.profile.max(), self.row_profile.max())) + 1
-        return known_values(self.profile, self.value, n_profiles)[self.row_profile]
+        return self.people.value_of_row(self.value)
 
     @cached_property
     def known(self) -> Ints:
