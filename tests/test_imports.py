@@ -78,6 +78,10 @@ TO_MEND = {
 """Imports that still go upwards."""
 
 
+DRIVERS = ["auditing", "reporting", "export", "publishing", "api"]
+"""What drives all mechanisms and knows none of them."""
+
+
 def test_every_room_has_its_place() -> None:
     rooms = {room_of(module_name(path)) for path in MODULES}
     assert rooms == set(RANK)
@@ -90,6 +94,16 @@ def test_imports_go_downwards(path: Path) -> None:
         if (module_name(path), other) in TO_MEND:
             continue
         assert RANK[other] < RANK[room], f"{room} must not import {other}"
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_drivers_know_no_mechanism(driver: str) -> None:
+    """They ask the registry for rooms; only what reproduces the papers speaks of a mechanism by name."""
+    folders = {f"mechanisms.{path.parent.name}" for path in SOURCE.glob("mechanisms/*/__init__.py")}
+    for path in MODULES:
+        if module_name(path).split(".")[0] == driver:
+            known = {".".join(module.split(".")[:2]) for module in imported_modules(path)}
+            assert not known & folders, path
 
 
 def test_importing_dalenius_is_light() -> None:

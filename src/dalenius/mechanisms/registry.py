@@ -100,6 +100,11 @@ def stage_room(stage: str, name: str) -> ModuleType:
     return import_module(f"{_STAGES[stage]}.{name}")
 
 
+def stage_rooms(name: str) -> list[ModuleType]:
+    """The rooms of that name of all stages; they have nothing to say of a release that skipped the stage."""
+    return [stage_room(stage, name) for stage in _STAGES]
+
+
 @contextmanager
 def register(kind: str, package: str) -> Iterator[None]:
     """Let a mechanism join while the block lasts, without having been installed.

@@ -12,9 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
-from dalenius.exact import as_written, parse_fraction, show
+from dalenius.exact import as_written, parse_fraction, percent, show
 from dalenius.promises.bound import Bound
-from dalenius.tables.histogram import Histogram, Value, label, label_cell, write_cells
+from dalenius.tables.histogram import Histogram, Value, label, label_cell, show_value, write_cells
+
+_MOST_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,18 @@ class FPrivacy:
                 for value, f in zip(histogram.values, self.thresholds(histogram), strict=True)
             ],
         }
+
+    @staticmethod
+    def in_words(promise: Mapping[str, Any], what: str) -> str:
+        """The promise of a manifest in plain words, about values of `what`."""
+        limits = [(Fraction(entry["at_most"]), show_value(entry["value"])) for entry in promise["thresholds"]]
+        strictest = [f"{name} at most {percent(f)}" for f, name in sorted(limits)[:_MOST_EXAMPLES] if f < 1]
+        examples = f" The strictest limits: {'; '.join(strictest)}." if strictest else ""
+        return (
+            "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, "
+            f"can link that person to a value of {what} with more certainty than the limit that "
+            f"was set for this value.{examples}"
+        )
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:

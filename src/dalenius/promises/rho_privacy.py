@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import InputError, PolicyError, refuse_unknown_keys
-from dalenius.exact import parse_fraction
+from dalenius.exact import parse_fraction, percent
 from dalenius.promises.bound import Bound
 from dalenius.tables.histogram import Histogram
 
@@ -62,6 +62,27 @@ class RhoPrivacy:
                 f"rho1 ({self.rho1}) must be below rho2 ({self.rho2})",
                 hint="rho1 bounds the belief before the release, rho2 the belief after it",
             )
+
+    @staticmethod
+    def in_words(promise: Mapping[str, Any], what: str) -> str:
+        """The promise of a manifest in plain words, about values of `what`; of every prior, or a part's."""
+        rho2 = percent(Fraction(promise["rho2"]))
+        if "prior_at_most" in promise:
+            before = percent(Fraction(promise["prior_at_most"]))
+            return (
+                f"Whoever believed a value of {what} of a person with at most {before} before "
+                f"seeing the person's published value, believes it with at most {rho2} afterwards."
+            )
+        whom = (
+            "every value"
+            if promise["rho1"] == "max"
+            else f"every value that at most {percent(Fraction(promise['rho1']))} of the people have"
+        )
+        return (
+            f"Whoever expects a value of {what} of a person exactly as often as it occurs in the person's "
+            f"part of the table cannot become surer of it than {rho2} by seeing the person's published "
+            f"value. It holds for {whom}."
+        )
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> RhoPrivacy:  # noqa: ARG003

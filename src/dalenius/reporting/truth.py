@@ -11,8 +11,8 @@ import pyarrow as pa
 from dalenius.auditing.original import read_original
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
+from dalenius.pages.words import Key, key_of, words_of
 from dalenius.release.folder import StoredRelease
-from dalenius.reporting.labels import Key, is_set, key_of
 from dalenius.sql import connect, identifier
 
 
@@ -40,7 +40,7 @@ class Truth:
             f"CAST({identifier(name)} AS {kind}) AS {identifier(name)}"
             for name, kind in _types(release).items()
         )
-        distinct = "DISTINCT " if is_set(release) else ""
+        distinct = "" if words_of(release).counts_repeats(release) else "DISTINCT "
         try:
             connection.execute(f"CREATE TEMP TABLE t AS SELECT {distinct}{cast} FROM original")
         except duckdb.ConversionException:
@@ -77,7 +77,7 @@ def _refuse_batches(release: StoredRelease) -> None:
 
 def _refuse_other_size(table: pa.Table, release: StoredRelease) -> None:
     rows = release.manifest.rows
-    if release.mechanism == "alpha-beta" or rows.published is None or rows.suppressed is None:
+    if not words_of(release).rows_are_people or rows.published is None or rows.suppressed is None:
         return
     expected = rows.published + rows.suppressed
     if table.num_rows != expected:

@@ -23,6 +23,9 @@ Value = tuple[Any, ...]
 _MOST_LISTED = 2**20
 _MOST_COMPARED = 2**16
 _FAR = 2**62
+_LONGEST_SHOWN = 80
+_TURNING = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x7F)}
+"""Marks that change the direction of text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +188,25 @@ def write_cells(value: Iterable[Any]) -> tuple[str | None, ...]:
     ('Flu', '3', None)
     """
     return tuple(None if cell is None else label_cell(cell) for cell in value)
+
+
+def show_value(cells: Iterable[str | None]) -> str:
+    """The labels of a value's cells as a page shows them, not longer than a line.
+
+    >>> show_value(["Flu", None])
+    'Flu / NULL'
+    """
+    text = " / ".join("NULL" if cell is None else escape_controls(cell) for cell in cells) or "(empty)"
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+
+
+def escape_controls(text: str) -> str:
+    r"""A text whose control characters, which could turn the rest of a line around, are written out.
+
+    >>> print(escape_controls("a" + chr(0x202E) + "b" + chr(10)))
+    a\u202eb\u000a
+    """
+    return "".join(f"\\u{ord(c):04x}" if c in _TURNING or ord(c) < 32 else c for c in text)
 
 
 def _sort_key(value: Value) -> tuple[tuple[int, Any], ...]:

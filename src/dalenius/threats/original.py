@@ -10,6 +10,19 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.errors import InputError
+from dalenius.randomness import Randomness
+from dalenius.release.folder import StoredRelease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Subject:
+    """What is attacked: a release, with its original and other releases about the same people at hand."""
+
+    release: StoredRelease
+    original: pa.Table
+    also: tuple[StoredRelease, ...]
+    randomness: Randomness
+    """The attackers' own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,3 +87,57 @@ def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
     np.minimum.at(least, profile, value)
     np.maximum.at(most, profile, value)
     return np.where(least == most, most, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class People:
+    """The people of the original and the rows of a release, known by their quasi-identifiers.
+
+    Who only has quasi-identifiers cannot tell the records of equal ones (of one profile) apart, and neither
+    can an audit.
+    """
+
+    columns: tuple[Coded, ...]
+    """The quasi columns: codes of the original's rows and of the published rows."""
+    profile: Ints
+    """Each person's combination of quasi-identifiers."""
+    row_profile: Ints
+    """That of each published row."""
+
+    @classmethod
+    def find(cls, original: pa.Table, published: pa.Table, quasi: Sequence[str]) -> People:
+        """Compare the quasi columns of both tables; without any, everybody is like everybody else."""
+        columns = tuple(code_column(name, (original, published)) for name in quasi)
+        everybody = tuple(np.zeros(table.num_rows, dtype=np.int64) for table in (original, published))
+        profile, row_profile = combine(columns) if columns else everybody
+        if not np.isin(row_profile, profile).any():
+            raise InputError(
+                "no published row has the quasi-identifiers of a row of the original",
+                hint="if the policy recodes columns, give the policy file as the original",
+            )
+        return cls(columns=columns, profile=profile, row_profile=row_profile)
+
+    @property
+    def n_profiles(self) -> int:
+        """How many combinations original and release have."""
+        return int(max(self.profile.max(), self.row_profile.max())) + 1
+
+    def value_of_row(self, value: Ints) -> Ints:
+        """The value behind each published row, given everybody's; −1 where people of one profile differ."""
+        return known_values(self.profile, value, self.n_profiles)[self.row_profile]
+
+    def position_of_row(self) -> Ints:
+        """Where in the source each published row was; −1 for profiles that several people share."""
+        position = np.full(self.n_profiles, -1)
+        position[self.profile] = np.arange(len(self.profile))
+        position[np.bincount(self.profile, minlength=self.n_profiles) > 1] = -1
+        return position[self.row_profile]
+
+    def row_of_person(self) -> Ints:
+        """The published row of each person; −1 where the profile is shared or absent."""
+        row = np.full(self.n_profiles, -1)
+        row[self.row_profile] = np.arange(len(self.row_profile))
+        once = (np.bincount(self.profile, minlength=self.n_profiles) == 1) & (
+            np.bincount(self.row_profile, minlength=self.n_profiles) == 1
+        )
+        return np.where(once, row, -1)[self.profile]

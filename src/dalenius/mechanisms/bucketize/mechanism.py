@@ -16,6 +16,7 @@ from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.exact import show
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
+from dalenius.mechanisms.bucketize.chart import draw_buckets
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.config import BucketizeConfig
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, MixedLayout, plan_fakes
@@ -106,6 +107,10 @@ class BucketizePlan:
             **({"fakes": self.fakes.to_summary()} if self.fakes else {}),
             **({"regions": self.regions.to_summary()} if self.regions else {}),
         }
+
+    def draw(self, altair: Any) -> Any:
+        """The picture that `dalenius plan --chart` saves."""
+        return draw_buckets(altair, self.histogram, self.thresholds, self.buckets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from dalenius.mechanisms.alphabeta.attacks.views import (
 )
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.parameters import choose_law
-from dalenius.mechanisms.suppress.attacks.eligibility import attack_eligibility
+from dalenius.mechanisms.suppress.attacks import attack_eligibility
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.release.folder import StoredRelease, sha256
 from tests.auditing.releases import deal, people, write_manifest, write_release

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import dalenius
 from dalenius.auditing.audit import audit_release
-from dalenius.auditing.order import attack_dealing
 from dalenius.auditing.original import read_original
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.exclusions import learn_exclusions
+from dalenius.mechanisms.bucketize.attacks.order import attack_dealing
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
@@ -171,7 +171,7 @@ def test_negative_association_excludes_what_is_excluded(tmp_path: Path) -> None:
     assert found.detail["exclusions"] == found.detail["exclusions_true"]
     case = BucketCase.load(release.stored, read_original(policy, release.stored))
     tables = learn_exclusions(case).tables
-    ages = np.array(case.columns[0].cells.to_pylist())
+    ages = np.array(case.people.columns[0].cells.to_pylist())
     young = np.flatnonzero(tables[0][:, case.labels.index("Hypertension")])
     assert len(young) >= 3
     assert ages[young].max() < 40  # its mean age is 63

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 import dalenius
 from dalenius import Policy
-from dalenius.auditing.order import attack_dealing
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.mechanisms.bucketize.attacks.order import attack_dealing
 from tests.auditing.releases import deal, people, write_release
 
 REGIONS = [{"where": [{"column": "sex", "in": [sex]}]} for sex in ("F", "M")]

@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import Manifest
-from dalenius.threats.original import code_column, combine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,30 +86,6 @@ class ViewCase:
     @property
     def _retention(self) -> float:
         return float(self.own_law.retention)
-
-
-def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
-    """One number per row of the original and of each view: equal if and only if all columns are."""
-    names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
-    if views[0].manifest.parameters.get("unit") == "copy":
-        names, original = [*names, COPY], number_copies(original.select(names))
-    tables = [view.read("view", names) for view in views]
-    return combine([code_column(name, (original, *tables)) for name in names])
-
-
-def number_copies(table: pa.Table) -> pa.Table:
-    """With a column that numbers equal rows from 1.
-
-    >>> number_copies(pa.table({"a": [7, 8, 7]}))["copy"].to_pylist()
-    [1, 1, 2]
-    """
-    (code,) = combine([code_column(name, (table,)) for name in table.column_names])
-    order = np.argsort(code, kind="stable")
-    first = np.flatnonzero(np.diff(code[order], prepend=-1))
-    rank = np.arange(len(code)) - np.repeat(first, np.diff(first, append=len(code)))
-    copy = np.empty(len(code), dtype=np.int64)
-    copy[order] = rank + 1
-    return table.append_column(COPY, pa.array(copy))
 
 
 def _shaped(manifest: Manifest, original: pa.Table, beta: Fraction) -> tuple[float | None, float | None]:

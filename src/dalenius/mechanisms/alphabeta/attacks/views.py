@@ -8,13 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from dalenius.mechanisms.alphabeta.attacks.case import ViewCase, code_tuples
+from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.repeated import repeated_ratio
+from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.release.folder import StoredRelease
-from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
-from dalenius.threats.result import AttackResult, against_chance, computed
-from dalenius.threats.threat import COINS, SAME_COINS, Threat
+from dalenius.threats.interval import FALSE_ALARM, clopper_pearson
+from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.several import shared_coins
 
 _NOISIER = "publish with parameters for the number of views that there will be"
 
@@ -173,15 +174,7 @@ def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa
     same = np.intersect1d(first, second, assume_unique=True)
     hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
     expected = case.n_noise * (len(second) / max(case.domain_size, 1))
-    return against_chance(
-        "shared coins",
-        COINS,
-        hits=hits,
-        trials=case.n_noise,
-        expected=expected,
-        limit=expected + bernstein_limit(2 * expected, 2.0),
-        recommendation=SAME_COINS,
-    )
+    return shared_coins(hits, expected, case.n_noise)
 
 
 def _interval(case: ViewCase, confidence: float) -> tuple[float, float]:

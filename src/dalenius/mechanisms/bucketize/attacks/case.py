@@ -1,7 +1,7 @@
 """A bucketized release beside its original, as arrays.
 
-Who only has quasi-identifiers cannot tell the records of equal ones apart, and neither can an audit: which
-of several people with one profile a published row is, is known only where all of them have the same value.
+Which of several people with one profile a published row is, is known only where all of them have the same
+value.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
 from dalenius.promises.thresholds import Thresholds
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label, write_cells
-from dalenius.threats.original import Coded, code_column, combine, known_values, number
+from dalenius.threats.original import Coded, People, code_column, combine, number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,13 +28,9 @@ class BucketCase:
     """What is attacked, and the truth to score by."""
 
     release: StoredRelease
-    columns: tuple[Coded, ...]
-    """The quasi columns: codes of the original's rows and of the published rows."""
-    profile: Ints
-    """Each person's combination of quasi-identifiers."""
+    people: People
     value: Ints
     """Each person's sensitive value."""
-    row_profile: Ints
     row_bucket: Ints
     """Of each published row; buckets from 0 in the order of their numbers."""
     region: Ints
@@ -60,14 +56,7 @@ class BucketCase:
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
         qit = release.read("qit", (*quasi, "bucket"))
         st = release.read("st", ("bucket", *secret, "count"))
-        columns = tuple(code_column(name, (original, qit)) for name in quasi)
-        everybody = np.zeros(original.num_rows, dtype=np.int64), np.zeros(qit.num_rows, dtype=np.int64)
-        profile, row_profile = combine(columns) if columns else everybody
-        if not np.isin(row_profile, profile).any():
-            raise InputError(
-                "no published row has the quasi-identifiers of a row of the original",
-                hint="if the policy recodes columns, give the policy file as the original",
-            )
+        people = People.find(original, qit, quasi)
         cells = [code_column(name, (original, st)) for name in secret]
         value, st_value = combine(cells)
         numbers, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
@@ -85,10 +74,8 @@ class BucketCase:
         size = np.bincount(row_bucket, minlength=len(numbers))
         return cls(
             release=release,
-            columns=columns,
-            profile=profile,
+            people=people,
             value=value,
-            row_profile=row_profile,
             row_bucket=row_bucket.astype(np.int64),
             region=np.zeros(len(numbers), dtype=np.int64) if region is None else region,
             st_bucket=entries[0],
@@ -138,8 +125,7 @@ class BucketCase:
 
     def row_truth(self) -> Ints:
         """The sensitive value behind each published row; −1 where people of one profile differ."""
-        n_profiles = int(max(self.profile.max(), self.row_profile.max())) + 1
-        return known_values(self.profile, self.value, n_profiles)[self.row_profile]
+        return self.people.value_of_row(self.value)
 
     def known_buckets(self) -> Bools:
         """The buckets in which the value behind every row is known."""
@@ -148,25 +134,25 @@ class BucketCase:
 
 
 def success_by_profile(
-    case: BucketCase, row: Ints, value: Ints, belief: Floats, people: Bools | None = None
+    case: BucketCase, row: Ints, value: Ints, belief: Floats, among: Bools | None = None
 ) -> tuple[float, int]:
     """How many people are guessed right by who knows their quasi-identifiers, and how many there are.
 
     A person's belief is the mean over the published rows with the person's profile. `row`, `value` and
     `belief` list the beliefs about rows that are not 0.
     """
-    place, keys = number(case.row_profile[row] * case.n_values + value)
+    people = case.people
+    place, keys = number(people.row_profile[row] * case.n_values + value)
     total = np.bincount(place, belief)
     owner = keys // case.n_values
     best = np.lexsort((total, owner))
     best = best[np.append(np.flatnonzero(np.diff(owner[best])), len(best) - 1)]
-    n_profiles = int(max(case.profile.max(), case.row_profile.max())) + 1
-    guess = np.full(n_profiles, -1)
+    guess = np.full(people.n_profiles, -1)
     guess[owner[best]] = keys[best] % case.n_values
-    chosen = guess[case.profile] >= 0
-    if people is not None:
-        chosen &= people
-    return float((guess[case.profile] == case.value)[chosen].sum()), int(chosen.sum())
+    chosen = guess[people.profile] >= 0
+    if among is not None:
+        chosen &= among
+    return float((guess[people.profile] == case.value)[chosen].sum()), int(chosen.sum())
 
 
 def _values(cells: list[Coded], value: Ints, st_value: Ints) -> list[tuple[Any, ...]]:

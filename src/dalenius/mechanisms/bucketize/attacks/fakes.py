@@ -18,8 +18,7 @@ from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions
 from dalenius.mechanisms.bucketize.fakes.counting import counted_law
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, last_trials, likeliest_is_first
-from dalenius.threats.result import AttackResult, measured
-from dalenius.threats.threat import Threat
+from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
     knows="a bucket's members, the sensitive values of all of them but one, the histogram, the fakes' law, "

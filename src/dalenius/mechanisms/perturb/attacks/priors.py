@@ -10,8 +10,7 @@ from dalenius.arrays import Floats
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.interval import clopper_pearson
-from dalenius.threats.result import AttackResult, computed
-from dalenius.threats.threat import Threat
+from dalenius.threats.result import AttackResult, Threat, computed
 
 _OTHER_PRIOR = "gamma is above what rho1 and rho2 allow: publish again, and `dalenius verify` it"
 _MOST_VALUES = 300

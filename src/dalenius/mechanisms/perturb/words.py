@@ -1,4 +1,4 @@
-"""(ρ1,ρ2)-privacy against every part: how sure anybody can become of the part's commonest protected value."""
+"""Perturbation in words: how it works, and how sure anybody can become of a protected value."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dalenius.pages.document import (
     Section,
     Table,
 )
+from dalenius.pages.words import SHOWN, Words, belief_column, judge_limit, plural, sensitive_names
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.release.folder import StoredRelease
-from dalenius.reporting.labels import SHOWN, belief_column, kept, plural, sensitive_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Part:
         return odds / (1 + odds)
 
 
-def describe_parts(release: StoredRelease) -> Section:
+def describe_limits(release: StoredRelease) -> Section:
     """The section on parts and their ρ2."""
     promise = release.manifest.promise
     rho2 = Fraction(promise["rho2"])
@@ -134,5 +134,17 @@ def _row(part: Part, rho2: Fraction) -> tuple[Cell, ...]:
         Number(value=float(part.channel.diagonal), style="share"),
         Number(value=float(part.before), style="share"),
         Number(value=float(part.after), style="share"),
-        kept(ok=part.after <= rho2),
+        judge_limit(ok=part.after <= rho2),
     )
+
+
+WORDS = Words(
+    how="every record is published, its sensitive value replaced at random with a known probability",
+    tables={"data": "every record, with its part and a sensitive value that may have been replaced"},
+    glossary={
+        "Part": "records that have few different values, perturbed with the same coins",
+        "gamma": "how much likelier it is that a value is published as it is than as one given other value",
+        "rho1, rho2": "the belief in a value before the release that is protected, and the limit after it",
+    },
+    limits=describe_limits,
+)

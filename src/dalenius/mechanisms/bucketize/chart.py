@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import InputError
-from dalenius.mechanisms.base import Plan
-from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
-from dalenius.pages.charts import COLOURS, drawing_library, save
-from dalenius.tables.histogram import label
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.pages.charts import COLOURS
+from dalenius.tables.histogram import Histogram, label
 
 _BLUE, _ORANGE = COLOURS[:2]
 _MOST_VALUES = 40
 
 
-def draw_plan(plan: Plan, path: Path) -> None:
-    """Draw a bucket plan into an .svg or .png file."""
-    if not isinstance(plan, BucketizePlan):
-        raise InputError("only bucket plans have a chart")
-    altair = drawing_library()
-    chart = altair.hconcat(_values(altair, plan), _buckets(altair, plan)).configure_view(stroke=None)
-    save(chart, path)
+def draw_buckets(
+    altair: Any, histogram: Histogram, thresholds: Sequence[Fraction], buckets: BucketPlan
+) -> Any:
+    """The values with their thresholds, beside the buckets."""
+    both = altair.hconcat(_values(altair, histogram, thresholds), _buckets(altair, buckets))
+    return both.configure_view(stroke=None)
 
 
-def _values(altair: Any, plan: BucketizePlan) -> Any:
-    histogram = plan.histogram
+def _values(altair: Any, histogram: Histogram, thresholds: Sequence[Fraction]) -> Any:
     shown = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])[:_MOST_VALUES]
     rows = [
         {
             "value": label(histogram.values[code]),
             "share": float(histogram.frequency(code)),
-            "threshold": float(plan.thresholds[code]),
+            "threshold": float(thresholds[code]),
         }
         for code in shown
     ]
@@ -48,8 +45,8 @@ def _values(altair: Any, plan: BucketizePlan) -> Any:
     return (bars + marks).properties(width=320, title="What may be inferred")
 
 
-def _buckets(altair: Any, plan: BucketizePlan) -> Any:
-    pairs = zip(plan.buckets.sizes, plan.buckets.n_buckets, strict=True)
+def _buckets(altair: Any, buckets: BucketPlan) -> Any:
+    pairs = zip(buckets.sizes, buckets.n_buckets, strict=True)
     rows = [{"size": size, "records": size * count} for size, count in pairs]
     return (
         altair.Chart(altair.Data(values=rows))

@@ -1,8 +1,4 @@
-"""Order: does the order of rows, the numbering of buckets or the source's order tell anything?
-
-Nothing of it may show more than chance. Each test's success is a share that would be its baseline if order
-were random; the bound is what chance reaches once in 10⁶ releases.
-"""
+"""Order: do rows within buckets, the numbers of buckets, or who was dealt where tell anything?"""
 
 from __future__ import annotations
 
@@ -13,21 +9,13 @@ import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, rank_correlation
-from dalenius.threats.result import AttackResult, against_chance, computed
-from dalenius.threats.threat import Threat
+from dalenius.threats.order import SOURCE_ORDER, correlated
+from dalenius.threats.result import AttackResult, Threat, against_chance
 
-_SOURCE_ORDER = Threat(
-    knows="the order of the source's rows and everybody's quasi-identifiers",
-    wants="which rows and buckets belong to which values",
-    covered=True,
-)
 _FILE_ORDER = Threat(
     knows="the release's files, byte by byte", wants="sensitive values from the order of rows", covered=True
 )
-_FEW = 30
-"""Rank correlations of fewer are not tested."""
 
 
 def attack_row_order(case: BucketCase) -> AttackResult:
@@ -63,7 +51,7 @@ def attack_row_order(case: BucketCase) -> AttackResult:
 
 def attack_source_order(case: BucketCase) -> AttackResult:
     """Do neighbours in a bucket follow the source's order? Guess that the earlier row comes first."""
-    position = source_positions(case)
+    position = case.people.position_of_row()
     known = np.flatnonzero(position >= 0)
     same = case.row_bucket[known[1:]] == case.row_bucket[known[:-1]]
     rising = (position[known[1:]] > position[known[:-1]])[same]
@@ -72,7 +60,7 @@ def attack_source_order(case: BucketCase) -> AttackResult:
     limit = trials / 2 + math.sqrt(trials * math.log(2 / FALSE_ALARM) / 2)
     return against_chance(
         "source order",
-        _SOURCE_ORDER,
+        SOURCE_ORDER,
         hits=max(hits, trials - hits),
         trials=trials,
         expected=trials / 2,
@@ -82,49 +70,9 @@ def attack_source_order(case: BucketCase) -> AttackResult:
     )
 
 
-def attack_table_order(position: Ints, n_failed: int) -> AttackResult:
-    """Do the rows of a table, known by where they were in the source, follow the source's order?"""
-    n = len(position)
-    found = abs(rank_correlation(np.arange(n), position))
-    return _correlated(
-        "source order",
-        {"source order": found},
-        n=n,
-        n_failed=n_failed,
-        recommendation="rows must be in random order, not in the source's",
-    )
-
-
-def _correlated(
-    name: str, found: dict[str, float], *, n: int, n_failed: int, recommendation: str
-) -> AttackResult:
-    """The strongest of some rank correlations over n things, against what chance reaches."""
-    strongest, limit = max(found.values()), _correlation_limit(n, len(found))
-    return computed(
-        name,
-        _SOURCE_ORDER,
-        posterior=strongest,
-        interval=(0.0, min(1.0, strongest + 2 / math.sqrt(max(n - 1, 1)))),
-        baseline=0.0,
-        bound=limit,
-        holds=strongest <= limit,
-        n_trials=n,
-        n_failed=n_failed,
-        detail={"rank_correlation": found},
-        recommendation=recommendation,
-    )
-
-
-def _correlation_limit(n: int, n_tests: int) -> float:
-    """A correlation of independent orders has variance 1/(n−1) and lighter tails than the normal one."""
-    if n < _FEW:
-        return 1.0
-    return min(1.0, math.sqrt(2 * math.log(2 * n_tests / FALSE_ALARM) / (n - 1)))
-
-
 def attack_bucket_numbers(case: BucketCase) -> AttackResult:
     """Do bucket numbers follow the source's order, or the buckets' sizes or contents?"""
-    position = source_positions(case)
+    position = case.people.position_of_row()
     known = position >= 0
     mean_position = np.bincount(case.row_bucket[known], position[known], case.n_buckets) / np.maximum(
         np.bincount(case.row_bucket[known], minlength=case.n_buckets), 1
@@ -138,7 +86,7 @@ def attack_bucket_numbers(case: BucketCase) -> AttackResult:
         "size": abs(_tied_correlation(numbers, case.size)),
     }
     n = int(has_position.sum())
-    return _correlated(
+    return correlated(
         "bucket numbers",
         found,
         n=n,
@@ -154,7 +102,7 @@ def attack_dealing(case: BucketCase) -> AttackResult:
     a bucket. Dealt round-robin without a shuffle, all values make the same steps. The share of steps that an
     earlier value made too is compared with random dealing; bucket numbers do not matter.
     """
-    position = source_positions(case)
+    position = case.people.position_of_row()
     truth = case.row_truth()
     rows = np.flatnonzero((position >= 0) & (truth >= 0))
     kind = case.region[case.row_bucket[rows]] * case.n_values + truth[rows]  # dealt region by region
@@ -168,7 +116,7 @@ def attack_dealing(case: BucketCase) -> AttackResult:
     limit = expected + bernstein_limit(2 * expected, 2.0)
     return against_chance(
         "dealing",
-        _SOURCE_ORDER,
+        SOURCE_ORDER,
         hits=repeated,
         trials=len(step),
         expected=expected,
@@ -206,16 +154,6 @@ def _entry_counts(case: BucketCase, bucket: Ints, value: Ints) -> Ints:
     wanted = bucket * case.n_values + value
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[place] == wanted, case.st_count[place], 0)
-
-
-def source_positions(case: BucketCase | PerturbCase) -> Ints:
-    """Where in the source each published row was; −1 for profiles that several people share."""
-    n_profiles = int(max(case.profile.max(), case.row_profile.max())) + 1
-    position = np.full(n_profiles, -1)
-    position[case.profile] = np.arange(len(case.profile))
-    shared = np.bincount(case.profile, minlength=n_profiles) > 1
-    position[shared] = -1
-    return position[case.row_profile]
 
 
 def _tied_correlation(numbers: Ints, measure: Ints) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from dalenius.release.folder import StoredRelease, changed_files
 from dalenius.release.manifest import FILE_NAME
-from dalenius.threats.result import AttackResult
-from dalenius.threats.threat import Threat
+from dalenius.threats.original import Subject
+from dalenius.threats.result import AttackResult, Threat
 
 THREAT = Threat(
     knows="the release's files, byte by byte",
@@ -21,9 +21,15 @@ THREAT = Threat(
 )
 
 
-def attack_metadata(release: StoredRelease, original: pa.Table) -> AttackResult:
-    """Look for what a writer may leave: metadata, uneven row groups, unpublished cells, other files."""
-    leaks = list(_leaks(release, original))
+def attack_metadata(subject: Subject, genuine: Collection[str]) -> AttackResult:
+    """Look for what a writer may leave: metadata, uneven row groups, unpublished cells, other files.
+
+    Args:
+        subject: The release and its original.
+        genuine: The columns of which every published cell is somebody's in the original; noise may have any.
+    """
+    release = subject.release
+    leaks = list(_leaks(subject, genuine))
     n_looked = 1 + sum(len(release.files(entry.name)) for entry in release.manifest.tables)
     return AttackResult(
         name="metadata",
@@ -41,7 +47,8 @@ def attack_metadata(release: StoredRelease, original: pa.Table) -> AttackResult:
     )
 
 
-def _leaks(release: StoredRelease, original: pa.Table) -> Iterator[str]:
+def _leaks(subject: Subject, genuine: Collection[str]) -> Iterator[str]:
+    release = subject.release
     listed = {FILE_NAME, *(f.file for entry in release.manifest.tables for f in entry.files)}
     for path in release.path.rglob("*"):
         if path.is_file() and path.relative_to(release.path).as_posix() not in listed:
@@ -52,8 +59,8 @@ def _leaks(release: StoredRelease, original: pa.Table) -> Iterator[str]:
             yield from _file_leaks(path)
     if len(release.manifest.created) > len("2026-01-01"):
         yield "the manifest states a time finer than a day"
-    for table, column in _published_cells(release):
-        outside = _n_outside(release, original, table, column)
+    for table, column in _published_cells(release, genuine):
+        outside = _n_outside(release, subject.original, table, column)
         if outside:
             yield f"{table}: {outside} different cells of {column!r} are nobody's in the original"
 
@@ -67,14 +74,11 @@ def _file_leaks(path: Path) -> Iterator[str]:
         yield f"{path.name} has row groups of different sizes, which may follow the source's batches"
 
 
-def _published_cells(release: StoredRelease) -> Iterator[tuple[str, str]]:
-    if release.mechanism == "alpha-beta":
-        return  # its noise is drawn from the declared domain, which may be larger than the table
-    names = {*release.columns("quasi"), *release.columns("sensitive")}
+def _published_cells(release: StoredRelease, genuine: Collection[str]) -> Iterator[tuple[str, str]]:
     for entry in release.manifest.tables:
         for path in release.files(entry.name)[:1]:
             for column in pq.read_schema(path).names:
-                if column in names:
+                if column in genuine:
                     yield entry.name, column
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from dalenius.exact import percent
 from dalenius.pages.document import (
     Block,
     Cell,
@@ -17,8 +18,8 @@ from dalenius.pages.document import (
     Table,
     Verdict,
 )
+from dalenius.pages.words import StageWords, judge_limit, plural, sensitive_names
 from dalenius.release.folder import StoredRelease
-from dalenius.reporting.labels import kept, plural, sensitive_names
 
 
 def describe_withheld(release: StoredRelease) -> Section | None:
@@ -60,7 +61,9 @@ def _rows(part: StoredRelease) -> list[tuple[Cell, ...]]:
     index = part.manifest.series and part.manifest.series.index
     found = Fraction(posterior["exact"]) if posterior["exact"] else Fraction(posterior["value"])
     limit = None if suppression["bound"] is None else Fraction(1, ell)
-    verdict = Verdict(tone="note", text="nothing is promised") if limit is None else kept(ok=found <= limit)
+    verdict = (
+        Verdict(tone="note", text="nothing is promised") if limit is None else judge_limit(ok=found <= limit)
+    )
     return [
         (
             "this release" if index is None else f"batch {index}",
@@ -86,3 +89,22 @@ def _tabulate(rows: tuple[tuple[Cell, ...], ...], suppression: dict[str, Any]) -
         note=f"Method: {suppression['name']}. The attacker {suppression['attacker']}. "
         f"Beliefs beforehand: {suppression['prior']}.",
     )
+
+
+def say_promise(release: StoredRelease) -> str | None:
+    """What withholding records promises of the commonest value."""
+    suppression = release.manifest.promise.get("suppression")
+    if suppression and suppression["bound"] is not None:
+        return (
+            "Records were withheld so that nobody can be surer than "
+            f"{percent(Fraction(suppression['bound']))} which value is the commonest of the table."
+        )
+    if suppression and release.manifest.rows.suppressed:
+        return (
+            "Records were withheld by a method that promises no bound on how sure somebody can be which "
+            "value is the commonest of the table."
+        )
+    return None
+
+
+WORDS = StageWords(section=describe_withheld, promise=say_promise)

@@ -6,17 +6,18 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.export.weights import Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier, identifiers
 from dalenius.tables.names import unused_name
 
 _TABLE = "bucket_weights"
+_SOMEBODYS = "a value that people of the bucket have, nobody knows who"
 _FAKES = " Some entries of st are fakes; the weights take them off by the law that the manifest states."
 
 
-def weigh_buckets(
+def weigh(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
     """Every person with every value of the bucket, weighted count/|bucket| (Anatomy's estimator)."""
@@ -33,8 +34,16 @@ def weigh_buckets(
     return Weighting(
         helpers=((_TABLE, "what each person of a bucket counts towards each of its values"),),
         columns=(
+            ("qit", "bucket", "the number of the person's bucket; numbers are random"),
+            ("st", "bucket", "the number of a bucket; numbers are random"),
+            ("st", "count", "how many people of the bucket have the value"),
             (_TABLE, "bucket", "the number of a bucket; numbers are random"),
             (_TABLE, "weight", "the share of the bucket's people that have the value"),
+        ),
+        published=(
+            ("qit", "quasi", AS_IT_IS),
+            ("st", "sensitive", f"{_SOMEBODYS}; it may be a fake"),
+            (_TABLE, "sensitive", _SOMEBODYS),
         ),
         view=f"SELECT {listed_columns(columns, {'q': release.columns('quasi'), 'b': secret})}, b.weight\n"
         f"FROM {place('qit')} AS q\n"

@@ -1,4 +1,4 @@
-"""Thresholds against the worst bucket: how large a share of any bucket each sensitive value makes up."""
+"""Buckets in words: how they work, and how large a share of any bucket each sensitive value makes up."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from dalenius.pages.document import (
     Table,
     Verdict,
 )
+from dalenius.pages.words import SHOWN, Key, Words, judge_limit, key_of, plural, sensitive_names
 from dalenius.promises.thresholds import Thresholds
 from dalenius.release.folder import StoredRelease
-from dalenius.reporting.labels import SHOWN, kept, plural, sensitive_names, shown
-from dalenius.sql import identifier, one_row
+from dalenius.sql import identifier, identifiers, one_row
+from dalenius.tables.histogram import show_value
 
 Value = tuple[str | None, ...]
 _MOST = """
@@ -61,11 +62,11 @@ class Worst:
         return self.share / self.threshold if self.threshold else self.share + 1
 
 
-def describe_buckets(release: StoredRelease) -> Section:
+def describe_limits(release: StoredRelease) -> Section:
     """The section on thresholds and buckets."""
     parts = release.parts
     worst = _worst_of_all(parts)
-    worst.sort(key=lambda w: (w.threshold == 1, -w.closeness, shown(w.value)))
+    worst.sort(key=lambda w: (w.threshold == 1, -w.closeness, show_value(w.value)))
     n_records = sum(part.manifest.rows.published or 0 for part in parts)
     has_fakes = any(_n_fakes(part) for part in parts)
     rows = [_row(entry, None if has_fakes else n_records) for entry in worst[:SHOWN]]
@@ -165,7 +166,7 @@ def _row(entry: Worst, n_records: int | None) -> tuple[Cell, ...]:
     overall = None if n_records is None else entry.total / max(n_records, 1)
     limit = None if entry.threshold is None else float(entry.threshold)
     return (
-        shown(entry.value),
+        show_value(entry.value),
         Picture(bar=float(entry.share), reference=overall, limit=limit),
         *([] if overall is None else [Number(value=overall, style="share")]),
         Number(value=float(entry.share), style="share"),
@@ -178,7 +179,7 @@ def _row(entry: Worst, n_records: int | None) -> tuple[Cell, ...]:
 def _verdict(entry: Worst) -> Verdict:
     if entry.threshold == 1:
         return Verdict(tone="note", text="no limit was set")
-    return kept(ok=entry.threshold is not None and entry.closeness <= 1)
+    return judge_limit(ok=entry.threshold is not None and entry.closeness <= 1)
 
 
 def _note(worst: list[Worst], *, has_fakes: bool) -> str | None:
@@ -197,3 +198,35 @@ def _note(worst: list[Worst], *, has_fakes: bool) -> str | None:
             "that they hold also for who knows which values are made up."
         )
     return " ".join(notes) or None
+
+
+def count_exactly(release: StoredRelease) -> dict[Key, float] | None:
+    """The counts of the sensitive table, which `ask` answers too, but slowly where values are thousands."""
+    parts = release.parts
+    if any(_n_fakes(part) for part in parts):
+        return None
+    totals: dict[Key, float] = {}
+    listed = identifiers(release.columns("sensitive"))
+    for part in parts:
+        with part.connect() as connection:
+            rows = connection.execute(f'SELECT {listed}, sum("count") FROM st GROUP BY {listed}').fetchall()
+        for *cells, count in rows:
+            totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
+    return totals
+
+
+WORDS = Words(
+    how="people and sensitive values are published apart, and only the bucket joins them",
+    tables={
+        "qit": "the people: their quasi-identifiers and the number of their bucket",
+        "st": "the sensitive values of each bucket, and how often each is in it",
+    },
+    glossary={
+        "Bucket": "a small group of people whose sensitive values are listed together, in no order",
+        "Corruption": "an attacker who already knows the values of the others in a bucket",
+        "deFinetti": "an attack that learns from all buckets how values go with age, sex and the like",
+        "Fake": "a made-up value in a bucket, which is nobody's",
+    },
+    limits=describe_limits,
+    count_exactly=count_exactly,
+)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 
-from dalenius.mechanisms.alphabeta.attacks.case import code_tuples
-from dalenius.release.folder import StoredRelease
+from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
-from dalenius.threats.result import AttackResult, computed
-from dalenius.threats.threat import Threat
+from dalenius.threats.metadata import attack_metadata
+from dalenius.threats.original import Subject
+from dalenius.threats.result import AttackResult, Threat, computed
 
 
-def attack_frapp(release: StoredRelease, original: pa.Table) -> list[AttackResult]:
+def attack(subject: Subject) -> Iterator[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
+    release, original = subject.release, subject.original
     stated, unit = release.manifest.parameters, release.manifest.parameters.get("unit")
     own, shown = code_tuples(original, [release])
     if unit == "tuple":
@@ -34,10 +35,9 @@ def attack_frapp(release: StoredRelease, original: pa.Table) -> list[AttackResul
         n_kept=max(0.0, n_same - by_chance),
     )
     surely = max(0.0, n_same - by_chance - bernstein_limit(by_chance, 1.0)) if by_chance else n_same
-    return [
-        _linking(kept, surely, Fraction(stated["gamma"])),
-        _often(there, here, Fraction(stated["gamma"]), float(Fraction(stated["k"])) * len(shown) / m),
-    ]
+    yield _linking(kept, surely, Fraction(stated["gamma"]))
+    yield _often(there, here, Fraction(stated["gamma"]), float(Fraction(stated["k"])) * len(shown) / m)
+    yield attack_metadata(subject, genuine=())  # a record may become any tuple of the domain
 
 
 class _KeptRate:

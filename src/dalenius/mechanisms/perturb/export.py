@@ -1,44 +1,17 @@
-"""The view `weighted`: rows with weights, so that SUM(weight) under any condition is an estimate.
-
-A mechanism's weighting is a few small tables beside the release's own, and the SQL of the view over both. The
-SQL is the same for DuckDB and PostgreSQL. Whatever has a name of its own (γ, a bucket's size) is in a table
-without published columns or called `weight`, which no published column can be.
-"""
+"""The weights of perturbed releases: the inverse of the channel, record by record."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 
-VIEW = "weighted"
-Place = Callable[[str], str]
-"""From a table's name to how the view refers to it."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weighting:
-    """How the rows of a release become rows with weights."""
-
-    helpers: tuple[tuple[str, str], ...]
-    """Name and meaning of the tables that were added to the release's own."""
-    columns: tuple[tuple[str, str, str], ...]
-    """Table, name and meaning of their columns, but for the published ones."""
-    view: str
-    """The view's SELECT."""
-    weight: str
-    """What a weight is."""
-    note: str
-    """What SUM(weight) estimates, and how well."""
-
-
-def weigh_perturbed(
+def weigh(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
     """Every record with every value of its part: ((m−1+γ)[x=y] − 1)/(γ−1) towards x if y is published."""
@@ -54,6 +27,7 @@ def weigh_perturbed(
             ("part_values", "the sensitive values that each part has"),
         ),
         columns=(
+            ("data", "part", "the number of the record's part; numbers are random"),
             ("parts", "part", "the number of a part; numbers are random"),
             (
                 "parts",
@@ -63,6 +37,11 @@ def weigh_perturbed(
             ("parts", "weight_same", "what a record counts towards the value that it is published with"),
             ("parts", "weight_other", "what a record counts towards each other value of its part"),
             ("part_values", "part", "the number of a part that has the value"),
+        ),
+        published=(
+            ("data", "quasi", AS_IT_IS),
+            ("data", "sensitive", "published at random: not a person's own value"),
+            ("part_values", "sensitive", "a value that the part has"),
         ),
         view=f"SELECT {listed}, CASE WHEN {same} THEN p.weight_same ELSE p.weight_other END "
         f"AS weight\nFROM {place('data')} AS d\n"
@@ -91,16 +70,3 @@ def _stage_parts(public: PublicParts, connection: duckdb.DuckDBPyConnection) -> 
     of_part = pa.array([number for number, channel in numbered for _ in channel.codes], pa.int32())
     stage(connection, "parts", parts)
     stage(connection, "part_values", public.values.take(codes).add_column(0, "part", of_part))
-
-
-def stage(connection: duckdb.DuckDBPyConnection, name: str, table: pa.Table) -> None:
-    """Keep an Arrow table under a name."""
-    connection.register("staged_rows", table)
-    connection.execute(f"CREATE TABLE {identifier(name)} AS FROM staged_rows")
-    connection.unregister("staged_rows")
-
-
-def listed_columns(columns: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> str:
-    """The view's columns, each with the alias of the table that it comes from."""
-    alias = {name: table for table, names in tables.items() for name in names}
-    return ", ".join(f"{alias[name]}.{identifier(name)}" for name in columns)

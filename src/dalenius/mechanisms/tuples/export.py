@@ -1,8 +1,8 @@
-"""The weights of αβ and FRAPP views, where every tuple that could be counts, not only those shown.
+"""The weights of published tuples, where every tuple that could be counts, not only those shown.
 
-An estimate is (n_V − β·n_D)/α: a row of the view counts 1/α, and every tuple of the domain −β/α. The domain
+An estimate is (n_V − b·n_D)/a: a row of the view counts 1/a, and every tuple of the domain −b/a. The domain
 is not written out: its columns' values are small tables, and the view crosses them. Columns that the view
-leaves out multiply the weight instead, by Σ β(t)/β over their values.
+leaves out multiply the weight instead, by Σ b(t)/b over their values.
 """
 
 from __future__ import annotations
@@ -15,41 +15,52 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import InputError
-from dalenius.export.weights import Place, Weighting, stage
-from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
-from dalenius.release.folder import StoredRelease
-from dalenius.sql import count, identifier, identifiers
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.question.weighting import Place, Weighting, stage
+from dalenius.sql import identifier, identifiers
 
 MOST_TUPLES = 10_000_000
 """How many tuples the view may cross: two seconds in PostgreSQL, 0.2 in DuckDB."""
+_MIXED = "as published: some rows are real, some random"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rates:
-    """What one row of the view and one tuple of the domain count."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TupleRates:
+    """What is counted when published tuples are added up."""
 
+    domain: Domain
+    noise: NoiseLaw | None
+    """How likely noise is each tuple; None: all are equally likely."""
     shown: Fraction
+    """What one row of the view counts."""
     possible: Fraction
+    """What one tuple of the domain counts, if it is the likeliest noise."""
+    counts_rows: bool
+    """Whether a row that repeats another counts again."""
 
 
-def weigh_view(
-    release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
+def weigh_tuples(
+    rates: TupleRates, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
     """The shown rows, and less weight for every row that could be."""
-    view = PublishedView.of(release.manifest)
-    _refuse_large(view, columns)
-    rates = _rates(view, count(connection, "SELECT count(*) FROM view"))
-    helpers, left_out = _stage_domain(view, connection, columns)
+    _refuse_large(rates.domain, columns)
+    helpers, left_out = _stage_domain(rates, connection, columns)
     factors = " * ".join([_double(rates.possible * left_out), *(f"{table}.weight" for table, _ in helpers)])
     listed = ", ".join(f"{table}.{identifier(name)}" for table, name in helpers)
     crossed = " CROSS JOIN ".join(f"{place(table)} AS {table}" for table, _ in helpers)
     shown = identifiers(name for _, name in helpers)
-    counted = "rows" if view.counts_rows else "different rows: a row that repeats another counts once"
+    counted = "rows" if rates.counts_rows else "different rows: a row that repeats another counts once"
     return Weighting(
         helpers=tuple((table, f"what column {name} may hold") for table, name in helpers),
-        columns=tuple(
-            (table, "weight", "how likely noise has the value, the likeliest being 1") for table, _ in helpers
+        columns=(
+            ("view", "copy", "which copy of a row that the table has several times"),
+            *(
+                (table, "weight", "how likely noise has the value, the likeliest being 1")
+                for table, _ in helpers
+            ),
         ),
+        published=(("view", "quasi", _MIXED), ("view", "sensitive", _MIXED)),
         view=f"SELECT {shown}, {_double(rates.shown)} AS weight FROM {place('view')}\n"
         f"UNION ALL\nSELECT {listed}, {factors} AS weight\nFROM {crossed}",
         weight="1/alpha for a row that the view shows; below 0 for every row that could be, which takes the "
@@ -60,13 +71,13 @@ def weigh_view(
 
 
 def _stage_domain(
-    view: PublishedView, connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...]
+    rates: TupleRates, connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...]
 ) -> tuple[list[tuple[str, str]], Fraction]:
     """A table per column of the view, as (table, column); and the factor of the columns left out."""
-    relative = _relative_noise(view)
+    relative = _relative_noise(rates)
     helpers: list[tuple[str, str]] = []
     left_out = Fraction(1)
-    for column in view.domain.columns:
+    for column in rates.domain.columns:
         if column.name not in columns:
             left_out *= sum(relative[column.name])
             continue
@@ -77,8 +88,8 @@ def _stage_domain(
     return helpers, left_out
 
 
-def _refuse_large(view: PublishedView, columns: tuple[str, ...]) -> None:
-    sizes = {column.name: len(column.values) for column in view.domain.columns if column.name in columns}
+def _refuse_large(domain: Domain, columns: tuple[str, ...]) -> None:
+    sizes = {column.name: len(column.values) for column in domain.columns if column.name in columns}
     n_tuples = math.prod(sizes.values())
     if n_tuples > MOST_TUPLES:
         listed = ", ".join(f"{name} ({size:,})" for name, size in sizes.items())
@@ -89,23 +100,13 @@ def _refuse_large(view: PublishedView, columns: tuple[str, ...]) -> None:
         )
 
 
-def _rates(view: PublishedView, n_rows: int) -> _Rates:
-    if view.law is not None:
-        law = marginal_law(view.law, view.index)
-        return _Rates(shown=1 / law.alpha, possible=-law.beta / law.alpha)
-    assert view.gamma_f is not None  # noqa: S101  (a view is one or the other)
-    other = (1 - view.gamma_f) / (view.domain.size - 1)
-    slope = view.gamma_f - other
-    return _Rates(shown=1 / slope, possible=-n_rows * other / slope)
-
-
-def _relative_noise(view: PublishedView) -> dict[str, tuple[Fraction, ...]]:
+def _relative_noise(rates: TupleRates) -> dict[str, tuple[Fraction, ...]]:
     """Per column, how likely noise has each value, the likeliest being 1."""
-    if view.noise is None:
-        return {c.name: (Fraction(1),) * len(c.values) for c in view.domain.columns}
+    if rates.noise is None:
+        return {c.name: (Fraction(1),) * len(c.values) for c in rates.domain.columns}
     return {
         name: tuple(share / max(shares) for share in shares)
-        for name, shares in zip(view.domain.names, view.noise.shares, strict=True)
+        for name, shares in zip(rates.domain.names, rates.noise.shares, strict=True)
     }
 
 

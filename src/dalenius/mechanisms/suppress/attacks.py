@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from dalenius.mechanisms.suppress.plan import plan_suppression
-from dalenius.threats.result import AttackResult, computed
-from dalenius.threats.threat import Threat
+from dalenius.threats.original import Subject, code_column, combine
+from dalenius.threats.result import AttackResult, Threat, computed
 
 THREAT = Threat(
     knows="the algorithm, the number of records, and what was published of them",
     wants="which sensitive value was the commonest of the whole table",
     covered=True,
 )
+
+
+def attack(subject: Subject) -> Iterator[AttackResult]:
+    """Nothing where no record could be withheld."""
+    promise = subject.release.manifest.promise
+    if promise.get("suppression"):
+        sensitive = subject.release.columns("sensitive")
+        (value,) = combine([code_column(name, (subject.original,)) for name in sensitive])
+        yield attack_eligibility(
+            np.bincount(value).tolist(), int(promise["l"]), promise["suppression"]["method"]
+        )
 
 
 def attack_eligibility(counts: Sequence[int], ell: int, method: str) -> AttackResult:
