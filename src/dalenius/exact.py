@@ -9,6 +9,8 @@ from typing import Any
 
 from dalenius.errors import PolicyError
 
+_DIGITS = 6
+
 
 def parse_fraction(value: Any, where: str) -> Fraction:
     """The number that was written: `0.29`, `"1/13"`, `5`. A float counts as its shortest decimal.
@@ -52,6 +54,26 @@ def show(value: Fraction) -> str:
 def as_written(value: Fraction) -> str:
     """The text that manifests hold: `"3"`, `"1/13"`."""
     return str(value)
+
+
+def round_up(number: Fraction, digits: int = _DIGITS) -> Fraction:
+    """The number rounded up to so many significant decimal digits: short to publish, never below.
+
+    >>> round_up(Fraction(2, 3), 3)
+    Fraction(667, 1000)
+    """
+    unit = _last_place(number, digits)
+    return math.ceil(number / unit) * unit
+
+
+def round_down(number: Fraction, digits: int = _DIGITS) -> Fraction:
+    """The number rounded down to so many significant decimal digits."""
+    unit = _last_place(number, digits)
+    return math.floor(number / unit) * unit
+
+
+def _last_place(number: Fraction, digits: int) -> Fraction:
+    return Fraction(10) ** (math.floor(math.log10(number)) + 1 - digits)
 
 
 def percent(value: Fraction | float) -> str:

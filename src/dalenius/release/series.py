@@ -16,7 +16,7 @@ from typing import Literal
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.alphabeta.published import read
 from dalenius.mechanisms.base import Place, Statement
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease, changed_files, sha256
@@ -179,8 +179,7 @@ def _is_same(entry: Entry, fingerprint: str, records: str) -> bool:
 
 def _refuse_one_too_many(earlier: tuple[StoredRelease, ...], planned: int) -> None:
     first = earlier[0].manifest
-    law, promise = PublishedView.of(first).law, first.promise
-    assert law is not None  # noqa: S101  (only αβ views are in series)
+    law, promise = read(first).law, first.promise
     if len(earlier) < law.views:
         if planned != law.views:
             raise InputError(
@@ -206,8 +205,7 @@ def _refuse_changed_table(
     known = ledger.series(earlier[0].series.id)
     if all(_is_same(entry, fingerprint, records) for entry in known):
         return
-    law = PublishedView.of(first).law
-    assert law is not None  # noqa: S101
+    law = read(first).law
     d = Fraction(first.promise["d"])
     index = len(earlier) + 1
     # A tuple that joins the table now and appears: s against b_i, which has decayed since the first view.

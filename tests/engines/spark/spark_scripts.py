@@ -30,7 +30,7 @@ def kill_executor(folder: Path) -> dict[str, Any]:
     spark_settings(builder, folder).getOrCreate()
     subject, engine = BUCKETS[0], SparkEngine(group_rows=200)
     plain = dalenius.publish(subject.policy(people(), folder / "plain"), seed=5, engine=engine)
-    setattr(spark_writing, "guarded", killing(folder / "killed"))  # noqa: B010
+    setattr(spark_writing, "guard", killing(folder / "killed"))  # noqa: B010
     again = dalenius.publish(subject.policy(people(), folder / "again"), seed=5, engine=engine)
     return {
         "killed": (folder / "killed").exists(),

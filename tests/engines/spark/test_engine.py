@@ -172,7 +172,7 @@ def test_tasks_that_fail_and_run_again_write_the_same_release(
 ) -> None:
     """Every task that scatters, inserts, gathers or writes fails at its first attempt, with its work done."""
     plain = subject.publish(subject.policy(people(), tmp_path / "plain"), seed=3)
-    monkeypatch.setattr(spark_writing, "guarded", flaky.failing_first)
+    monkeypatch.setattr(spark_writing, "guard", flaky.failing_first)
     again = subject.publish(subject.policy(people(), tmp_path / "again"), seed=3)
     assert hashes(again) == hashes(plain)
     assert again.verify().ok
@@ -230,7 +230,7 @@ def test_neither_keys_nor_cells_are_logged(
     monkeypatch.setattr(Randomness, "derived_key", noted)
     monkeypatch.setattr(spark_writing.SparkWriter, "_pieces", explained)
     dalenius.publish(BUCKETS.policy(people(), tmp_path / "r"), engine=SMALL)
-    monkeypatch.setattr(spark_writing, "guarded", flaky.blurting)
+    monkeypatch.setattr(spark_writing, "guard", flaky.blurting)
     with pytest.raises(EngineError, match=r"ValueError at flaky\.py") as caught:
         dalenius.publish(BUCKETS.policy(people(), tmp_path / "s"), again=True, engine=SMALL)
     printed = capfd.readouterr()

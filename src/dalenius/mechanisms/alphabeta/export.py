@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.alphabeta.published import marginal_law, read
 from dalenius.mechanisms.tuples.export import TupleRates, weigh_tuples
 from dalenius.question.weighting import Place, Weighting
 from dalenius.release.folder import StoredRelease
@@ -14,8 +14,7 @@ def weigh(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
     """The shown rows, and less weight for every row that could be."""
-    view = PublishedView.of(release.manifest)
-    assert view.law is not None  # noqa: S101  (FRAPP has its own weights)
+    view = read(release.manifest)
     law = marginal_law(view.law, view.index)
     rates = TupleRates(
         domain=view.domain,

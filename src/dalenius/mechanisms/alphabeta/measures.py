@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.alphabeta.published import read
 from dalenius.mechanisms.measures import Measures, RowSample
 from dalenius.release.folder import StoredRelease
 
@@ -24,8 +24,7 @@ class ViewMeasures(Measures):
 
     def retention(self, release: StoredRelease, n_rows: int) -> float | None:  # noqa: ARG002
         """The share of its rows that a view keeps, α+β."""
-        law = PublishedView.of(release.manifest).law
-        return None if law is None else float(law.retention)
+        return float(read(release.manifest).law.retention)
 
     def training_rows(
         self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: RowSample

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from fractions import Fraction
-from typing import Any
+from collections.abc import Iterator
 
-from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.alphabeta.published import PublishedView, read
 from dalenius.mechanisms.tuples.words import Belief, describe_beliefs, tuple_words
 from dalenius.pages.document import Cell, Number, Section
 from dalenius.release.folder import StoredRelease
@@ -21,20 +18,17 @@ _HOW = (
 
 def describe_limits(release: StoredRelease) -> Section:
     """The section on γ and the law of the views."""
-    view = PublishedView.of(release.manifest)
-    assert view.law is not None  # noqa: S101  (FRAPP has words of its own)
-    promise = release.manifest.promise
-    return describe_beliefs(
-        _HOW, _facts(release, view, view.law), _beliefs(promise, view.law), Fraction(promise["gamma"])
-    )
+    view = read(release.manifest)
+    return describe_beliefs(_HOW, _facts(release, view), _beliefs(view), view.gamma)
 
 
 def counts_repeats(release: StoredRelease) -> bool:
     """Whether a row that repeats another counts again."""
-    return PublishedView.of(release.manifest).counts_rows
+    return read(release.manifest).counts_rows
 
 
-def _facts(release: StoredRelease, view: PublishedView, law: ViewLaw) -> Iterator[tuple[str, Cell]]:
+def _facts(release: StoredRelease, view: PublishedView) -> Iterator[tuple[str, Cell]]:
+    law = view.law
     yield "Possible rows (the domain)", Number(value=view.domain.size)
     yield (
         "A row of the table is published with probability",
@@ -47,11 +41,11 @@ def _facts(release: StoredRelease, view: PublishedView, law: ViewLaw) -> Iterato
         yield "Views that may ever be published", Number(value=law.views)
 
 
-def _beliefs(promise: Mapping[str, Any], law: ViewLaw) -> Iterator[Belief]:
-    d = Fraction(promise["d"])
+def _beliefs(view: PublishedView) -> Iterator[Belief]:
+    law, d = view.law, view.d
     seen = "the view" if law.views == 1 else f"all {law.views} views"
     yield f"that a given row is in the table, after {seen}", d, law.worst_posterior(d)
-    if promise["adversary"] == "exclusive":
+    if view.adversary == "exclusive":
         odds = law.largest_ratio() / law.smallest_ratio() * d / (1 - d)
         yield (
             "the same, for who knows sets of rows of which exactly one is in the table",

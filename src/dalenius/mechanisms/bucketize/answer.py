@@ -26,11 +26,11 @@ import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
-from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
+from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.columns import Table
@@ -52,32 +52,21 @@ class BucketizedModel:
     @classmethod
     def load(cls, release: StoredRelease) -> BucketizedModel:
         """Read and encode both tables."""
-        quasi, secret = release.columns("quasi"), release.columns("sensitive")
-        qit = release.read("qit", (*quasi, "bucket"))
-        st = release.read("st", ("bucket", *secret, "count"))
-        entries = Table.of(st.select(list(secret))).combined(secret)
-        names, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
-        row_bucket = np.searchsorted(names, qit.column("bucket").to_numpy())
-        if (
-            qit.num_rows == 0
-            or st.num_rows == 0
-            or st.column("count").null_count
-            or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any()
-        ):
-            raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
+        stated, tables = published.read(release.manifest), read_tables(release)
+        fakes, regions = stated.fakes, stated.regions
+        entries = Table.of(tables.entries).combined(stated.sensitive)
         sensitive = pa.table(dict(entries.values))
-        value, count = entries.codes.astype(np.int64), st.column("count").to_numpy().astype(np.int64)
-        fakes = PublishedFakes.read(release.manifest.parameters)
+        value = entries.codes.astype(np.int64)
+        count: Ints | Floats = tables.count
         if fakes is not None:
-            number = fakes.codes_of([tuple(row[name] for name in secret) for row in sensitive.to_pylist()])
-            people = np.bincount(row_bucket, minlength=len(names))
-            count = fakes.expected_counts(st_bucket.ravel(), number[value], count, people)
+            number = fakes.codes_of([tuple(row.values()) for row in sensitive.to_pylist()])
+            count = fakes.expected_counts(tables.entry_bucket, number[value], tables.count, tables.size)
         return cls(
-            rows=Table.of(qit.select(list(quasi))),
+            rows=Table.of(tables.people),
             sensitive=Table.of(sensitive),
-            buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
+            buckets=Buckets.of(tables.row_bucket, tables.entry_bucket, value, count),
             has_fakes=fakes is not None,
-            region_of_bucket=regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(names)),
+            region_of_bucket=None if regions is None else tables.regions(regions),
         )
 
     @cached_property

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
 from dalenius.threats.metadata import attack_metadata
@@ -18,25 +19,25 @@ from dalenius.threats.result import AttackResult, Threat, computed
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
     release, original = subject.release, subject.original
-    stated, unit = release.manifest.parameters, release.manifest.parameters.get("unit")
+    view = read(release.manifest)
     own, shown = code_tuples(original, [release])
-    if unit == "tuple":
+    if not view.counts_rows:
         own = np.unique(own)
-    m = int(stated["domain_size"])
+    m = view.domain_size
     n_codes = int(max(own.max(), shown.max())) + 1
     here, there = np.bincount(own, minlength=n_codes), np.bincount(shown, minlength=n_codes)
     n_same = int(np.minimum(here, there).sum())
     # replaced records that come to be a tuple of the table, which look as if they had been kept
-    by_chance = (1 - float(Fraction(stated["gamma_f"]))) * len(shown) * int((here > 0).sum()) / m
+    by_chance = (1 - float(view.law.gamma_f)) * len(shown) * int((here > 0).sum()) / m
     kept = _KeptRate(
-        prior=float(Fraction(stated["k"])) / m,
+        prior=float(view.law.k) / m,
         domain_size=m,
         n_rows=len(shown),
         n_kept=max(0.0, n_same - by_chance),
     )
     surely = max(0.0, n_same - by_chance - bernstein_limit(by_chance, 1.0)) if by_chance else n_same
-    yield _linking(kept, surely, Fraction(stated["gamma"]))
-    yield _often(there, here, Fraction(stated["gamma"]), float(Fraction(stated["k"])) * len(shown) / m)
+    yield _linking(kept, surely, view.gamma)
+    yield _often(there, here, view.gamma, float(view.law.k) * len(shown) / m)
     yield attack_metadata(subject, genuine=())  # a record may become any tuple of the domain
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.frapp.config import FrappConfig
+from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.measures import Measures, RowSample
 from dalenius.policy import Policy
 from dalenius.promises.bound import Bound
@@ -38,8 +38,7 @@ class FrappMeasures(Measures):
 
     def retention(self, release: StoredRelease, n_rows: int) -> float | None:  # noqa: ARG002
         """A record is kept with probability γ_f."""
-        kept = PublishedView.of(release.manifest).gamma_f
-        return None if kept is None else float(kept)
+        return float(read(release.manifest).law.gamma_f)
 
     def training_rows(
         self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: RowSample

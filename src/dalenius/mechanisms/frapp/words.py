@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from dalenius.exact import percent
-from dalenius.mechanisms.alphabeta.check import published_frapp
-from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.words import describe_beliefs, tuple_words
 from dalenius.pages.document import Number, Section
 from dalenius.release.folder import StoredRelease
@@ -19,35 +16,31 @@ _HOW = (
 
 def describe_limits(release: StoredRelease) -> Section:
     """The section on γ and the probability of keeping a record."""
-    manifest = release.manifest
-    view = PublishedView.of(manifest)
-    assert view.gamma_f is not None  # noqa: S101  (FRAPP's manifests state it)
-    plan = published_frapp(manifest, view, int(manifest.rows.published or 0))
-    kept = Number(value=float(view.gamma_f), style="share")
+    view = read(release.manifest)
+    kept = Number(value=float(view.law.gamma_f), style="share")
     return describe_beliefs(
         _HOW,
         [
             ("Possible rows (the domain)", Number(value=view.domain.size)),
             ("A record is published as it is with probability", kept),
         ],
-        [("that a record is a given row", plan.k / plan.domain_size, plan.posterior())],
-        Fraction(manifest.promise["gamma"]),
+        [("that a record is a given row", view.law.prior, view.law.posterior())],
+        view.gamma,
     )
 
 
 def say_promise(release: StoredRelease) -> str:
     """(d,γ)-privacy for a record in its place, which is what FRAPP keeps, and not for a tuple."""
-    promise = release.manifest.promise
-    prior = Fraction(promise["k"]) / int(release.manifest.parameters["domain_size"])
+    view = read(release.manifest)
     return (
-        f"Whoever gave a row at most {percent(prior)} of being a given record gives it at most "
-        f"{percent(Fraction(promise['gamma']))} after seeing what was published for that record."
+        f"Whoever gave a row at most {percent(view.law.prior)} of being a given record gives it at most "
+        f"{percent(view.gamma)} after seeing what was published for that record."
     )
 
 
 def counts_repeats(release: StoredRelease) -> bool:
     """Whether a row that repeats another counts again."""
-    return PublishedView.of(release.manifest).counts_rows
+    return read(release.manifest).counts_rows
 
 
 WORDS = tuple_words(

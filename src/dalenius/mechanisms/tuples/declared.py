@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from dalenius.errors import PolicyError, ReleaseCorrupt, SourceError
 from dalenius.mechanisms.base import Scan
-from dalenius.mechanisms.tuples.config import COPY, TupleConfig
+from dalenius.mechanisms.tuples.apply import Reads
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
-from dalenius.mechanisms.tuples.tuple_set import Reads
 from dalenius.policy import Policy
 from dalenius.tables.domains import whole_range
 from dalenius.tables.recode import Bins, MapFile
@@ -26,12 +26,21 @@ class PublicDomain:
     active: tuple[str, ...]
 
 
-def find_domain(policy: Policy, config: TupleConfig, scan: Scan, reads: Reads) -> PublicDomain:
-    """The domain of the published columns (and of the copy number), every record inside it."""
+def find_domain(
+    policy: Policy, active_domains: tuple[str, ...] | None, scan: Scan, reads: Reads
+) -> PublicDomain:
+    """The domain of the published columns (and of the copy number), every record inside it.
+
+    Args:
+        policy: its `[domains]` and recodings declare values.
+        active_domains: columns whose domain may be read off the data; None: all that are not declared.
+        scan: the table.
+        reads: whether copies are numbered.
+    """
     names = (*policy.columns.published, *((COPY,) if reads == "copies" else ()))
     declared = _declared(policy, scan)
     missing = [name for name in names if name not in declared]
-    allowed = missing if config.active_domains is None else config.active_domains
+    allowed = missing if active_domains is None else active_domains
     _refuse_missing([name for name in missing if name not in allowed])
     columns = []
     for name in names:

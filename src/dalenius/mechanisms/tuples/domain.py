@@ -184,6 +184,11 @@ def _code_type(size: int) -> type[np.integer[Any]]:
     return np.uint16 if size <= 2**16 else np.int64
 
 
+def uniform_words(domain: Domain, n_tuples: int, stream: np.random.Generator) -> Ints:
+    """Packed tuples drawn uniformly from D, independently: uniform words are the codes of uniform tuples."""
+    return np.stack([stream.integers(size, size=n_tuples) for size in domain.word_sizes], axis=1)
+
+
 def distinct_words(words: Ints) -> Ints:
     """The different packed tuples, in ascending order."""
     # Sorting is several times faster than np.unique, which hashes.

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
-from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +38,19 @@ class ViewCase:
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
         """Compare a view's rows with the table's distinct ones."""
-        stated = release.manifest.parameters
+        view = read(release.manifest)
         own, shown = (np.unique(codes) for codes in code_tuples(original, [release]))
         n_shown = int(np.isin(shown, own, assume_unique=True).sum())
-        beta = Fraction(stated["beta"])
-        kept, noise = _shaped(release.manifest, original, beta)
+        kept, noise = _expect_shaped(view, original)
         return cls(
-            law=ViewLaw(
-                retention=Fraction(stated["alpha"]) + beta,
-                beta=beta,
-                views=int(stated["views"]),
-                decay=Fraction(stated["decay"]),
-            ),
-            d=Fraction(stated["d"]),
-            gamma=Fraction(stated["gamma"]),
-            domain_size=int(stated["domain_size"]),
+            law=view.law,
+            d=view.d,
+            gamma=view.gamma,
+            domain_size=view.domain_size,
             n_table=len(own),
             n_shown=n_shown,
             n_noise=len(shown) - n_shown,
-            index=release.manifest.index,
+            index=view.index,
             kept_stated=kept,
             noise_stated=noise,
         )
@@ -88,15 +81,13 @@ class ViewCase:
         return float(self.own_law.retention)
 
 
-def _shaped(manifest: Manifest, original: pa.Table, beta: Fraction) -> tuple[float | None, float | None]:
+def _expect_shaped(view: PublishedView, original: pa.Table) -> tuple[float | None, float | None]:
     """How many tuples of the table, and of all others, noise by a declared distribution should show."""
-    if manifest.parameters.get("noise_shares") is None:
+    if view.noise is None:
         return None, None
-    view = PublishedView.of(manifest)
-    assert view.noise is not None  # noqa: S101  (shares are stated)
     names = view.domain.names
     distinct = (number_copies(original) if COPY in names else original).select(names).group_by(names)
     share = view.noise.relative(view.domain.encode(distinct.aggregate([]).combine_chunks()))
-    alpha = float(Fraction(manifest.parameters["alpha"]))
-    kept = alpha * len(share) + float(beta) * float(share.sum())
-    return kept, float(view.noise_rows) - float(beta) * float(share.sum())
+    inserted = float(view.law.beta) * float(share.sum())
+    kept = float(view.law.alpha) * len(share) + inserted
+    return kept, float(view.noise_rows) - inserted

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.repeated import repeated_ratio
+from dalenius.mechanisms.repeated import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.interval import FALSE_ALARM, clopper_pearson
@@ -53,7 +53,7 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
 def attack_correlated_tuples(case: ViewCase) -> AttackResult:
     """Two brothers (theorem 6.1): tuples that are in the table together or not at all, both in the view."""
     ratio = case.law.retention / case.law.beta
-    posterior = _bayes(case.d, ratio * ratio)
+    posterior = repeat_evidence(case.d, ratio, 2)
     return _exact(
         "correlated tuples",
         Threat(
@@ -125,7 +125,7 @@ def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
 
 def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
     """A tuple that independent views, which were not planned together, all show: ratios multiply."""
-    posterior = repeated_ratio(case.d, case.law.largest_ratio(), 1 + others)
+    posterior = repeat_evidence(case.d, case.law.largest_ratio(), 1 + others)
     return _exact(
         "two releases",
         Threat(
@@ -193,11 +193,6 @@ def _rates(case: ViewCase, confidence: float) -> tuple[tuple[float, float], tupl
 def _posterior(case: ViewCase, kept: float, inserted: float) -> float:
     d = float(case.d)
     return d * kept / max(d * kept + (1 - d) * inserted, 1e-300)
-
-
-def _bayes(prior: Fraction, ratio: Fraction) -> Fraction:
-    odds = ratio * prior / (1 - prior)
-    return odds / (1 + odds)
 
 
 def _exact(

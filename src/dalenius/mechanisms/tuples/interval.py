@@ -1,4 +1,4 @@
-"""Intervals that cover, also for small counts.
+"""Estimated counts with their variances, and intervals that cover, also for small counts.
 
 Small counts: the exact law of n_V, a sum of two binomials that grows with Q, is inverted as Clopper and
 Pearson do for one binomial; its coverage is at least the confidence for every Q. Large counts: the score
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from scipy import special
 
 from dalenius.arrays import Floats, Ints
-from dalenius.mechanisms.alphabeta.estimate import CountEstimate
 
 Interval = tuple[float, float]
 _Condition = Callable[[int], bool]
@@ -24,6 +24,43 @@ _Condition = Callable[[int], bool]
 _EXACT_COUNT = 2_000
 _EXACT_POPULATION = 50_000
 _FEW_TUPLES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TupleVariance:
+    """What one tuple of the query adds to the variance of an estimate."""
+
+    inside: Fraction
+    """A tuple of the table (for FRAPP: a record that satisfies the query)."""
+    outside: Fraction
+    """A tuple of the domain that is not in the table (for FRAPP: a record that does not satisfy it)."""
+
+    def total(self, count: Fraction | int, population: int) -> Fraction:
+        """The estimate's variance at a true count, of a population of n_D tuples (FRAPP: n records)."""
+        return count * self.inside + (population - count) * self.outside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountEstimate:
+    """An unbiased estimate of a count, and an estimate of its variance.
+
+    The variance is the exact one at the estimate, moved into the possible range of counts first.
+    """
+
+    value: Fraction
+    population: int
+    tuple_variance: TupleVariance
+
+    @property
+    def variance(self) -> float:
+        """The estimated variance."""
+        possible = min(max(self.value, Fraction(0)), Fraction(self.population))
+        return float(self.tuple_variance.total(possible, self.population))
+
+    @property
+    def std_error(self) -> float:
+        """The estimated standard error."""
+        return math.sqrt(self.variance)
 
 
 def count_interval(

@@ -2,25 +2,24 @@
 
 Records come as packed words in ascending order, all copies of one together. So a set is made of them in
 passing, and each of its tuples has one coin, drawn from the stream like any other, however often the tuple is
-in the table.
+in the table. What is published comes back as sorted words and is decoded last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Bools, Ints
-from dalenius.mechanisms.alphabeta.apply import number_copies, shaped_coins
-from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.base import Coding
+from dalenius.arrays import Ints
+from dalenius.mechanisms.base import Batches, Coding
 from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.domain import Domain, are_new
-from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.mechanisms.tuples.sampling import toss
+from dalenius.mechanisms.tuples.domain import Codes, Domain, are_new, word_ids
+from dalenius.prefetch import map_parallel
 
 Reads = Literal["records", "distinct", "copies"]
 """What a view is made from: every record, every different one, or every one with the number of its copy."""
@@ -66,15 +65,6 @@ class TupleSet:
         numbers = self.domain.columns[-1].encode(pa.array(copies + 1))
         return self.domain.pack((*self.records.unpack(words), numbers))
 
-    def kept(self, members: Ints, law: ViewLaw, noise: NoiseLaw | None, stream: np.random.Generator) -> Ints:
-        """The tuples that stay, each with probability α/(1−β(t))."""
-        coins: Bools
-        if noise is None:
-            coins = toss(law.alpha / (1 - law.beta), len(members), stream)
-        else:
-            coins = shaped_coins(self.domain.unpack(members), law, noise, stream)
-        return members[coins]
-
 
 def word_names(domain: Domain) -> tuple[str, ...]:
     """What the packed words are called while the rows are sorted."""
@@ -91,3 +81,42 @@ def as_words(batch: pa.RecordBatch) -> Ints:
     """The packed words of a batch."""
     columns = [column.to_numpy() for column in batch.columns]
     return columns[0][:, None] if len(columns) == 1 else np.stack(columns, axis=1)
+
+
+def distinct_tables(batches: Batches, domain: Domain) -> Iterator[Codes]:
+    """The different tuples of the records' codes."""
+    return (domain.unpack(TupleSet.of(domain).members(as_words(batch))) for batch in batches)
+
+
+def decode_rows(rows: Batches, domain: Domain) -> Batches:
+    """The tuples of sorted words, copies and all."""
+    # a view may be empty, and still has columns
+    none = as_batch(np.zeros((0, domain.n_words), dtype=np.int64))
+    yield from map_parallel(lambda batch: domain.decode(domain.unpack(as_words(batch))), chain([none], rows))
+
+
+def decode_distinct(rows: Batches, domain: Domain) -> Batches:
+    """The tuples of sorted words, each once."""
+    return decode_rows(_drop_repeats(rows), domain)
+
+
+def _drop_repeats(rows: Batches) -> Batches:
+    last = None
+    for batch in rows:
+        words = as_words(batch)
+        is_new = are_new(words)
+        if last is not None and len(words):
+            is_new[0] = (words[0] != last).any()
+        last = words[-1] if len(words) else last
+        yield batch.filter(pa.array(is_new))
+
+
+def number_copies(words: Ints) -> Ints:
+    """0, 1, … for the copies of each packed tuple: one more column that makes the rows a set."""
+    ids = word_ids(words)
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    starts = np.searchsorted(ordered, ordered, side="left")
+    copies = np.empty_like(ids)
+    copies[order] = np.arange(len(ids)) - starts
+    return copies
