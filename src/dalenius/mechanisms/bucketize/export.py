@@ -6,6 +6,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.release.folder import StoredRelease
@@ -21,7 +22,7 @@ def weigh(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
     """Every person with every value of the bucket, weighted count/|bucket| (Anatomy's estimator)."""
-    fakes = PublishedFakes.read(release.manifest.parameters)
+    fakes = published.read(release.manifest).fakes
     secret = release.columns("sensitive")
     if fakes is None:
         share = 'CAST("count" AS DOUBLE) / sum("count") OVER (PARTITION BY bucket)'

@@ -9,6 +9,7 @@ from math import ceil
 
 import pyarrow as pa
 
+from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.config import MAX_BUCKET, BucketizeConfig
 from dalenius.mechanisms.measures import Measures, RowSample
 from dalenius.policy import Policy
@@ -51,7 +52,7 @@ class BucketMeasures(Measures):
 
     def retention(self, release: StoredRelease, n_rows: int) -> float | None:
         """The expected share of right values if everybody is given one of their bucket's at random."""
-        if release.manifest.parameters.get("fakes"):
+        if published.read(release.manifest).fakes:
             return None
         with release.connect() as connection:
             query = f'SELECT sum("count" * "count" / weight) FROM st JOIN ({_SIZES}) USING (bucket)'

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dalenius.mechanisms.bucketize import published
 from dalenius.pages import document as doc
 from dalenius.pages.words import SHOWN, Key, Words, judge_limit, key_of, plural, sensitive_names
-from dalenius.promises.thresholds import Thresholds
 from dalenius.release.folder import StoredRelease
-from dalenius.sql import identifier, identifiers, one_row
+from dalenius.sql import identifier, one_row
 from dalenius.tables.histogram import show_value
 
 Value = tuple[str | None, ...]
@@ -120,7 +120,7 @@ def _from_to(low: int, high: int) -> str:
 
 
 def _n_fakes(part: StoredRelease) -> int:
-    return int(part.manifest.parameters.get("fakes", {}).get("per_bucket", 0))
+    return published.read(part.manifest).n_fakes
 
 
 def _worst_of_all(parts: tuple[StoredRelease, ...]) -> list[Worst]:
@@ -144,7 +144,7 @@ def _entries(part: StoredRelease) -> Iterator[Worst]:
     cells = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS v{i}" for i, name in enumerate(sensitive))
     with part.connect() as connection:
         rows = connection.execute(_MOST.format(cells=cells, fakes=_n_fakes(part))).fetchall()
-    threshold = Thresholds.of(part.manifest.promise).of_value
+    threshold = published.read(part.manifest).thresholds.of_value
     for *cells_of, size, most, total in rows:
         value: Value = tuple(cells_of)
         yield Worst(value=value, most=int(most), size=int(size), threshold=threshold(value), total=int(total))
@@ -194,11 +194,10 @@ def count_exactly(release: StoredRelease) -> dict[Key, float] | None:
     if any(_n_fakes(part) for part in parts):
         return None
     totals: dict[Key, float] = {}
-    listed = identifiers(release.columns("sensitive"))
     for part in parts:
         with part.connect() as connection:
-            rows = connection.execute(f'SELECT {listed}, sum("count") FROM st GROUP BY {listed}').fetchall()
-        for *cells, count in rows:
+            counted = published.count_published(connection, release.columns("sensitive"))
+        for cells, count in zip(counted.values, counted.counts, strict=True):
             totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
     return totals
 

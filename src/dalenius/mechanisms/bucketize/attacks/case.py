@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
-from dalenius.promises.thresholds import Thresholds
+from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
-from dalenius.threats.original import Coded, People, code_column, combine, number
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,38 +53,28 @@ class BucketCase:
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> BucketCase:
         """Read the release and find the original's people in it."""
-        quasi, secret = release.columns("quasi"), release.columns("sensitive")
-        qit = release.read("qit", (*quasi, "bucket"))
-        st = release.read("st", ("bucket", *secret, "count"))
-        people = People.find(original, qit, quasi)
-        cells = [code_column(name, (original, st)) for name in secret]
-        value, st_value = combine(cells)
-        numbers, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
-        row_bucket = np.searchsorted(numbers, qit.column("bucket").to_numpy())
-        if row_bucket.max() >= len(numbers):
-            raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
-        region = regions_of_buckets(release.manifest.parameters, qit, row_bucket, len(numbers))
-        values = _values(cells, value, st_value)
-        thresholds = Thresholds.of(release.manifest.promise)
-        fakes = PublishedFakes.read(release.manifest.parameters)
-        order = np.lexsort((st_value, st_bucket.ravel()))
-        entries = st_bucket.ravel().astype(np.int64)[order], st_value[order]
-        counts = st.column("count").to_numpy().astype(np.int64)[order]
-        numbered = _numbers(fakes, values)
-        size = np.bincount(row_bucket, minlength=len(numbers))
+        stated, tables = published.read(release.manifest), read_tables(release)
+        people = People.find(original, tables.people, release.columns("quasi"))
+        common = CommonCodes.of(stated.sensitive, (original, tables.entries))
+        value, st_value = common.of_rows(stated.sensitive)
+        values = common.cells(stated.sensitive)
+        order = np.lexsort((st_value, tables.entry_bucket))
+        st_bucket, st_value, st_count = tables.entry_bucket[order], st_value[order], tables.count[order]
+        numbered = _numbers(stated.fakes, values)
+        one_region = np.zeros(tables.n_buckets, dtype=np.int64)
         return cls(
             release=release,
             people=people,
             value=value,
-            row_bucket=row_bucket.astype(np.int64),
-            region=np.zeros(len(numbers), dtype=np.int64) if region is None else region,
-            st_bucket=entries[0],
-            st_value=entries[1],
-            st_count=counts,
-            st_expected=_expected(fakes, entries[0], numbered[entries[1]], counts, size),
+            row_bucket=tables.row_bucket,
+            region=one_region if stated.regions is None else tables.regions(stated.regions),
+            st_bucket=st_bucket,
+            st_value=st_value,
+            st_count=st_count,
+            st_expected=_expected(stated.fakes, st_bucket, numbered[st_value], st_count, tables.size),
             labels=tuple(label(cells) for cells in values),
-            thresholds=tuple(map(thresholds.of_value, map(write_cells, values))),
-            fakes=fakes,
+            thresholds=tuple(map(stated.thresholds.of_value, map(write_cells, values))),
+            fakes=stated.fakes,
             fake_number=numbered,
         )
 
@@ -153,17 +143,6 @@ def success_by_profile(
     if among is not None:
         chosen &= among
     return float((guess[people.profile] == case.value)[chosen].sum()), int(chosen.sum())
-
-
-def _values(cells: list[Coded], value: Ints, st_value: Ints) -> list[tuple[Any, ...]]:
-    """The cells of each combined value."""
-    n_values = int(max(value.max(), st_value.max())) + 1
-    columns = []
-    for column in cells:
-        code = np.zeros(n_values, dtype=np.int64)
-        code[np.concatenate([value, st_value])] = np.concatenate(column.codes)
-        columns.append(column.cells.take(pa.array(code)).to_pylist())
-    return list(zip(*columns, strict=True))
 
 
 def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:
@@ -245,4 +224,4 @@ def draw_buckets(case: BucketCase, stream: np.random.Generator) -> Bools:
 def usable_columns(case: BucketCase) -> list[int]:
     """Quasi columns with several values, but not so many that nothing can be learnt of each."""
     most = min(_MOST_CELLS, max(len(case.row_bucket) // 20, 2))
-    return [c for c, column in enumerate(case.people.columns) if 1 < column.n_values <= most]
+    return [c for c, column in enumerate(case.people.columns) if 1 < column.n_cells <= most]
