@@ -27,7 +27,7 @@ from dalenius.ask.opened import open_for_asking
 from dalenius.ask.view_answer import answer_evaluated as answer_view
 from dalenius.ask.view_question import evaluate as evaluate_view
 from dalenius.ask.viewed import ViewModel, _join
-from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, next_view, union
+from dalenius.mechanisms.alphabeta.apply import first_view, next_view, union
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.bucketize.answer import BucketizedModel
@@ -36,6 +36,9 @@ from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
 from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
+from dalenius.mechanisms.frapp.apply import frapp_view
+from dalenius.mechanisms.frapp.plan import FrappLaw
+from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.mechanisms.perturb.answer import PerturbedModel
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
@@ -48,8 +51,7 @@ from dalenius.question.model import Estimation, Found, Model
 from dalenius.question.sql import parse
 from dalenius.question.targets import Score, Targets
 from dalenius.randomness import Randomness
-from dalenius.tables.columns import Table
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.columns import CodedTable
 
 LEVELS = (0.9, 0.95, 0.99)
 ONE_VIEW = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 60))
@@ -184,11 +186,11 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
     )
     plan = dalenius.plan(rules)
     assert isinstance(plan, BucketizePlan)
-    encoder = Encoder.of(plan.histogram, plan.schema)
+    encoder = plan.histogram.encoder(plan.schema)
     codes = encoder.encode(table.combine_chunks().to_batches()[0])
     empty = BucketizedModel(
-        rows=Table.of(table.select(list(QUASI))),
-        sensitive=Table.of(pa.table(dict(zip(encoder.columns, encoder.cells, strict=True)))),
+        rows=CodedTable.of(table.select(list(QUASI))),
+        sensitive=CodedTable.of(pa.table(encoder.cells)),
         buckets=Buckets.of(
             np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.ones(1)
         ),
@@ -206,8 +208,7 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
         bucket, value, count = (np.concatenate(part) for part in zip(*layout.contents(), strict=True))
         bucket, value = bucket - 1, value.astype(np.int64)
         if plan.fakes:
-            known = PublishedFakes.read({"fakes": plan.fakes.to_dict(plan.buckets, plan.histogram)})
-            assert known is not None
+            known = PublishedFakes.of(plan.fakes.to_dict(plan.buckets, plan.histogram))
             count = known.expected_counts(bucket, value, count, np.bincount(rows))
         return replace(empty, buckets=Buckets.of(rows, bucket, value, count))
 
@@ -224,12 +225,12 @@ def perturbed(table: pa.Table, method: str) -> tuple[pa.Table, Callable[[int], M
         )
     )
     assert isinstance(plan, PerturbTablePlan)
-    encoder = Encoder.of(plan.histogram, plan.schema)
+    encoder = plan.histogram.encoder(plan.schema)
     codes = encoder.encode(table.combine_chunks().to_batches()[0])
     laws = Laws.of(plan.perturbation.channels, len(plan.histogram))
     empty = PerturbedModel(
-        rows=Table.of(table.select(list(QUASI))),
-        sensitive=Table.of(pa.table(dict(zip(encoder.columns, encoder.cells, strict=True)))),
+        rows=CodedTable.of(table.select(list(QUASI))),
+        sensitive=CodedTable.of(pa.table(encoder.cells)),
         laws=laws,
         cells=np.zeros(0, dtype=np.int64),
     )
@@ -261,6 +262,24 @@ class Views:
             {name: sorted(set(self.table[name].to_pylist())) for name in self.table.column_names}
         )
 
+    def published(self, domain: Domain, n_views: int) -> PublishedView | PublishedFrapp:
+        """What a manifest would state of the views."""
+        gamma, size = Fraction(1, 2), domain.size
+        if self.kind == "frapp":
+            law = FrappLaw(k=Fraction(1), gamma_f=GAMMA_F, domain_size=size)
+            return PublishedFrapp(domain=domain, law=law, gamma=gamma, domain_size=size, counts_rows=True)
+        return PublishedView(
+            domain=domain,
+            law=ONE_VIEW if self.kind == "one" else SERIES,
+            noise=None,
+            d=Fraction(1, 10),
+            gamma=gamma,
+            adversary="independent",
+            domain_size=size,
+            index=n_views,
+            counts_rows=False,
+        )
+
     def model(self, domain: Domain, seed: int) -> ViewModel:
         """The views of a seed."""
         stream = Randomness.seeded(seed).stream("views")
@@ -273,14 +292,7 @@ class Views:
             views = [first_view(domain, rows, law, stream)]
             while len(views) < law.views:
                 views.append(next_view(domain, rows, views, law, stream))
-        view = PublishedView(
-            domain=domain,
-            law={"one": ONE_VIEW, "series": SERIES}.get(self.kind),
-            gamma_f=GAMMA_F if self.kind == "frapp" else None,
-            noise=None,
-            index=len(views),
-            counts_rows=self.kind == "frapp",
-        )
+        view = self.published(domain, len(views))
         codes, shown = (
             _join(domain, views) if len(views) > 1 else (views[0], np.ones((1, len(views[0][0])), dtype=int))
         )

@@ -18,8 +18,8 @@ from typing import Any
 
 from bench.publish_jobs import generate, in_own_process, options_parser, publish, warm_up
 from dalenius import publishing
-from dalenius.engines.local import ordering
-from dalenius.engines.local.engine import LocalScan
+from dalenius.engines.local import writing
+from dalenius.engines.local.scan import LocalScan
 from dalenius.mechanisms import registry
 
 PHASES = ["plan and fingerprint", "read, decide, deal to files", "sort, code, write", "check"]
@@ -90,7 +90,7 @@ def _measure(mechanism: str, table: Path) -> None:
         profile.watch(kind, "plan", "plan and fingerprint")
         profile.watch(kind, "draft", "plan and fingerprint")
     profile.watch(LocalScan, "n_different", "read, decide, deal to files")
-    profile.watch(ordering, "_deal", "read, decide, deal to files")
+    profile.watch(writing, "_deal", "read, decide, deal to files")
     profile.watch(publishing, "look_up", "plan and fingerprint")
     profile.watch(publishing, "_write_tables", "sort, code, write")
     profile.watch(publishing, "_recheck", "check")

@@ -75,9 +75,9 @@ def measure(original: Original, theta: int, seed: int, n: int, *, regions: bool)
         case = BucketCase.load(release, original.table)
         stream = np.random.default_rng(seed)
         attack = attack_definetti(case, RowPairs.of(case, draw_buckets(case, stream)), stream)
-    sizes = release.manifest["parameters"]["buckets"]
+    sizes = release.manifest.parameters["buckets"]
     return Measured(
-        n_regions=len(release.manifest["parameters"].get("regions", [0])),
+        n_regions=len(release.manifest.parameters.get("regions", [0])),
         mse=sum(s["count"] * (s["size"] - 1) ** 2 for s in sizes) / (original.table.num_rows - 1),
         error={name: error for name, (error, _) in asked.items()},
         covered={name: share for name, (_, share) in asked.items()},

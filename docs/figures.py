@@ -18,7 +18,7 @@ from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison
 from dalenius.evaluate.frontier_chart import draw_frontier
-from dalenius.reporting.plan_chart import draw_plan
+from dalenius.pages.charts import draw_plan
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.experiment import Experiment, Reproduction
 from dalenius.reproduce.picture import draw

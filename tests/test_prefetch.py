@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from dalenius.prefetch import ahead, mapped
+from dalenius.prefetch import map_parallel, prefetch
 
 
 def test_items_come_in_order_and_the_thread_ends() -> None:
     before = threading.active_count()
-    assert list(ahead(iter(range(50)))) == list(range(50))
-    assert list(ahead([])) == []
+    assert list(prefetch(iter(range(50)))) == list(range(50))
+    assert list(prefetch([])) == []
     assert threading.active_count() == before
 
 
@@ -22,7 +22,7 @@ def test_an_error_comes_after_the_items_before_it() -> None:
         yield 1
         raise KeyError("second")
 
-    taken = ahead(items())
+    taken = prefetch(items())
     assert next(taken) == 1
     with pytest.raises(KeyError, match="second"):
         next(taken)
@@ -37,7 +37,7 @@ def test_who_stops_taking_stops_the_making() -> None:
             yield i
 
     before = threading.active_count()
-    taken = ahead(items())
+    taken = prefetch(items())
     assert next(taken) == 0
     taken.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
@@ -52,7 +52,7 @@ def test_the_next_item_is_made_while_the_last_one_is_used() -> None:
         second_begun.set()
         yield 2
 
-    taken = ahead(items())
+    taken = prefetch(items())
     assert next(taken) == 1
     assert second_begun.wait(timeout=60)
     assert list(taken) == [2]
@@ -69,11 +69,11 @@ def test_results_come_in_the_order_of_the_items() -> None:
             first_may_end.set()
         return -item
 
-    assert list(mapped(slow_first, range(20))) == [-item for item in range(20)]
+    assert list(map_parallel(slow_first, range(20))) == [-item for item in range(20)]
 
 
 def test_an_error_of_the_function_is_raised() -> None:
-    taken = mapped(lambda item: 1 // item, [1, 1, 0, 1])
+    taken = map_parallel(lambda item: 1 // item, [1, 1, 0, 1])
     assert next(taken) == 1
     with pytest.raises(ZeroDivisionError):
         list(taken)

@@ -13,9 +13,8 @@ from dalenius.ask.asking import ask, ask_many
 from dalenius.auditing.audit import audit_release
 from dalenius.engines.base import Engine
 from dalenius.engines.registry import engine_named
-from dalenius.evaluate.compare import SEEDS, compare_policies
+from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_workload, read_policies
 from dalenius.evaluate.comparison import Comparison
-from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
 from dalenius.evaluate.workload import Workload
 from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
@@ -45,7 +44,7 @@ class Release:
     @property
     def manifest(self) -> dict[str, Any]:
         """The release's description of itself."""
-        return self.stored.manifest
+        return self.stored.manifest.to_dict()
 
     def ask(
         self,

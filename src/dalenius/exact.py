@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PolicyError
+
+_DIGITS = 6
 
 
 def parse_fraction(value: Any, where: str) -> Fraction:
@@ -51,3 +54,45 @@ def show(value: Fraction) -> str:
 def as_written(value: Fraction) -> str:
     """The text that manifests hold: `"3"`, `"1/13"`."""
     return str(value)
+
+
+def round_up(number: Fraction, digits: int = _DIGITS) -> Fraction:
+    """The number rounded up to so many significant decimal digits: short to publish, never below.
+
+    >>> round_up(Fraction(2, 3), 3)
+    Fraction(667, 1000)
+    """
+    unit = _last_place(number, digits)
+    return math.ceil(number / unit) * unit
+
+
+def round_down(number: Fraction, digits: int = _DIGITS) -> Fraction:
+    """The number rounded down to so many significant decimal digits."""
+    unit = _last_place(number, digits)
+    return math.floor(number / unit) * unit
+
+
+def _last_place(number: Fraction, digits: int) -> Fraction:
+    return Fraction(10) ** (math.floor(math.log10(number)) + 1 - digits)
+
+
+def percent(value: Fraction | float) -> str:
+    """A share as people read it: one decimal, or as many as two digits of a small one need.
+
+    >>> [percent(x) for x in (Fraction(1, 3), 0.00123, 1.0, 0.0, 0.05)]
+    ['33.3 %', '0.12 %', '100 %', '0 %', '5 %']
+    """
+    hundredths = 100 * float(value)
+    is_plain = hundredths == 0 or abs(hundredths) >= 1
+    decimals = 1 if is_plain else min(8, 1 - math.floor(math.log10(abs(hundredths))))
+    return f"{trim(f'{hundredths:,.{decimals}f}')} %"
+
+
+def trim(text: str) -> str:
+    """A decimal without the zeros at its end.
+
+    >>> trim("2.50"), trim("-0.0"), trim("100")
+    ('2.5', '0', '100')
+    """
+    trimmed = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if trimmed in ("-0", "") else trimmed

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from dalenius.errors import InputError, did_you_mean
-from dalenius.mechanisms.alphabeta.feasible import Feasible, feasible_region
-from dalenius.mechanisms.suppress.config import SuppressConfig
-from dalenius.mechanisms.suppress.plan import costs
+from dalenius.mechanisms import registry
+from dalenius.mechanisms.config import config_of
+from dalenius.mechanisms.feasible import ColumnFacts, Finding, TableFacts
 from dalenius.plain import plain
-from dalenius.sql import connect, identifier, identifiers, one_row
-from dalenius.tables.histogram import Histogram, label
+from dalenius.sql import connect, identifier, one_row
+from dalenius.tables.histogram import Histogram, count_values, label
 from dalenius.tables.source import Source
 
 _SENSITIVE_WORDS = (
@@ -26,40 +27,6 @@ _SENSITIVE_WORDS = (
     "religion",
 )
 _MOST_VALUES = 1_000
-DIVERSITIES = range(2, 11)
-"""The l for which an inspection says whether suppression is needed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnFacts:
-    """What a column looks like."""
-
-    name: str
-    type: str
-    n_distinct: int = field(metadata={"json": "distinct"})
-    """NULL counts as a value."""
-    n_null: int = field(metadata={"json": "nulls"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuppressionNeed:
-    """What ℓ-diversity would cost for one ℓ."""
-
-    l: int  # noqa: E741  (the policy's own name)
-    withheld: dict[str, float] | None
-    """By method, how many records are withheld on average; None: no suppression is needed."""
-
-    @classmethod
-    def of(cls, counts: tuple[int, ...], ell: int) -> SuppressionNeed:
-        """From the counts of the sensitive values."""
-        if max(counts) * ell <= sum(counts):
-            return cls(l=ell, withheld=None)
-        found = costs(counts, ell)
-        return cls(l=ell, withheld={method: float(found[method]) for method in SuppressConfig.methods})
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `inspect --json` prints it."""
-        return {"l": self.l, "needed": self.withheld is not None, "withheld": self.withheld}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,66 +34,49 @@ class Inspection:
     """What a publisher sees of a table before writing a policy. Private: it holds counts."""
 
     source: str
-    n_rows: int
-    columns: tuple[ColumnFacts, ...]
-    histogram: Histogram | None
-
-    @property
-    def domain_size(self) -> int:
-        """How many different rows the columns' values could form."""
-        return math.prod(column.n_distinct for column in self.columns)
-
-    @property
-    def largest_l(self) -> int | None:
-        """The largest ℓ that a release can keep (Lemma 1); None without a histogram."""
-        return None if self.histogram is None else self.n_rows // max(self.histogram.counts)
-
-    @property
-    def tuple_columns(self) -> tuple[str, ...]:
-        """The columns that alpha-beta could publish: those whose values repeat."""
-        return tuple(column.name for column in self.columns if column.n_distinct < max(self.n_rows, 2))
-
-    @property
-    def tuple_domain(self) -> int:
-        """How many different rows the values of these columns could form."""
-        return math.prod(column.n_distinct for column in self.columns if column.name in self.tuple_columns)
-
-    @property
-    def d_gamma(self) -> tuple[Feasible, ...]:
-        """Which (d,γ) a view of these columns could keep, and at which error."""
-        return feasible_region(self.n_rows, self.tuple_domain) if self.n_rows and self.tuple_columns else ()
-
-    def suppression(self) -> tuple[SuppressionNeed, ...]:
-        """For l = 2..10, whether `[suppress]` is needed, and how many records each method withholds."""
-        if self.histogram is None:
-            return ()
-        counts = self.histogram.counts
-        possible = [ell for ell in DIVERSITIES if ell <= len(counts)]
-        return tuple(SuppressionNeed.of(counts, ell) for ell in possible)
+    facts: TableFacts
+    findings: Mapping[str, Finding]
+    """What each mechanism could promise, and what each stage before one would cost, by their names."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `inspect --json` prints it."""
+        feasible: dict[str, Any] = {}
+        stages: dict[str, Any] = {}
+        for name, finding in self.findings.items():
+            (stages if name in registry.stages() else feasible).update(finding.data)
+        histogram = self.facts.histogram
         return {
             "private": True,
             "source": self.source,
-            "rows": self.n_rows,
-            "columns": plain(self.columns),
-            "domain_size": self.domain_size,
-            "sensitive": None if self.histogram is None else _histogram_dict(self.histogram),
-            "feasible": {
-                "largest_l": self.largest_l,
-                "d_gamma": {
-                    "columns": list(self.tuple_columns),
-                    "domain_size": self.tuple_domain,
-                    "region": plain(self.d_gamma),
-                },
-            },
-            "suppression": plain(self.suppression()),
+            "rows": self.facts.n_rows,
+            "columns": plain(self.facts.columns),
+            "domain_size": self.facts.domain_size,
+            "sensitive": None if histogram is None else _histogram_dict(histogram),
+            "feasible": feasible,
+            **stages,
         }
 
 
-def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> Inspection:
-    """Count the columns' values; the sensitive column is guessed if it is not given."""
+def inspect_source(source: Source, sensitive: tuple[str, ...] | None = None) -> Inspection:
+    """Count the columns' values, and ask every mechanism; a sensitive column that is not given is guessed."""
+    facts = look_at(source, sensitive)
+    rooms: dict[str, ModuleType | None] = {}
+    for kind in registry.kinds():
+        rooms[kind] = registry.find_room(kind, None, "feasible")
+        rooms |= {stage: registry.stage_room(stage, "feasible") for stage in config_of(kind).stages}
+    findings = {name: room.find(facts) for name, room in rooms.items() if room is not None}
+    return Inspection(source=source.name, facts=facts, findings=findings)
+
+
+def suggest_sections(facts: TableFacts) -> str:
+    """The promise and the mechanism of a first policy, from the first mechanism that suggests some."""
+    rooms = (registry.find_room(kind, None, "feasible") for kind in registry.kinds())
+    text: str = next(room.suggest(facts) for room in rooms if room and hasattr(room, "suggest"))
+    return text
+
+
+def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> TableFacts:
+    """How many values every column has, and how often the sensitive ones occur."""
     with connect() as connection:
         scan = source.scan(connection)
         described = connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
@@ -146,12 +96,8 @@ def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> Inspect
             for i, (name, kind, *_) in enumerate(described)
         )
         chosen = _known(sensitive, columns, source) if sensitive else guess_sensitive(columns, n_rows)
-        histogram = None
-        if chosen and n_rows:
-            listed = identifiers(chosen)
-            rows = connection.execute(f"SELECT {listed}, count(*) FROM {scan} GROUP BY {listed}").fetchall()
-            histogram = Histogram.of(chosen, {tuple(row[:-1]): row[-1] for row in rows})
-    return Inspection(source=source.name, n_rows=n_rows, columns=columns, histogram=histogram)
+        histogram = count_values(connection, scan, chosen) if chosen and n_rows else None
+    return TableFacts(n_rows=n_rows, columns=columns, histogram=histogram)
 
 
 def guess_sensitive(columns: tuple[ColumnFacts, ...], n_rows: int) -> tuple[str, ...]:

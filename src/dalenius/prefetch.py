@@ -17,12 +17,12 @@ _ITEMS = 2
 _SECONDS_BETWEEN_LOOKS = 0.05
 
 
-def ahead(items: Iterable[T]) -> Iterator[T]:
+def prefetch(items: Iterable[T]) -> Iterator[T]:
     """The same items, made by a thread that is at most two of them ahead.
 
     What making them raises is raised here, and nothing is made any more once nobody takes them.
 
-    >>> list(ahead(range(3)))
+    >>> list(prefetch(range(3)))
     [0, 1, 2]
     """
     made: Queue[tuple[T] | BaseException | None] = Queue(_ITEMS)
@@ -56,10 +56,10 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
         maker.join()
 
 
-def mapped(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """The function's results in order, two of them made at a time; it must not depend on earlier items.
 
-    >>> list(mapped(abs, [1, -2, -3]))
+    >>> list(map_parallel(abs, [1, -2, -3]))
     [1, 2, 3]
     """
     waiting: deque[Future[R]] = deque()

@@ -11,18 +11,19 @@ from typing import Any
 
 from dalenius.arrow_memory import kept_memory
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
-from dalenius.engines.local.engine import engine_errors
+from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
 from dalenius.mechanisms.base import Draft, Plan, mechanism_of, serial_mechanism
 from dalenius.mechanisms.repeated import Repeated
-from dalenius.plain import plain, plain_fields
+from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.batches import as_batch, batch_folder, next_batch
-from dalenius.release.folder import SPILL, StoredRelease, new_release, refuse_existing, write_manifest
+from dalenius.release.build import build_manifest
+from dalenius.release.folder import SPILL, StoredRelease, new_release, refuse_existing
 from dalenius.release.ledger import Entry, Ledger, open_ledger
-from dalenius.release.manifest import build_manifest
+from dalenius.release.manifest import Manifest, SeriesEntry, write_manifest
 from dalenius.release.repetition import KnownTable, look_up, refuse_repetition, repetition
 from dalenius.release.series import NextInSeries, next_folder, next_view
 from dalenius.release.verify import check_promise
@@ -99,7 +100,7 @@ def write_release(
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft = _draft(policy, plan, randomness, view)
-            series = None if view is None else view.to_manifest()
+            series = None if view is None else view.entry()
             manifest = _write_tables(
                 policy, draft, scan, folder, is_seeded=randomness.is_seeded, series=series
             )
@@ -109,16 +110,16 @@ def write_release(
     return Published(
         release=StoredRelease.open(target),
         n_rows=plan.n_rows,
-        n_published=manifest["rows"]["published"],
-        n_suppressed=manifest["rows"]["suppressed"],
+        n_published=manifest.rows.published or 0,
+        n_suppressed=manifest.rows.suppressed,
         posterior=_posterior(manifest),
         repeated=None if known is None else repetition(policy, plan, known),
         seconds=time.monotonic() - started,
     )
 
 
-def _posterior(manifest: dict[str, Any]) -> float | None:
-    found = (manifest["promise"].get("suppression") or {}).get("posterior")
+def _posterior(manifest: Manifest) -> float | None:
+    found = (manifest.promise.get("suppression") or {}).get("posterior")
     return None if found is None else float(found["value"])
 
 
@@ -174,9 +175,9 @@ def _write_tables(
     folder: Path,
     *,
     is_seeded: bool,
-    series: dict[str, Any] | None,
-) -> dict[str, Any]:
-    tables = plain(scan.write(draft.tables, folder))
+    series: SeriesEntry | None,
+) -> Manifest:
+    tables = scan.write(draft.tables, folder)
     manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
     write_manifest(folder, manifest)
     return manifest

@@ -5,6 +5,8 @@ the steps elsewhere, does not change what another step draws. A stream is AES-12
 keyed with HMAC-SHA256(run key, name): streams of different names are independent as long as
 HMAC-SHA256 is a pseudo-random function. The key comes from the operating system unless a seed is
 given; a seeded run can be repeated by anyone who knows the seed and must not be published.
+
+Coins are tossed with exactly the rational probability that is asked for.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Bools, Ints
 
 _KEY_BYTES = 32
 KEY_BITS = 63
 """Of the random numbers that rows are put in order by."""
+_DIGIT = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +79,18 @@ def random_keys(stream: np.random.Generator, n: int) -> Ints:
     """
     # whole words: numbers below 2⁶³ are drawn by a method for any bound, which takes three times as long
     return (stream.integers(2**64, size=n, dtype=np.uint64) >> np.uint64(64 - KEY_BITS)).view(np.int64)
+
+
+def toss(probability: Fraction, n_coins: int, stream: np.random.Generator) -> Bools:
+    """Independent coins that are true with exactly this probability.
+
+    A uniform number in [0,1) is compared with the probability digit by digit, in base 2^62; further
+    digits are drawn only for the coins that are still tied.
+    """
+    threshold, rest = divmod(probability * _DIGIT, 1)
+    digits = stream.integers(_DIGIT, size=n_coins)
+    result: Bools = digits < threshold
+    tied = np.flatnonzero(digits == threshold)
+    if len(tied) and rest:
+        result[tied] = toss(rest, len(tied), stream)
+    return result

@@ -11,13 +11,14 @@ import pytest
 
 from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison, Standing
-from dalenius.evaluate.contender import Bound, Contender, Kind
+from dalenius.evaluate.contender import Contender
 from dalenius.evaluate.frontier_chart import _Frame, _point, _spread_labels, draw_frontier
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
+from dalenius.promises.bound import Bound
 
 
-def standing(name: str, kind: Kind, bound: str, value: float, *, is_baseline: bool = False) -> Standing:
+def standing(name: str, kind: str, bound: str, value: float, *, is_baseline: bool = False) -> Standing:
     contender = Contender(
         name=name,
         kind=kind,

@@ -21,7 +21,7 @@ def published(release: StoredRelease, table: str) -> list[tuple[object, ...]]:
 
 
 def own_tables(release: StoredRelease) -> list[str]:
-    return [entry["name"] for entry in release.manifest["tables"]]
+    return [entry.name for entry in release.manifest.tables]
 
 
 def test_duckdb_gets_every_cell(release: StoredRelease, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import dalenius
 from dalenius.errors import InputError
-from dalenius.export import view_weights
+from dalenius.mechanisms.tuples import export as tuple_weights
 from tests.export.server import query_all
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
 
@@ -92,7 +92,7 @@ def test_fewer_columns_give_the_same_sums(
 def test_a_domain_too_large_to_add_up(
     views: dict[str, dalenius.Release], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(view_weights, "MOST_TUPLES", 4_799)
+    monkeypatch.setattr(tuple_weights, "MOST_TUPLES", 4_799)
     with pytest.raises(InputError, match=r"4,800 different rows could be") as caught:
         views["one"].export(tmp_path / "out.duckdb")
     assert "--column" in (caught.value.hint or "")

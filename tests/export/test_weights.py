@@ -87,4 +87,4 @@ def test_the_view_does_not_depend_on_the_files_name(release: StoredRelease, tmp_
     connection = duckdb.connect()
     connection.execute(f"ATTACH '{tmp_path / 'moved.duckdb'}' AS other (READ_ONLY)")
     (total,) = connection.execute("SELECT sum(weight) FROM other.weighted").fetchall()
-    assert total[0] == pytest.approx(release.manifest["rows"]["published"])
+    assert total[0] == pytest.approx(release.manifest.rows.published)

@@ -61,7 +61,7 @@ class CutTable:
     def of(cls, policy: Policy, cuts: Sequence[int], group_rows: int) -> CutTable:
         with LocalEngine().open(policy, None, silent) as scan:
             plan = mechanism_of(policy).plan(policy, scan)
-            table = scan.table()
+            table = scan.source.table()
             values = scan.histogram(policy.columns.sensitive).values if policy.columns.sensitive else ((),)
         edges = [0, *cuts, len(table)]
         partitions = tuple(table.slice(a, b - a) for a, b in pairwise(edges))

@@ -9,15 +9,17 @@ from math import prod
 import numpy as np
 import pytest
 
-from dalenius.mechanisms.alphabeta.frapp import plan_frapp
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
-from dalenius.mechanisms.alphabeta.repeated import repeat_views, repeated_ratio
+from dalenius.mechanisms.alphabeta.repeated import repeat_views
 from dalenius.mechanisms.bucketize.fakes.plan import plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.repeated import Contents, plan_contents, repeat_buckets
+from dalenius.mechanisms.frapp.plan import plan_frapp
+from dalenius.mechanisms.frapp.repeated import repeat_records
 from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_perturbation
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
+from dalenius.mechanisms.repeated import repeat_evidence
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.rho_privacy import RhoPrivacy
@@ -176,7 +178,7 @@ def test_independent_views_multiply_the_odds() -> None:
     assert repeat_views(plan, 1).posterior <= 0.2 < repeat_views(plan, 2).posterior
     series = plan_alphabeta(200, domain, promise, views=3)
     assert repeat_views(series, 1).posterior <= 0.2
-    assert repeated_ratio(plan.d, ratio, 0) == plan.d
+    assert repeat_evidence(plan.d, ratio, 0) == plan.d
     frapp = plan_frapp(200, domain, promise)
-    assert repeat_views(frapp, 1).posterior == pytest.approx(float(frapp.posterior()))
-    assert repeat_views(frapp, 2).posterior > 0.2
+    assert repeat_records(frapp, 1).posterior == pytest.approx(float(frapp.law.posterior()))
+    assert repeat_records(frapp, 2).posterior > 0.2

@@ -10,7 +10,8 @@ import pytest
 import dalenius
 from dalenius.errors import EngineError, InputError
 from dalenius.release.folder import new_release
-from tests.contract.subjects import SUBJECTS, people
+from tests.contract.subject import people
+from tests.mechanisms.bucketize.subjects import SUBJECTS
 
 POLICY = SUBJECTS[0].policy
 
@@ -65,7 +66,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dalenius.engines.local.engine.LocalScan.write", full)
+    monkeypatch.setattr("dalenius.engines.local.scan.LocalScan.write", full)
     with pytest.raises(EngineError, match="the disk is full; nothing was published"):
         dalenius.publish(POLICY(people(), tmp_path / "r"))
     assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,8 @@ from dalenius.pages.document import Estimate, Notice, Number, Picture, Verdict
 from dalenius.reporting.build import build_report
 from tests.auditing.releases import deal, write_release
 from tests.auditing.releases import people as hand_dealt
-from tests.contract.subjects import SUBJECTS, people
+from tests.contract.subject import people
+from tests.contract.subjects import SUBJECTS
 from tests.reporting.pages import column, page_of, policy, published, section, tables
 
 LIMITS = {"kind": "f-privacy", "default": {"times": 2, "plus": 0.05}, "values": {"Cold": 1.0}}
@@ -38,7 +39,7 @@ def test_thresholds_against_the_worst_bucket(tmp_path: Path) -> None:
     for entry in entries:
         exact = Fraction(entry["count"], sizes[entry["bucket"]])
         worst[entry["disease"]] = max(worst[entry["disease"]], exact)
-    stated = {t["value"][0]: Fraction(t["at_most"]) for t in release.manifest["promise"]["thresholds"]}
+    stated = {t["value"][0]: Fraction(t["at_most"]) for t in release.manifest.promise["thresholds"]}
     for name, share, limit, kept in zip(
         column(limits, "value of “disease”"),
         values_of(limits, "worst bucket"),
@@ -133,7 +134,8 @@ def test_withheld_records_show_in_the_before_and_after(tmp_path: Path) -> None:
     report, page = page_of(release, table)
     (found,) = tables(report, "distribution")
     lost = sum(values_of(found, "original (private)")) - sum(values_of(found, "in the release"))
-    assert lost == release.manifest["rows"]["suppressed"] > 0
+    assert lost == release.manifest.rows.suppressed
+    assert lost > 0
     assert section(report, "withheld").title == "Withheld records"
     assert "nobody can be surer than 25 %" in page.text
 

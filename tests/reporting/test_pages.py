@@ -13,7 +13,8 @@ import pytest
 
 from dalenius.errors import InputError
 from dalenius.pages.plain import render_text, to_json
-from tests.contract.subjects import SUBJECTS, Subject, people
+from tests.contract.subject import Subject, people
+from tests.contract.subjects import SUBJECTS
 from tests.reporting.pages import DIVERSE, VIEW, Page, page_of, policy, published, section, tables
 
 D_GAMMA = {"kind": "d-gamma-privacy", "gamma": 0.3, "d": 0.05}
@@ -69,14 +70,14 @@ def test_every_mechanism_has_both_reports(subject: Subject, tmp_path: Path) -> N
         assert report.private is (original is not None)
         assert all(f"#{s.id}" in [a.get("href") for a in page.tags("a")] for s in report.sections)
         manifest = release.manifest
-        for sentence in (*manifest["not_covered"], *manifest["assumes"], *manifest["disclosed"]):
+        for sentence in (*manifest.not_covered, *manifest.assumes, *manifest.disclosed):
             assert sentence in page.text
-        hashes = [file["sha256"] for entry in manifest["tables"] for file in entry["files"]]
+        hashes = [file.sha256 for entry in manifest.tables for file in entry.files]
         assert all(digest in page.text for digest in hashes)
         private_parts = {"utility", "audit"} & {s.id for s in report.sections}
         assert len(private_parts) == (0 if original is None else 2)
         assert json.loads(json.dumps(to_json(report), allow_nan=False))["private"] is report.private
-        assert manifest["id"] in render_text(report)
+        assert manifest.id in render_text(report)
 
 
 def nasty(n_rows: int = 400) -> pa.Table:
@@ -154,7 +155,7 @@ def test_a_series_of_batches(tmp_path: Path) -> None:
     report, page = page_of(series)
     check_page(page, is_private=False)
     assert "batch 1 to 2" in page.text
-    withheld = sum(part.manifest["rows"]["suppressed"] for part in (*series.earlier, series))
+    withheld = sum(part.manifest.rows.suppressed or 0 for part in (*series.earlier, series))
     assert withheld > 0
     assert f"{withheld} records were withheld of 900" in page.text
     assert "must not be guessed with more certainty than the limit below" in page.text
@@ -182,7 +183,7 @@ def test_seeded_and_empty_releases_say_so(tmp_path: Path) -> None:
             domains=domains,
         )
         empty = published(own, seed=seed)
-        if not empty.manifest["rows"]["published"]:
+        if not empty.manifest.rows.published:
             break
     _, page = page_of(empty, one)
     check_page(page, is_private=True)

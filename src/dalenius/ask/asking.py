@@ -109,7 +109,7 @@ def ask_many(
 
 
 def _n_withheld(release: StoredRelease) -> int:
-    return sum(one.manifest["rows"]["suppressed"] or 0 for one in (*release.earlier, release))
+    return sum(one.manifest.rows.suppressed or 0 for one in release.parts)
 
 
 def _about_published(answer: Answer, n_withheld: int) -> Answer:

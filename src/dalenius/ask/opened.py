@@ -61,7 +61,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
     load = MODELS.get(release.mechanism)
     if load is None:
         raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
-    key = (str(release.path.resolve()), str(release.manifest["id"]), len(release.earlier))
+    key = (str(release.path.resolve()), str(release.manifest.id), len(release.earlier))
     if key not in _open:
         refuse_changed(release)
         try:

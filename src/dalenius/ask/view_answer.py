@@ -57,7 +57,7 @@ def answer_evaluated(
     sums = Sums(
         question=question,
         domain=model.domain,
-        noise=model.view.noise,
+        noise=model.noise,
         rows=model.rows,
         check_time=deadline.check,
     )

@@ -15,15 +15,16 @@ import numpy as np
 
 from dalenius.arrays import Floats
 from dalenius.ask.view_sums import Sums
-from dalenius.mechanisms.alphabeta.estimate import (
-    CountEstimate,
-    FrappRates,
-    TupleVariance,
-    estimate_count,
-    estimate_frapp,
-)
-from dalenius.mechanisms.alphabeta.interval import Interval, count_interval, weighted_interval
+from dalenius.mechanisms.alphabeta.estimate import estimate_count
 from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.frapp.estimate import FrappRates, estimate_frapp
+from dalenius.mechanisms.tuples.interval import (
+    CountEstimate,
+    Interval,
+    TupleVariance,
+    count_interval,
+    weighted_interval,
+)
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 
 

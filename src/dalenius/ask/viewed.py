@@ -14,17 +14,20 @@ from dalenius.arrays import Ints
 from dalenius.ask.view_kernels import FrappKernel, Kernel, ShapedKernel, UniformKernel
 from dalenius.ask.view_rows import ViewRows
 from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.mechanisms import registry
 from dalenius.mechanisms.alphabeta.estimate import (
     NEVER,
     PatternWeights,
-    TupleVariance,
     combine_views,
     estimate_count,
     working_share,
 )
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.mechanisms.tuples.domain import Codes, Domain, distinct_words, word_ids
+from dalenius.mechanisms.tuples.interval import TupleVariance
+from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.release.folder import StoredRelease
 
 ONE, COMBINED, LAST, INVERSE = "unbiased", "combined", "last-view", "inverse"
@@ -34,7 +37,7 @@ ONE, COMBINED, LAST, INVERSE = "unbiased", "combined", "last-view", "inverse"
 class ViewModel:
     """The tuples of one view, or of all views of a series, encoded."""
 
-    view: PublishedView
+    view: PublishedView | PublishedFrapp
     names: tuple[str, ...]
     """The columns that can be asked about."""
     codes: Codes
@@ -45,15 +48,15 @@ class ViewModel:
     @classmethod
     def load(cls, release: StoredRelease) -> ViewModel:
         """Read and encode the views."""
-        view = PublishedView.of(release.manifest)
-        parts = [_read(part, view.domain) for part in (*release.earlier, release)]
-        if release.earlier and view.index != len(parts):
+        view = registry.room(release.mechanism, release.method, "published").read(release.manifest)
+        parts = [_read(part, view.domain) for part in release.parts]
+        if release.earlier and isinstance(view, PublishedView) and view.index != len(parts):
             raise InputError(
                 f"the folder holds {len(parts)} views and its last one is view {view.index}",
                 hint="put the missing views back, or ask one view by itself",
             )
-        names = tuple(column["name"] for column in release.manifest["columns"])
-        if view.law is None or len(parts) == 1:
+        names = tuple(column.name for column in release.manifest.columns)
+        if len(parts) == 1:
             shown = np.ones((1, len(parts[0][0])), dtype=np.int64)
             return cls(view=view, names=names, codes=parts[0], shown=shown)
         codes, shown = _join(view.domain, parts)
@@ -63,6 +66,11 @@ class ViewModel:
     def domain(self) -> Domain:
         """Every tuple that a row could be."""
         return self.view.domain
+
+    @property
+    def noise(self) -> NoiseLaw | None:
+        """How insertions spread over the domain; None: evenly."""
+        return self.view.noise if isinstance(self.view, PublishedView) else None
 
     @property
     def n_rows(self) -> int:
@@ -77,7 +85,7 @@ class ViewModel:
     @property
     def estimators(self) -> tuple[str, ...]:
         """The names of the ways of estimating; the first is the default."""
-        if self.view.law is None:
+        if isinstance(self.view, PublishedFrapp):
             return (INVERSE,)
         return (ONE,) if len(self.shown) == 1 else (COMBINED, LAST)
 
@@ -98,9 +106,8 @@ class ViewModel:
 
     def _make_kernel(self, estimator: str) -> Kernel:
         view = self.view
-        if view.law is None:
-            assert view.gamma_f is not None  # noqa: S101  (a view is one or the other)
-            return FrappKernel(gamma_f=view.gamma_f, domain_size=view.domain.size, n_rows=self.n_rows)
+        if isinstance(view, PublishedFrapp):
+            return FrappKernel(gamma_f=view.law.gamma_f, domain_size=view.domain.size, n_rows=self.n_rows)
         if view.noise is not None:
             return ShapedKernel.of(view.law, view.noise, self.codes)
         if estimator == ONE:
@@ -129,7 +136,6 @@ def _single(law: ViewLaw, n_rows: int) -> UniformKernel:
 
 
 def _combined(shown: Ints, view: PublishedView) -> UniformKernel:
-    assert view.law is not None  # noqa: S101  (αβ views only)
     n_views = len(shown)
     share = working_share(int(shown[0].sum()), view.domain.size, view.law)
     weights = combine_views(view.law, n_views, share)

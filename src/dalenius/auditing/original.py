@@ -25,7 +25,7 @@ def read_original(original: Any, release: StoredRelease, progress: Progress = si
     if isinstance(original, Policy):
         _refuse_missing(original.source, original.columns.published, names)
         with LocalEngine().open(original, None, progress) as scan:
-            return scan.table().select(list(names))
+            return scan.source.table().select(list(names))
     source = open_source(original)
     _refuse_missing(source, source.column_names, names)
     with connect() as connection:

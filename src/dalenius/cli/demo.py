@@ -16,12 +16,12 @@ from dalenius.cli.reader.ask import say_answer
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.mechanisms.base import Plan
+from dalenius.pages.charts import draw_plan
 from dalenius.pages.writing import default_path, write_report
 from dalenius.policy import Policy
 from dalenius.publishing import Published, make_plan, write_release
 from dalenius.release.verify import verify_release
 from dalenius.reporting.build import build_report
-from dalenius.reporting.plan_chart import draw_plan
 from dalenius.sql import connect, count
 
 QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Hypertension'"

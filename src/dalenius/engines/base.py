@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from dalenius.mechanisms.base import PublishedTable, Scan
 from dalenius.policy import Policy
+from dalenius.release.manifest import TableEntry
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how many rows are done, and how many there are (None: not known)."""
@@ -19,28 +19,10 @@ def silent(step: str, done: int, total: int | None) -> None:
     """Shows nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenFile:
-    """A file of a release."""
-
-    file: str
-    """Its path in the release's folder."""
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenTable:
-    """A table of a release, as it was written."""
-
-    name: str
-    files: tuple[WrittenFile, ...]
-    n_rows: int = field(metadata={"json": "rows"})
-
-
 class OpenedTable(Scan, Protocol):
     """A policy's table, opened, recoded and checked. It can be read several times, always in one order."""
 
-    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[WrittenTable]:
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write the tables of a release as Parquet into its folder, each in its order."""
 
     def expect_fingerprint(self, key: bytes) -> None:

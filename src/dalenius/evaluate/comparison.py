@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dalenius.evaluate.contender import NOT_COMPARABLE, Contender
+from dalenius.evaluate.contender import Contender, not_comparable
 from dalenius.evaluate.measures import Measure
 from dalenius.evaluate.metrics import BandSpread, Spread
 from dalenius.plain import plain
@@ -138,7 +138,7 @@ class Comparison:
             "results": [row for one in self.standings for row in _results(one, self.measures)],
             "by_selectivity": [_band(one, band) for one in self.standings for band in one.bands],
             "best": plain(self.best),
-            "not_comparable": list(NOT_COMPARABLE),
+            "not_comparable": not_comparable(),
         }
 
 

@@ -2,39 +2,30 @@
 
 Every promise bounds such a probability, 1/ℓ, f′, ρ2 or γ, and the numbers are put on one axis. What they
 bound is not the same, and what the attacker is supposed to know is not the same either; `meaning` says which
-is which, and NOT_COMPARABLE what the axis hides.
+is which, and `not_comparable` what the axis hides.
 
 What takes part in a comparison: policies as they are, and the baselines at their bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, log
-from typing import Literal
+from math import log
 
 from dalenius.evaluate.sharing import Shared
-from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
-from dalenius.mechanisms.bucketize.config import MAX_BUCKET, BucketizeConfig
-from dalenius.mechanisms.frapp.config import FrappConfig
-from dalenius.mechanisms.perturb.config import PerturbConfig
+from dalenius.mechanisms import registry
+from dalenius.mechanisms.measures import measures_of
 from dalenius.policy import Policy
-from dalenius.promises.d_gamma_privacy import DGammaPrivacy
-from dalenius.promises.l_diversity import LDiversity
-from dalenius.promises.rho_privacy import RhoPrivacy, amplification_limit
+from dalenius.promises.bound import Bound
+from dalenius.promises.rho_privacy import amplification_limit
 from dalenius.tables.histogram import Histogram
 
-NOT_COMPARABLE = (
-    "bucketize (1/l, f'): the attacker knows a person's bucket and takes every matching in it as equally "
-    "likely; one who learns from the release how columns go together, or knows others, is not bounded",
-    "f': the largest threshold below 1 is shown; rarer values usually have lower ones, and a threshold of 1 "
-    "(not sensitive) is left out",
-    "perturb (rho2): about values believed with at most rho1 before; for `uniform` whatever else the "
-    "attacker believes, for the other methods only if the belief is the histogram of the person's part",
-    "alpha-beta (gamma): about the presence of a whole row that was believed with at most d before, not "
-    "about the value of a person who is known to be in the table; FRAPP's bound is for one record",
+NOISE, NOTHING = "laplace", "nothing"
+"""What answers come from where there is no release."""
+_LABELS = {NOISE: "noisy answers", NOTHING: "nothing published"}
+_NOTES = (
     "Laplace: epsilon is such that who knows everybody else, and believed a value with at most the largest "
     "frequency, believes it with at most the bound afterwards: a stronger attacker than that of buckets. The "
     "whole epsilon is spent on this workload; any other question costs more",
@@ -42,45 +33,25 @@ NOT_COMPARABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
-    """The largest probability that may be inferred, and of what."""
+def not_comparable() -> list[str]:
+    """What the common axis hides, mechanism by mechanism."""
+    return [*(note for name in registry.names() for note in measures_of(*name).notes), *_NOTES]
 
-    largest: Fraction
-    symbol: str
-    """What the promise calls it, e.g. `1/l`."""
-    meaning: str
-    smallest: Fraction | None = None
-    """The bound of the value that is protected most, where values have bounds of their own."""
+
+def label_of(kind: str, method: str | None = None) -> str:
+    """What a chart calls a kind of contender."""
+    return _LABELS.get(kind) or measures_of(kind, method).label
+
+
+def all_labels() -> list[str]:
+    """The labels in the order of a legend."""
+    return list(dict.fromkeys([*(label_of(*name) for name in registry.names()), *_LABELS.values()]))
 
 
 def promised_bound(policy: Policy, histogram: Histogram | None) -> Bound:
     """Where a policy's promise is on the common axis; the histogram is that of its sensitive columns."""
-    promise = policy.promise
-    match promise:
-        case LDiversity():
-            return Bound(largest=Fraction(1, promise.l), symbol="1/l", meaning="a person's sensitive value")
-        case RhoPrivacy():
-            prior = "any belief" if policy.mechanism.method == "uniform" else "the part's histogram as belief"
-            return Bound(
-                largest=promise.rho2, symbol="rho2", meaning=f"a person's sensitive value, from {prior}"
-            )
-        case DGammaPrivacy():
-            return Bound(largest=promise.gamma, symbol="gamma", meaning=_of_row(policy))
-        case _:
-            assert histogram is not None  # noqa: S101  (thresholds are for the values of a sensitive column)
-            below = [f for f in promise.thresholds(histogram) if f < 1]
-            return Bound(
-                largest=max(below, default=Fraction(1)),
-                symbol="largest f'",
-                meaning="a person's sensitive value; others have thresholds of their own",
-                smallest=min(below, default=None),
-            )
-
-
-def _of_row(policy: Policy) -> str:
-    per_record = isinstance(policy.mechanism, AlphaBetaConfig) and policy.mechanism.method == "frapp"
-    return "a record's whole row" if per_record else "that a whole row is in the table"
+    config = policy.mechanism
+    return measures_of(config.kind, config.method).bound(policy, policy.promise.bound(histogram))
 
 
 def matched_epsilon(prior: Fraction, bound: Fraction) -> float:
@@ -95,17 +66,13 @@ def matched_epsilon(prior: Fraction, bound: Fraction) -> float:
     return log(amplification_limit(prior, bound))
 
 
-Kind = Literal["bucketize", "perturb", "alpha-beta", "laplace", "nothing"]
-USUAL_K = Fraction(10)
-"""The k of FRAPP's baseline where no policy has one: the αβ paper's."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contender:
     """One row of the comparison: how answers come about, and what is promised."""
 
     name: str
-    kind: Kind
+    kind: str
+    """Of the mechanism, or NOISE or NOTHING."""
     method: str
     bound: Bound
     is_baseline: bool
@@ -119,24 +86,30 @@ class Contender:
 
 def policy_contender(name: str, policy: Policy, shared: Shared) -> Contender:
     """A policy as it is."""
-    return _published(name, policy, promised_bound(policy, shared.histogram), is_baseline=False)
+    return _published(name, policy, shared)
 
 
 def baselines(shared: Shared, bounds: Collection[Fraction]) -> list[Contender]:
-    """Anatomy, uniform perturbation, FRAPP and the Laplace mechanism at each of the bounds, and nothing."""
-    policies = list(shared.policies.values())
-    reference = next((policy for policy in policies if policy.columns.sensitive), policies[0])
-    ks = [policy.promise.k for policy in policies if isinstance(policy.promise, DGammaPrivacy)]
+    """The mechanisms' own baselines and the Laplace mechanism at each of the bounds, and nothing."""
     found = []
     chosen = _distinct_bounds(bounds)
     for bound in chosen:
         at = f" at {float(bound):.3g}" if len(chosen) > 1 else ""
-        if shared.histogram is not None:
-            found += [_anatomy(reference, bound, at), _uniform(reference, bound, at)]
-        found.append(_frapp(reference, bound, next((k for k in ks if k), USUAL_K), at))
+        found += [_published(name + at, policy, None) for name, policy in _known_methods(shared, bound)]
         if shared.histogram is not None:
             found.append(_laplace(shared, bound, at))
     return [*found, _nothing(shared)]
+
+
+def _known_methods(shared: Shared, bound: Fraction) -> Iterator[tuple[str, Policy]]:
+    """What keeps the bound on the table that the policies share, without series, suppression and domains."""
+    policies = list(shared.policies.values())
+    reference = next((policy for policy in policies if policy.columns.sensitive), policies[0])
+    table = replace(reference, suppress=None, series=None, domains=())
+    for name in registry.names():
+        baseline = measures_of(*name).baseline(table, bound, policies)
+        if baseline and (shared.histogram is not None or baseline[1].promise.protects == "row"):
+            yield baseline
 
 
 def _distinct_bounds(bounds: Collection[Fraction]) -> list[Fraction]:
@@ -152,50 +125,23 @@ def _distinct_bounds(bounds: Collection[Fraction]) -> list[Fraction]:
     return chosen
 
 
-def _published(name: str, policy: Policy, bound: Bound, *, is_baseline: bool) -> Contender:
+def _published(name: str, policy: Policy, own: Shared | None) -> Contender:
+    """A policy of those that are compared, or a baseline."""
     return Contender(
         name=name,
-        kind=policy.mechanism.kind,  # type: ignore[arg-type]
+        kind=policy.mechanism.kind,
         method=policy.mechanism.method,
-        bound=bound,
-        is_baseline=is_baseline,
+        bound=promised_bound(policy, None if own is None else own.histogram),
+        is_baseline=own is None,
         policy=policy,
     )
-
-
-def _baseline(name: str, policy: Policy) -> Contender:
-    return _published(name, policy, promised_bound(policy, None), is_baseline=True)
-
-
-def _alone(reference: Policy) -> Policy:
-    """The policy's table without its series, suppression and domains."""
-    return replace(reference, suppress=None, series=None, domains=())
-
-
-def _anatomy(reference: Policy, bound: Fraction, at: str) -> Contender:
-    """ℓ = ⌈1/bound⌉, at least 2."""
-    diversity = max(2, ceil(1 / bound))
-    mechanism = BucketizeConfig(method="anatomy", max_bucket=max(MAX_BUCKET, 2 * diversity))
-    policy = replace(_alone(reference), promise=LDiversity(l=diversity), mechanism=mechanism)
-    return _baseline(f"Anatomy{at}", policy)
-
-
-def _uniform(reference: Policy, bound: Fraction, at: str) -> Contender:
-    promise, mechanism = RhoPrivacy(rho1=None, rho2=bound), PerturbConfig(method="uniform")
-    return _baseline(f"UP{at}", replace(_alone(reference), promise=promise, mechanism=mechanism))
-
-
-def _frapp(reference: Policy, bound: Fraction, k: Fraction, at: str) -> Contender:
-    promise = DGammaPrivacy(gamma=bound, k=k)
-    mechanism = FrappConfig(active_domains=None)
-    return _baseline(f"FRAPP{at}", replace(_alone(reference), promise=promise, mechanism=mechanism))
 
 
 def _laplace(shared: Shared, bound: Fraction, at: str) -> Contender:
     prior = _largest_frequency(shared)
     contender = Contender(
         name=f"Laplace{at}",
-        kind="laplace",
+        kind=NOISE,
         method="discrete Laplace noise",
         bound=Bound(largest=bound, symbol="rho2 of e^epsilon", meaning="a person's value, all others known"),
         is_baseline=True,
@@ -210,7 +156,7 @@ def _nothing(shared: Shared) -> Contender:
     prior = _largest_frequency(shared) if shared.histogram else Fraction(0)
     return Contender(
         name="suppress-all",
-        kind="nothing",
+        kind=NOTHING,
         method="every answer is 0",
         bound=Bound(
             largest=prior, symbol="largest frequency", meaning="a person's value, from the public histogram"

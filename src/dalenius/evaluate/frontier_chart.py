@@ -10,6 +10,7 @@ from typing import Any
 
 from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison, Standing
+from dalenius.evaluate.contender import NOTHING, all_labels, label_of
 from dalenius.pages.charts import COLOURS, drawing_library, save
 
 _WIDTH, _HEIGHT = 560, 360
@@ -17,13 +18,6 @@ _LINE = 14
 """Pixels between labels, so that none covers another."""
 _LABEL = 190
 """Pixels that a label may be long."""
-_KINDS = {
-    "bucketize": "buckets",
-    "perturb": "perturbation",
-    "alpha-beta": "views",
-    "laplace": "noisy answers",
-    "nothing": "nothing published",
-}
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 _X_TITLE = "largest probability that may be inferred, as promised (lower is more private)"
 
@@ -112,9 +106,9 @@ def _point(one: Standing, comparison: Comparison, frame: _Frame) -> dict[str, An
     is_best = own and one.contender.name in {best.policy for best in comparison.best}
     return {
         "name": one.contender.name + (" (best)" if is_best else ""),
-        "kind": _KINDS[one.contender.kind],
+        "kind": label_of(one.contender.kind, one.contender.method),
         "own": own,
-        "side": "left" if one.contender.kind == "nothing" else "right",
+        "side": "left" if one.contender.kind == NOTHING else "right",
         "bound": one.bound,
         "value": value,
         "low": max(value - deviation, frame.y_min),
@@ -158,7 +152,7 @@ def _deviations(altair: Any, points: list[dict[str, Any]], frame: _Frame) -> Any
 
 
 def _marks(altair: Any, points: list[dict[str, Any]], frame: _Frame, *, is_own: bool) -> Any:
-    kinds = [kind for kind in _KINDS.values() if any(point["kind"] == kind for point in points)]
+    kinds = [kind for kind in all_labels() if any(point["kind"] == kind for point in points)]
     legend = altair.Legend(title=None, orient="bottom")
     colour = altair.Color("kind:N", scale=altair.Scale(domain=kinds, range=list(COLOURS)), legend=legend)
     shape = altair.Shape("kind:N", scale=altair.Scale(domain=kinds, range=list(_SHAPES)), legend=legend)

@@ -1,82 +1,150 @@
-"""Numbers that a release has without being asked anything.
+"""What a comparison can measure, by name: errors of answers, numbers of the release itself, and accuracy.
 
-What a comparison can measure, by name.
+Accuracy is how well a classifier that was trained on a release predicts the sensitive value from the other
+columns: a fifth of the records is held out, the rest is published, a naive Bayes classifier is trained on the
+rows that the mechanism makes of what was published, and the records that were held out are predicted.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
-from dalenius.arrays import Floats
+from dalenius.arrays import Floats, Ints
 from dalenius.errors import InputError, did_you_mean
 from dalenius.evaluate import metrics
-from dalenius.evaluate.accuracy import accuracy_of
+from dalenius.evaluate.contender import NOISE, NOTHING
+from dalenius.evaluate.original import Original
 from dalenius.evaluate.questions import Cells, Questions
-from dalenius.evaluate.sample import Sample
+from dalenius.evaluate.sample import Sample, publish_aside
 from dalenius.evaluate.workload import joint_counts
-from dalenius.mechanisms.alphabeta.published import PublishedView
-from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.mechanisms.measures import RowSample
+from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease
-from dalenius.sql import one_row
+from dalenius.sql import connect
+from dalenius.tables.codes import find_codes
+from dalenius.tables.source import open_source
+
+HELD_OUT = 0.2
+_MOST_ROWS = 20_000
+"""How many published records a classifier is trained on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Examples:
+    """Records as codes: one column of `features` per quasi column, the sensitive value as one number."""
+
+    features: Ints
+    label: Ints
+    weight: Floats
+
+    def take(self, rows: Ints) -> Examples:
+        """Some of them."""
+        return Examples(features=self.features[rows], label=self.label[rows], weight=self.weight[rows])
+
+
+def accuracy_of(sample: Sample) -> float | None:
+    """The share of the held-out records that are predicted right; None where there is nothing to predict."""
+    original = sample.original
+    if not original.sensitive or not original.quasi or sample.contender.kind == NOISE:
+        return None
+    held_out, kept = _split(sample)
+    test = encode(original, original.table).take(held_out)
+    if sample.contender.policy is None:
+        return float(np.bincount(test.label).max() / len(test.label))
+    with tempfile.TemporaryDirectory(prefix="dalenius-compare-") as folder:
+        policy = _on_rows(sample.contender.policy, kept)
+        release = publish_aside(policy, Path(folder), sample.randomness)
+        train = _published(sample, release)
+    return None if train is None else predict(train, test, original)
+
+
+def predict(train: Examples, test: Examples, original: Original) -> float:
+    """The accuracy of naive Bayes over categories."""
+    try:
+        from sklearn.naive_bayes import CategoricalNB
+    except ImportError as error:
+        raise InputError("accuracy needs scikit-learn", hint='pip install "dalenius[evaluate]"') from error
+    # One category more than the table has: a view may show values of the domain that do not occur.
+    sizes = [len(original.cells[column]) + 1 for column in original.quasi]
+    model: Any = CategoricalNB(min_categories=sizes)
+    model.fit(train.features, train.label, sample_weight=train.weight)
+    return float((model.predict(test.features) == test.label).mean())
+
+
+def encode(original: Original, table: pa.Table, weight: Floats | None = None) -> Examples:
+    """A table's rows in the codes of the original; what does not occur there gets a code of its own."""
+    codes = {column: _codes(original, table, column) for column in original.cells}
+    label = np.zeros(table.num_rows, dtype=np.int64)
+    for column in original.sensitive:
+        label = label * (len(original.cells[column]) + 1) + codes[column]
+    return Examples(
+        features=np.stack([codes[column] for column in original.quasi], axis=1),
+        label=label,
+        weight=np.ones(table.num_rows) if weight is None else weight,
+    )
+
+
+def _codes(original: Original, table: pa.Table, column: str) -> Ints:
+    known = original.coded.columns[column].values[column]
+    found = find_codes(table.column(column).cast(known.type), known)
+    return np.asarray(found.fill_null(len(known)).to_numpy(), dtype=np.int64)
+
+
+def _split(sample: Sample) -> tuple[Ints, Ints]:
+    """Which records are held out and which are published."""
+    n_rows = sample.original.n_rows
+    order = sample.randomness.stream("accuracy", "split").permutation(n_rows)
+    n_held_out = max(1, round(HELD_OUT * n_rows))
+    return np.sort(order[:n_held_out]), order[n_held_out:]
+
+
+def _on_rows(policy: Policy, rows: Ints) -> Policy:
+    """The policy for some records of its source, which a scan gives in the order of the original."""
+    with connect() as connection:
+        table = connection.sql(f"FROM {policy.source.scan(connection)}").to_arrow_table()
+    return replace(policy, source=open_source(table.take(pa.array(np.sort(rows)))))
+
+
+def _published(sample: Sample, release: StoredRelease) -> Examples | None:
+    original, stream = sample.original, sample.randomness.stream("accuracy", "rows")
+    rows = RowSample(most=_MOST_ROWS, seed=int(stream.integers(2**31)))
+    table = sample.mechanism.training_rows(release, original.quasi, original.sensitive, rows)
+    if table is None:
+        return None
+    weight = table.column("weight").to_numpy().astype(np.float64) if "weight" in table.column_names else None
+    return encode(original, table, weight)
 
 
 def bucket_loss(sample: Sample) -> float | None:
     """Σ (size − 1)² over the buckets; None for other mechanisms."""
-    release = sample.release
-    if release is None or release.mechanism != "bucketize":
-        return None
-    with release.connect() as connection:
-        sizes = "SELECT count(*) AS size FROM qit GROUP BY bucket"
-        return float(one_row(connection, f"SELECT sum((size - 1) * (size - 1)) FROM ({sizes})")[0])
+    return None if sample.release is None else sample.mechanism.loss(sample.release)
 
 
 def suppressed_share(sample: Sample) -> float | None:
     """The withheld records by all records; None where it is not known."""
-    if sample.contender.kind == "nothing":
+    if sample.contender.kind == NOTHING:
         return 1.0
     if sample.release is None:
         return None
-    withheld = sample.release.manifest["rows"]["suppressed"]
+    withheld = sample.release.manifest.rows.suppressed
     return None if withheld is None else withheld / sample.original.n_rows
 
 
 def retention(sample: Sample) -> float | None:
-    """The expected share of the records that the release shows with their own value.
-
-    In a bucket everybody has each of its values with the same probability; a perturbed record keeps its value
-    with γ/(m−1+γ); of a view it is the share of the rows that it keeps (α+β, or γ_f).
-    """
-    release = sample.release
-    if sample.contender.kind == "nothing":
+    """The expected share of the records that the release shows with their own value."""
+    if sample.contender.kind == NOTHING:
         return 0.0
-    if release is None or release.manifest["parameters"].get("fakes"):
+    if sample.release is None:
         return None
-    if release.mechanism == "alpha-beta":
-        view = PublishedView.of(release.manifest)
-        kept = view.gamma_f if view.law is None else view.law.retention
-        return None if kept is None else float(kept)
-    kept_records = _kept_in_buckets(release) if release.mechanism == "bucketize" else _kept_in_parts(release)
-    return kept_records / sample.original.n_rows
-
-
-def _kept_in_buckets(release: StoredRelease) -> float:
-    with release.connect() as connection:
-        sizes = 'SELECT bucket, sum("count") AS size FROM st GROUP BY bucket'
-        query = f'SELECT sum("count" * "count" / size) FROM st JOIN ({sizes}) USING (bucket)'
-        return float(one_row(connection, query)[0])
-
-
-def _kept_in_parts(release: StoredRelease) -> float:
-    with release.connect() as connection:
-        channels = PublicParts.read(connection, release.manifest).channels
-        sizes = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
-    diagonals = [float(channel.gamma / (channel.n_values - 1 + channel.gamma)) for channel in channels]
-    return float(sum(sizes.get(number, 0) * kept for number, kept in enumerate(diagonals, start=1)))
+    return sample.mechanism.retention(sample.release, sample.original.n_rows)
 
 
 Measured = float | None

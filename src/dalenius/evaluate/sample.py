@@ -17,9 +17,10 @@ import numpy as np
 from dalenius.arrays import Floats
 from dalenius.ask.asking import ask_many
 from dalenius.errors import InputError
-from dalenius.evaluate.contender import Contender
+from dalenius.evaluate.contender import NOTHING, Contender
 from dalenius.evaluate.original import Original
 from dalenius.evaluate.questions import Cells, Questions
+from dalenius.mechanisms.measures import Measures, measures_of
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
 from dalenius.question.database import Limits
@@ -56,12 +57,17 @@ class Sample:
     """For whatever a measure draws; other draws have others."""
     release: StoredRelease | None
 
+    @property
+    def mechanism(self) -> Measures:
+        """What the contender's mechanism says of itself."""
+        return measures_of(self.contender.kind, self.contender.method)
+
     def ask(self, questions: Questions) -> Cells | None:
         """The answers beside the truth; None where the draw cannot answer these questions."""
         if self.release is not None:
             limits = Limits(seconds=_SECONDS)
             return questions.beside(ask_many(self.release, questions.sqls, limits=limits))
-        if self.contender.kind == "nothing":
+        if self.contender.kind == NOTHING:
             return questions.with_estimates(np.zeros(questions.n_cells))
         return None
 

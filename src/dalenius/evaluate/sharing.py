@@ -45,7 +45,7 @@ def read_shared(policies: Mapping[str, Policy], progress: Progress) -> Shared:
     source = in_memory(first.source)
     read = {name: replace(policy, source=source) for name, policy in policies.items()}
     with LocalEngine().open(read[first_name], None, progress) as scan:
-        table = scan.table().select(columns)
+        table = scan.source.table().select(columns)
         histogram = scan.histogram(sensitive) if sensitive else None
     return Shared(policies=read, original=Original.of(table, sensitive), histogram=histogram)
 

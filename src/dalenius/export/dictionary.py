@@ -7,25 +7,11 @@ import json
 import duckdb
 import pyarrow as pa
 
-from dalenius.export.weights import VIEW, Weighting
+from dalenius.question.weighting import VIEW, Weighting
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 
-_OWN_COLUMNS = (
-    ("qit", "bucket", "the number of the person's bucket; numbers are random"),
-    ("st", "bucket", "the number of a bucket; numbers are random"),
-    ("st", "count", "how many people of the bucket have the value"),
-    ("view", "copy", "which copy of a row that the table has several times"),
-    ("data", "part", "the number of the record's part; numbers are random"),
-)
-_OF_ROLES = {
-    "qit": {"quasi": "as it is in the table"},
-    "st": {"sensitive": "a value that people of the bucket have, nobody knows who; it may be a fake"},
-    "data": {"quasi": "as it is in the table", "sensitive": "published at random: not a person's own value"},
-    "bucket_weights": {"sensitive": "a value that people of the bucket have, nobody knows who"},
-    "part_values": {"sensitive": "a value that the part has"},
-    "view": dict.fromkeys(("quasi", "sensitive"), "as published: some rows are real, some random"),
-}
+_UNSAID = "a value that the column may have"
 _IN_VIEW = "for conditions and groups; rows are candidates, not people"
 _HOW = (
     'a count is SUM(weight) of the view "weighted" under any condition, a sum SUM(weight * x), an average '
@@ -42,15 +28,16 @@ def make_dictionary(
     weighting: Weighting,
 ) -> pa.Table:
     """A row per column of every table and of the view."""
-    roles = {column["name"]: column["role"] for column in release.manifest["columns"]}
-    meanings = {(table, name): text for table, name, text in (*_OWN_COLUMNS, *weighting.columns)}
+    roles = {column.name: column.role for column in release.manifest.columns}
+    meanings = {(table, name): text for table, name, text in weighting.columns}
+    published = {(table, role): text for table, role, text in weighting.published}
     types, rows = {}, []
     for table in tables:
         for name, kind, *_ in connection.execute(f"DESCRIBE {identifier(table)}").fetchall():
             meaning = meanings.get((table, name))
             if meaning is None:
                 types[name] = kind
-                rows.append((table, name, kind, roles[name], _meaning(table, roles[name])))
+                rows.append((table, name, kind, roles[name], published.get((table, roles[name]), _UNSAID)))
             else:
                 rows.append((table, name, kind, "", meaning))
     rows += [(VIEW, name, types[name], roles[name], _IN_VIEW) for name in columns]
@@ -64,10 +51,6 @@ def make_dictionary(
     )
 
 
-def _meaning(table: str, role: str) -> str:
-    return _OF_ROLES.get(table, {}).get(role, "a value that the column may have")
-
-
 def make_about(release: StoredRelease, weighting: Weighting) -> pa.Table:
     """What the release is, what it promises, and how to count with it."""
     manifest = release.manifest
@@ -75,14 +58,14 @@ def make_about(release: StoredRelease, weighting: Weighting) -> pa.Table:
         ("how to count", _HOW),
         ("how good it is", weighting.note),
         ("error bars", _BARS),
-        ("release", manifest["id"]),
-        ("created", manifest["created"]),
-        ("for publication", "yes" if manifest["for_publication"] else "no: it was made with a seed"),
-        ("mechanism", f"{manifest['mechanism']['kind']}, {manifest['mechanism']['method']}"),
-        ("promise", json.dumps(manifest["promise"], ensure_ascii=False)),
-        *(("assumes", text) for text in manifest["assumes"]),
-        *(("not covered", text) for text in manifest["not_covered"]),
-        *(("disclosed", text) for text in manifest["disclosed"]),
+        ("release", manifest.id),
+        ("created", manifest.created),
+        ("for publication", "yes" if manifest.for_publication else "no: it was made with a seed"),
+        ("mechanism", f"{manifest.mechanism.kind}, {manifest.mechanism.method}"),
+        ("promise", json.dumps(manifest.promise, ensure_ascii=False)),
+        *(("assumes", text) for text in manifest.assumes),
+        *(("not covered", text) for text in manifest.not_covered),
+        *(("disclosed", text) for text in manifest.disclosed),
         *((f"table {name}", meaning) for name, meaning in weighting.helpers),
     ]
     topics, texts = zip(*rows, strict=True)

@@ -12,8 +12,8 @@ from dalenius.errors import InputError
 from dalenius.export.files import write_csv, write_duckdb
 from dalenius.export.postgres import write_postgres
 from dalenius.export.staging import Staged, staged
-from dalenius.export.weights import VIEW
 from dalenius.plain import plain_fields
+from dalenius.question.weighting import VIEW
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 from dalenius.tables.postgres_uri import SCHEMES, checked, is_uri, without_password

@@ -17,7 +17,7 @@ import duckdb
 
 from dalenius.errors import EngineError, InputError
 from dalenius.export.staging import Staged
-from dalenius.export.weights import VIEW
+from dalenius.question.weighting import VIEW
 from dalenius.sql import identifier, literal
 
 

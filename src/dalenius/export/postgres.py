@@ -7,7 +7,7 @@ from typing import Any
 
 from dalenius.errors import DaleniusError, EngineError, InputError
 from dalenius.export.staging import Staged
-from dalenius.export.weights import VIEW
+from dalenius.question.weighting import VIEW
 from dalenius.sql import identifier, literal
 from dalenius.tables.postgres import connected
 from dalenius.tables.postgres_uri import without_password, without_secrets

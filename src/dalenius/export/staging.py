@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
 
 from dalenius.errors import InputError, ReleaseCorrupt, did_you_mean
-from dalenius.export.bucket_weights import weigh_buckets
 from dalenius.export.dictionary import make_about, make_dictionary
-from dalenius.export.view_weights import weigh_view
-from dalenius.export.weights import Place, Weighting, stage, weigh_perturbed
+from dalenius.mechanisms.registry import find_room
+from dalenius.question.weighting import Place, Weighting, stage
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import verify_release
 from dalenius.sql import connect, count, identifier
-
-WEIGHTS: dict[
-    str, Callable[[StoredRelease, duckdb.DuckDBPyConnection, Place, tuple[str, ...]], Weighting]
-] = {"bucketize": weigh_buckets, "perturb": weigh_perturbed, "alpha-beta": weigh_view}
-"""How a release of each mechanism becomes rows with weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,15 +37,15 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
 
     The view has these columns, or all if there are none.
     """
-    make_weights = WEIGHTS.get(release.mechanism)
-    if make_weights is None:
+    room = find_room(release.mechanism, release.method, "export")
+    if room is None:
         raise InputError(f"releases of mechanism {release.mechanism!r} cannot be exported")
     chosen = _choose(release, columns)
     _refuse_series(release)
     _refuse_damaged(release)
-    own = tuple(str(entry["name"]) for entry in release.manifest["tables"])
+    own = tuple(entry.name for entry in release.manifest.tables)
     with release.connect(connect()) as connection:
-        weighting = make_weights(release, connection, place, chosen)
+        weighting: Weighting = room.weigh(release, connection, place, chosen)
         tables = (*own, *(name for name, _ in weighting.helpers))
         stage(connection, "dictionary", make_dictionary(release, connection, tables, chosen, weighting))
         stage(connection, "about", make_about(release, weighting))
@@ -59,7 +53,7 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
 
 
 def _choose(release: StoredRelease, columns: Sequence[str]) -> tuple[str, ...]:
-    known = [str(column["name"]) for column in release.manifest["columns"]]
+    known = [column.name for column in release.manifest.columns]
     for name in columns:
         if name not in known:
             raise InputError(f"the release has no column {name!r}; {did_you_mean(name, known)}")

@@ -16,6 +16,7 @@ from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
 from dalenius.policy import Policy
 from dalenius.randomness import KEY_BITS, Randomness
+from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Histogram
 
 Batches = Iterator[pa.RecordBatch]
@@ -161,7 +162,7 @@ class Mechanism(Protocol):
     def repeated(self, policy: Policy, plan: Any, times: int) -> Repeated:
         """What that many independent releases by this plan would tell together."""
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Check the promise on published tables alone; they are views of the connection."""
 
 

@@ -42,6 +42,16 @@ def kinds() -> Iterator[str]:
     yield from (entry.name for entry in entry_points(group=GROUP) if entry.name not in _PACKAGES)
 
 
+def names() -> Iterator[tuple[str, str | None]]:
+    """Every kind, and after it its methods that have rooms of their own.
+
+    >>> list(names())[2:]
+    [('alpha-beta', None), ('alpha-beta', 'frapp')]
+    """
+    for kind in kinds():
+        yield from ((kind, method) for method in (None, *methods(kind)))
+
+
 def methods(kind: str) -> list[str]:
     """The methods of a kind that have rooms of their own.
 
@@ -76,9 +86,23 @@ def room(kind: str, method: str | None, name: str) -> ModuleType:
     return found
 
 
+def stages() -> list[str]:
+    """What can come before a mechanism.
+
+    >>> stages()
+    ['suppress']
+    """
+    return list(_STAGES)
+
+
 def stage_room(stage: str, name: str) -> ModuleType:
     """A room of a stage before the mechanism, such as `suppress`."""
     return import_module(f"{_STAGES[stage]}.{name}")
+
+
+def stage_rooms(name: str) -> list[ModuleType]:
+    """The rooms of that name of all stages; they have nothing to say of a release that skipped the stage."""
+    return [stage_room(stage, name) for stage in _STAGES]
 
 
 @contextmanager

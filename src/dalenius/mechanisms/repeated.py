@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from dalenius.plain import Plain
@@ -38,3 +39,13 @@ class Repeated(Plain):
             f"{found}, and the best guess of a person's value is right {self.success:.1%} of the time "
             f"instead of {self.success_of_one:.1%}"
         )
+
+
+def repeat_evidence(prior: Fraction, ratio: Fraction, times: int) -> Fraction:
+    """The posterior after independent evidence of that likelihood ratio, that many times.
+
+    >>> repeat_evidence(Fraction(1, 10), Fraction(3), 2)
+    Fraction(1, 2)
+    """
+    odds = prior / (1 - prior) * ratio**times
+    return odds / (1 + odds)

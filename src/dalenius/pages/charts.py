@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from dalenius.errors import InputError
 
@@ -35,3 +35,18 @@ def save(chart: Any, path: Path) -> None:
         chart.save(str(path), **options)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+@runtime_checkable
+class Drawable(Protocol):
+    """A plan that has a picture."""
+
+    def draw(self, altair: Any) -> Any:
+        """The picture, as a chart of the drawing library."""
+
+
+def draw_plan(plan: Any, path: Path) -> None:
+    """Draw a plan into a file."""
+    if not isinstance(plan, Drawable):
+        raise InputError("only bucket plans have a chart")
+    save(plan.draw(drawing_library()), path)

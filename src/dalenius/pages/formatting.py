@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
+from dalenius.exact import percent, trim
 from dalenius.pages.document import Cell, Code, Described, Estimate, Number, Style, Verdict
 
 NOTHING = "–"
@@ -14,26 +13,14 @@ def write_number(value: float, style: Style) -> str:
 
     >>> [write_number(x, "count") for x in (20000, 3.14159, -0.02)]
     ['20,000', '3.1', '0']
-    >>> [write_number(x, "share") for x in (1 / 3, 0.00123, 1.0, 0.0, 0.05)]
-    ['33.3 %', '0.12 %', '100 %', '0 %', '5 %']
+    >>> write_number(1 / 3, "share"), write_number(1 / 3, "number")
+    ('33.3 %', '0.3333')
     """
     if style == "count":
-        return _trim(f"{value:,.1f}")
+        return trim(f"{value:,.1f}")
     if style == "share":
-        return f"{_percentage(100 * value)} %"
+        return percent(value)
     return f"{value:.4g}"
-
-
-def _percentage(value: float) -> str:
-    """One decimal, or as many as two digits of a small number need."""
-    if value == 0 or abs(value) >= 1:
-        return _trim(f"{value:,.1f}")
-    return _trim(f"{value:.{min(8, 1 - math.floor(math.log10(abs(value))))}f}")
-
-
-def _trim(text: str) -> str:
-    trimmed = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if trimmed in ("-0", "") else trimmed
 
 
 def write_interval(estimate: Estimate) -> str:

@@ -45,7 +45,7 @@ def write_report(report: Report, path: Path, release: StoredRelease) -> None:
     if render is None:
         known = ", ".join(RENDERERS)
         raise InputError(f"a report is written as {known}, not {path.suffix!r}", hint="e.g. report.html")
-    for part in (*release.earlier, release):
+    for part in release.parts:
         if part.path.resolve() in path.resolve().parents:
             raise InputError(
                 f"{path} is inside the release, which would no longer be the one that was published",

@@ -12,8 +12,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
-from dalenius.exact import parse_fraction
+from dalenius.exact import parse_fraction, percent
 from dalenius.plain import plain_fields
+from dalenius.promises.bound import Bound
+from dalenius.tables.histogram import Histogram
 
 Adversary = Literal["independent", "exclusive"]
 
@@ -38,6 +40,17 @@ class DGammaPrivacy:
 
     kind = "d-gamma-privacy"
     protects = "row"
+
+    @staticmethod
+    def in_words(promise: Mapping[str, Any], what: str) -> str:  # noqa: ARG004  (it is about whole rows)
+        """The promise of a manifest in plain words."""
+        views = int(promise.get("views", 1))
+        seen = "the published rows" if views == 1 else f"all {views} views that may ever be published"
+        d, gamma = (percent(Fraction(promise[name])) for name in ("d", "gamma"))
+        return (
+            f"Whoever thought it at most {d} likely that a given row is in the table thinks "
+            f"it at most {gamma} likely after seeing {seen}."
+        )
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> DGammaPrivacy:  # noqa: ARG003
@@ -64,6 +77,10 @@ class DGammaPrivacy:
             raise PolicyError(f"d is {self.d}; a prior bound lies between 0 and 1, both excluded")
         if self.adversary not in ("independent", "exclusive"):
             raise PolicyError(f"adversary is {self.adversary!r}; known: 'independent', 'exclusive'")
+
+    def bound(self, histogram: Histogram | None) -> Bound:  # noqa: ARG002
+        """γ."""
+        return Bound(largest=self.gamma, symbol="gamma", meaning="that a whole row is in the table")
 
     def prior_bound(self, n_rows: int, largest_share: Fraction) -> Fraction:
         """The d that is kept and published; with k, from the rounded number of rows.

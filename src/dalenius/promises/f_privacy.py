@@ -12,8 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
-from dalenius.exact import as_written, parse_fraction, show
-from dalenius.tables.histogram import Histogram, Value, label, label_cell, write_cells
+from dalenius.exact import as_written, parse_fraction, percent, show
+from dalenius.promises.bound import Bound
+from dalenius.tables.histogram import Histogram, Value, label, label_cell, show_value, write_cells
+
+_MOST_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +81,17 @@ class FPrivacy:
     def _default_at(self, frequency: Fraction) -> Fraction:
         return self.default.at(frequency) if isinstance(self.default, Linear) else self.default or Fraction(1)
 
+    def bound(self, histogram: Histogram | None) -> Bound:
+        """The largest threshold below 1; 1 where no value is sensitive."""
+        assert histogram is not None  # noqa: S101  (thresholds are for the values of a sensitive column)
+        below = [f for f in self.thresholds(histogram) if f < 1]
+        return Bound(
+            largest=max(below, default=Fraction(1)),
+            symbol="largest f'",
+            meaning="a person's sensitive value; others have thresholds of their own",
+            smallest=min(below, default=None),
+        )
+
     def is_named(self, value: Value) -> bool:
         """Whether the policy itself names the value, so that a message may too."""
         return any(cells == tuple(label_cell(cell) for cell in value) for cells, _ in self.named)
@@ -94,6 +108,18 @@ class FPrivacy:
                 for value, f in zip(histogram.values, self.thresholds(histogram), strict=True)
             ],
         }
+
+    @staticmethod
+    def in_words(promise: Mapping[str, Any], what: str) -> str:
+        """The promise of a manifest in plain words, about values of `what`."""
+        limits = [(Fraction(entry["at_most"]), show_value(entry["value"])) for entry in promise["thresholds"]]
+        strictest = [f"{name} at most {percent(f)}" for f, name in sorted(limits)[:_MOST_EXAMPLES] if f < 1]
+        examples = f" The strictest limits: {'; '.join(strictest)}." if strictest else ""
+        return (
+            "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, "
+            f"can link that person to a value of {what} with more certainty than the limit that "
+            f"was set for this value.{examples}"
+        )
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
-from dalenius.exact import parse_integer
+from dalenius.exact import parse_integer, percent
+from dalenius.promises.bound import Bound
 from dalenius.tables.histogram import Histogram, Value
 
 
@@ -29,6 +30,10 @@ class LDiversity:
         """1/ℓ for every value."""
         return (Fraction(1, self.l),) * len(histogram)
 
+    def bound(self, histogram: Histogram | None) -> Bound:  # noqa: ARG002
+        """1/ℓ."""
+        return Bound(largest=Fraction(1, self.l), symbol="1/l", meaning="a person's sensitive value")
+
     def is_named(self, value: Value) -> bool:  # noqa: ARG002  (the protocol's signature)
         """The policy names no value."""
         return False
@@ -36,6 +41,16 @@ class LDiversity:
     def to_dict(self, histogram: Histogram) -> dict[str, Any]:  # noqa: ARG002
         """The promise as data, for the manifest."""
         return {"kind": self.kind, "l": self.l}
+
+    @staticmethod
+    def in_words(promise: Mapping[str, Any], what: str) -> str:
+        """The promise of a manifest in plain words, about values of `what`."""
+        ell = int(promise["l"])
+        return (
+            "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, "
+            f"can link that person to any value of {what} with more certainty than 1 in {ell} "
+            f"({percent(Fraction(1, ell))})."
+        )
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> LDiversity:  # noqa: ARG003

@@ -13,7 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import InputError, PolicyError, refuse_unknown_keys
-from dalenius.exact import parse_fraction
+from dalenius.exact import parse_fraction, percent
+from dalenius.promises.bound import Bound
+from dalenius.tables.histogram import Histogram
 
 
 def amplification_limit(rho1: Fraction, rho2: Fraction) -> Fraction:
@@ -61,6 +63,27 @@ class RhoPrivacy:
                 hint="rho1 bounds the belief before the release, rho2 the belief after it",
             )
 
+    @staticmethod
+    def in_words(promise: Mapping[str, Any], what: str) -> str:
+        """The promise of a manifest in plain words, about values of `what`; of every prior, or a part's."""
+        rho2 = percent(Fraction(promise["rho2"]))
+        if "prior_at_most" in promise:
+            before = percent(Fraction(promise["prior_at_most"]))
+            return (
+                f"Whoever believed a value of {what} of a person with at most {before} before "
+                f"seeing the person's published value, believes it with at most {rho2} afterwards."
+            )
+        whom = (
+            "every value"
+            if promise["rho1"] == "max"
+            else f"every value that at most {percent(Fraction(promise['rho1']))} of the people have"
+        )
+        return (
+            f"Whoever expects a value of {what} of a person exactly as often as it occurs in the person's "
+            f"part of the table cannot become surer of it than {rho2} by seeing the person's published "
+            f"value. It holds for {whom}."
+        )
+
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> RhoPrivacy:  # noqa: ARG003
         """Read the `[promise]` section: decimals as written, fractions in quotes."""
@@ -75,6 +98,10 @@ class RhoPrivacy:
     def prior_limit(self, counts: Sequence[int]) -> Fraction:
         """The ρ1 of a table with these counts: the one given, or the largest frequency."""
         return Fraction(max(counts), sum(counts)) if self.rho1 is None else self.rho1
+
+    def bound(self, histogram: Histogram | None) -> Bound:  # noqa: ARG002
+        """ρ2."""
+        return Bound(largest=self.rho2, symbol="rho2", meaning="a person's sensitive value")
 
     def protected(self, counts: Sequence[int]) -> tuple[int, ...]:
         """SA′: the codes of the occurring values whose frequency is at most ρ1, exactly compared.

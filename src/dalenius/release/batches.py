@@ -7,6 +7,7 @@ thinned on its own, so every promise is about one batch; the manifests say that 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from dalenius.mechanisms.base import Draft, Place
 from dalenius.policy import Policy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.release.build import published_columns
 from dalenius.release.folder import StoredRelease
 from dalenius.release.ledger import open_ledger
-from dalenius.release.manifest import FILE_NAME, published_columns
+from dalenius.release.manifest import FILE_NAME
 from dalenius.release.series import NextInSeries, refuse_wrong_series, releases_in
 from dalenius.sql import identifiers
 from dalenius.tables.histogram import Histogram
@@ -55,7 +57,7 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
     if earlier:
         refuse_wrong_series(earlier, ledger, policy.release)
         _refuse_other_policy(earlier[0], policy, scan)
-        series_id = str(earlier[0].manifest["series"]["id"])
+        series_id = earlier[0].series.id
         for entry in ledger.series(series_id):
             if entry.source_fingerprint == fingerprint:
                 raise InputError(
@@ -87,8 +89,8 @@ def as_batch(draft: Draft) -> Draft:
 
 def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable) -> None:
     """All batches have the columns, types and promise of the first, so that they can be added up."""
-    ours = {entry["name"]: entry for entry in published_columns(policy, scan.schema)}
-    theirs = {entry["name"]: entry for entry in first.manifest["columns"]}
+    ours = {column.name: column for column in published_columns(policy, scan.schema)}
+    theirs = {column.name: column for column in first.manifest.columns}
     changed = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
     if changed:
         raise InputError(
@@ -96,14 +98,14 @@ def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable
             + ", ".join(changed),
             hint="all batches of a series have the same columns; `dalenius inspect` shows the types",
         )
-    if _promised(first.manifest["promise"]) != _own_promise(policy) or not _same_thresholds(first, policy):
+    if _promised(first.manifest.promise) != _own_promise(policy) or not _same_thresholds(first, policy):
         raise InputError(
             "the policy has changed since the first batch: another promise or method of suppression",
             hint="a series has one promise; another one is a new series in another folder",
         )
 
 
-def _promised(promise: dict[str, Any]) -> tuple[Any, ...]:
+def _promised(promise: Mapping[str, Any]) -> tuple[Any, ...]:
     return promise["kind"], promise.get("l"), (promise.get("suppression") or {}).get("method")
 
 
@@ -114,7 +116,7 @@ def _own_promise(policy: Policy) -> tuple[Any, ...]:
 
 def _same_thresholds(first: StoredRelease, policy: Policy) -> bool:
     """Whether the policy gives every value of the first batch the threshold that it had there."""
-    if not isinstance(policy.promise, FPrivacy) or "fakes" in first.manifest["parameters"]:
+    if not isinstance(policy.promise, FPrivacy) or "fakes" in first.manifest.parameters:
         return True  # with fakes among the published counts the shares are not known
     names = policy.columns.sensitive
     with first.connect() as connection:
@@ -125,4 +127,4 @@ def _same_thresholds(first: StoredRelease, policy: Policy) -> bool:
         ours = policy.promise.to_dict(histogram)
     except PolicyError:  # it names a value that the first batch does not have
         return False
-    return bool(ours["thresholds"] == first.manifest["promise"]["thresholds"])
+    return bool(ours["thresholds"] == first.manifest.promise["thresholds"])

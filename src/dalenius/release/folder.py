@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
 import secrets
 import shutil
@@ -21,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -29,7 +27,7 @@ import pyarrow.parquet as pq
 
 from dalenius.errors import EngineError, InputError, ReleaseCorrupt
 from dalenius.mechanisms.base import Check
-from dalenius.release.manifest import FILE_NAME, read_manifest
+from dalenius.release.manifest import FILE_NAME, Manifest, SeriesEntry, read_manifest
 from dalenius.sql import connect_shared, identifier, scan_parquet
 
 
@@ -38,7 +36,7 @@ class StoredRelease:
     """A release folder whose manifest has been read."""
 
     path: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
     earlier: tuple[StoredRelease, ...] = ()
     """The releases of its series before it, where the whole series was opened."""
 
@@ -51,23 +49,40 @@ class StoredRelease:
     @property
     def mechanism(self) -> str:
         """The kind of the mechanism that made it."""
-        return str(self.manifest["mechanism"]["kind"])
+        return self.manifest.mechanism.kind
+
+    @property
+    def parts(self) -> tuple[StoredRelease, ...]:
+        """The releases of its series that were opened, itself last."""
+        return (*self.earlier, self)
+
+    @property
+    def series(self) -> SeriesEntry:
+        """Its place in its series."""
+        if self.manifest.series is None:
+            raise ReleaseCorrupt(f"{self.path} does not belong to a series")
+        return self.manifest.series
+
+    @property
+    def is_several_batches(self) -> bool:
+        """Whether it was opened with earlier batches, which are of other people."""
+        return bool(self.earlier) and self.series.kind == "batches"
 
     @property
     def method(self) -> str:
         """The method of the mechanism."""
-        return str(self.manifest["mechanism"]["method"])
+        return self.manifest.mechanism.method
 
     def columns(self, role: str) -> tuple[str, ...]:
         """The published columns of a role, `quasi` or `sensitive`."""
-        return tuple(column["name"] for column in self.manifest["columns"] if column["role"] == role)
+        return self.manifest.columns_of(role)
 
     def files(self, table: str) -> list[Path]:
         """The Parquet files of a table."""
-        entries = [entry for entry in self.manifest["tables"] if entry["name"] == table]
-        if not entries:
+        entry = self.manifest.table(table)
+        if entry is None:
             raise ReleaseCorrupt(f"{self.path}: the manifest lists no table {table!r}")
-        return [self.path / file["file"] for file in entries[0]["files"]]
+        return [self.path / file.file for file in entry.files]
 
     def read(self, table: str, columns: Sequence[str]) -> pa.Table:
         """Some columns of a table, from the bytes of its files alone: their folders' names mean nothing."""
@@ -80,12 +95,12 @@ class StoredRelease:
     def connect(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
         """A connection on which every table of the release is a view: this one, else one for reading only."""
         connection = connection or connect_shared()
-        for entry in self.manifest["tables"]:
-            scan = scan_parquet(map(str, self.files(entry["name"])))
+        for entry in self.manifest.tables:
+            scan = scan_parquet(map(str, self.files(entry.name)))
             try:
-                connection.execute(f"CREATE TEMP VIEW {identifier(entry['name'])} AS FROM {scan}")
+                connection.execute(f"CREATE TEMP VIEW {identifier(entry.name)} AS FROM {scan}")
             except duckdb.Error as error:
-                raise ReleaseCorrupt(f"{self.path}: table {entry['name']!r} cannot be read") from error
+                raise ReleaseCorrupt(f"{self.path}: table {entry.name!r} cannot be read") from error
         return connection
 
 
@@ -128,13 +143,6 @@ def refuse_existing(target: Path) -> None:
             f"release {target} exists already",
             hint="choose another `release` in the policy, or move the old one away",
         )
-
-
-def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest, last of all files."""
-    (folder / FILE_NAME).write_text(
-        json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
 
 
 def _seal(folder: Path, target: Path) -> None:
@@ -197,7 +205,7 @@ def check_files(release: StoredRelease) -> Check:
 
 def refuse_changed(release: StoredRelease) -> None:
     """Only what was published can be asked; a file beside it does no harm."""
-    for one in (*release.earlier, release):
+    for one in release.parts:
         changes = changed_files(one)
         if changes:
             raise ReleaseCorrupt(
@@ -219,7 +227,7 @@ def changed_files(release: StoredRelease) -> list[str]:
 
 
 def _listed(release: StoredRelease) -> dict[str, str]:
-    return {file["file"]: file["sha256"] for table in release.manifest["tables"] for file in table["files"]}
+    return {file.file: file.sha256 for table in release.manifest.tables for file in table.files}
 
 
 def sha256(path: Path) -> str:

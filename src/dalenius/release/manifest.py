@@ -1,72 +1,169 @@
-"""The manifest: a release's description of itself.
+"""The manifest: a release's description of itself, as a value. Nobody else reads or writes `manifest.json`.
 
 Compatibility: fields are never removed and never change their meaning; new ones are optional. A reader
-refuses a `format_version` above its own. The JSON Schema beside this file is part of the package.
+refuses a `format_version` above its own, and keeps the fields that it does not know. The JSON Schema beside
+this file is part of the package.
 """
 
 from __future__ import annotations
 
-import datetime
 import functools
 import json
-import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jsonschema
-import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.mechanisms.base import Draft
-from dalenius.policy import Policy
+from dalenius.plain import plain_fields
 
 FORMAT = "dalenius-release"
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
 
 
-def build_manifest(
-    policy: Policy,
-    draft: Draft,
-    schema: pa.Schema,
-    tables: list[dict[str, Any]],
-    *,
-    is_seeded: bool,
-    series: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Everything that is public about a release; no seed, no private count, no path, no time of day."""
-    statement = draft.statement
-    return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "id": secrets.token_hex(16),
-        "created": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "for_publication": not is_seeded,
-        "mechanism": {"kind": policy.mechanism.kind, "method": draft.method},
-        "promise": statement.promise,
-        "assumes": list(statement.assumes),
-        "not_covered": list(statement.not_covered),
-        "disclosed": list(statement.disclosed),
-        "parameters": statement.parameters,
-        "columns": published_columns(policy, schema),
-        "rows": {
-            "published": tables[0]["rows"] if draft.n_published is None else draft.n_published,
-            "suppressed": draft.n_suppressed,
-        },
-        "tables": tables,
-        "series": series,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """An object of the manifest: its fields are called and ordered as in the file."""
+
+    other: Mapping[str, Any] = field(default_factory=dict, metadata={"json": None})
+    """Fields that only newer versions know."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read an object that fits the schema."""
+        names = {each.name for each in fields(cls)} - {"other"}
+        known = {name: cls._read(name, data[name]) for name in data if name in names}
+        return cls(**known, other={name: data[name] for name in data if name not in names})
+
+    @classmethod
+    def _read(cls, name: str, data: Any) -> Any:  # noqa: ARG003  (for those that hold other entries)
+        """A field's value."""
+        return data
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return plain_fields(self) | dict(self.other)
 
 
-def published_columns(policy: Policy, schema: pa.Schema) -> list[dict[str, str]]:
-    """The manifest's `columns`: name, role and type of what is published."""
-    roles = dict.fromkeys(policy.columns.quasi, "quasi") | dict.fromkeys(
-        policy.columns.sensitive, "sensitive"
-    )
-    return [
-        {"name": name, "role": role, "type": str(schema.field(name).type)} for name, role in roles.items()
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made(_Entry):
+    """By what a release was made."""
+
+    kind: str
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(_Entry):
+    """A published column."""
+
+    name: str
+    role: str
+    """`quasi` or `sensitive`."""
+    type: str
+    """Its Arrow type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows(_Entry):
+    """How many rows of the source were published and withheld; None: not known, or not to be told."""
+
+    published: int | None
+    suppressed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry(_Entry):
+    """A file of a release."""
+
+    file: str
+    """Its path in the release's folder."""
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableEntry(_Entry):
+    """A table of a release, as it was written."""
+
+    name: str
+    files: tuple[FileEntry, ...]
+    rows: int
+
+    @classmethod
+    def _read(cls, name: str, data: Any) -> Any:
+        return tuple(map(FileEntry.from_dict, data)) if name == "files" else data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesEntry(_Entry):
+    """A release's place in its series."""
+
+    id: str
+    kind: str
+    """`views` or `batches`."""
+    index: int
+    """From 1."""
+    of: int | None
+    """How many releases the series may have; None: any number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest(_Entry):
+    """Everything that is public about a release, beside its tables."""
+
+    format: str
+    format_version: int
+    id: str
+    created: str
+    """The day, never finer."""
+    for_publication: bool
+    """False if a seed was used: whoever knows it can undo the release."""
+    mechanism: Made
+    promise: Mapping[str, Any]
+    """The promise as data; `promises.read_promise` gives its value."""
+    assumes: tuple[str, ...]
+    not_covered: tuple[str, ...]
+    disclosed: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    """The mechanism's own; its `published` room reads them."""
+    columns: tuple[Column, ...]
+    rows: Rows
+    tables: tuple[TableEntry, ...]
+    series: SeriesEntry | None
+
+    @classmethod
+    def _read(cls, name: str, data: Any) -> Any:
+        match name:
+            case "mechanism":
+                return Made.from_dict(data)
+            case "rows":
+                return Rows.from_dict(data)
+            case "columns":
+                return tuple(map(Column.from_dict, data))
+            case "tables":
+                return tuple(map(TableEntry.from_dict, data))
+            case "series":
+                return SeriesEntry.from_dict(data) if data else None
+            case "assumes" | "not_covered" | "disclosed":
+                return tuple(data)
+        return data
+
+    def columns_of(self, role: str) -> tuple[str, ...]:
+        """The names of the published columns of a role, `quasi` or `sensitive`."""
+        return tuple(column.name for column in self.columns if column.role == role)
+
+    @property
+    def index(self) -> int:
+        """Which release of its series it is, from 1; the only one is the first."""
+        return 1 if self.series is None else self.series.index
+
+    def table(self, name: str) -> TableEntry | None:
+        """The table of that name, if there is one."""
+        return next((entry for entry in self.tables if entry.name == name), None)
 
 
 @functools.cache
@@ -83,7 +180,7 @@ def schema_errors(manifest: Any) -> list[str]:
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(manifest)]
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of a release folder."""
     path = folder / FILE_NAME
     if not folder.exists():
@@ -93,18 +190,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} is not a release: it has no {FILE_NAME}", hint="`dalenius publish` makes one"
         )
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ReleaseCorrupt(f"{path} is not JSON: {error}") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ReleaseCorrupt(f"{path} is not the manifest of a release")
-    version = manifest.get("format_version")
+    version = data.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
         raise ReleaseCorrupt(
             f"{path} has format version {version}; this Dalenius reads up to {FORMAT_VERSION}",
             hint="upgrade Dalenius",
         )
-    errors = schema_errors(manifest)
+    errors = schema_errors(data)
     if errors:
         raise ReleaseCorrupt(f"{path} does not fit its schema: {errors[0]}")
-    return manifest
+    return Manifest.from_dict(data)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, last of all files."""
+    text = json.dumps(manifest.to_dict(), indent=2, ensure_ascii=False)
+    (folder / FILE_NAME).write_text(text + "\n", encoding="utf-8")

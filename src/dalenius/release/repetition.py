@@ -17,7 +17,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import PromiseNotMet
@@ -26,7 +25,7 @@ from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.release.folder import sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
-from dalenius.release.manifest import FILE_NAME
+from dalenius.release.manifest import FILE_NAME, Manifest
 from dalenius.release.series import NextInSeries
 from dalenius.tables.histogram import Histogram, write_cells
 
@@ -50,20 +49,20 @@ class KnownTable:
     earlier: tuple[Entry, ...]
     """Its releases so far, but for the views of the series that the next one belongs to."""
 
-    def entry(self, manifest: dict[str, Any], folder: Path, target: Path) -> Entry:
+    def entry(self, manifest: Manifest, folder: Path, target: Path) -> Entry:
         """What the ledger remembers of a release, which is written to `folder` and will be at `target`."""
-        series = manifest["series"] or {}
+        series = manifest.series
         return Entry(
-            id=manifest["id"],
+            id=manifest.id,
             manifest_sha256=sha256(folder / FILE_NAME),
-            created=manifest["created"],
+            created=manifest.created,
             path=str(target.resolve()),
-            mechanism=manifest["mechanism"]["kind"],
+            mechanism=manifest.mechanism.kind,
             source_fingerprint=self.source,
-            for_publication=manifest["for_publication"],
-            series_id=series.get("id"),
-            series_index=series.get("index"),
-            series_of=series.get("of"),
+            for_publication=manifest.for_publication,
+            series_id=None if series is None else series.id,
+            series_index=None if series is None else series.index,
+            series_of=None if series is None else series.of,
             values_fingerprint=self.values,
             record_fingerprint=self.records,
         )

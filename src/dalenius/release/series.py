@@ -12,16 +12,16 @@ import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.alphabeta.published import read
 from dalenius.mechanisms.base import Place, Statement
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease, changed_files, sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
-from dalenius.release.manifest import FILE_NAME
+from dalenius.release.manifest import FILE_NAME, SeriesEntry
 
 
 def is_series(folder: Path) -> bool:
@@ -34,24 +34,24 @@ def releases_in(folder: Path) -> tuple[StoredRelease, ...]:
     if not folder.is_dir():
         return ()
     found = [StoredRelease.open(path.parent) for path in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))]
-    if any(not isinstance(release.manifest["series"], dict) for release in found):
+    if any(release.manifest.series is None for release in found):
         raise ReleaseCorrupt(f"{folder} holds releases that do not belong to a series")
-    if len({release.manifest["series"].get("id") for release in found}) > 1:
+    if len({release.series.id for release in found}) > 1:
         raise ReleaseCorrupt(f"{folder} holds releases of different series")
-    return tuple(sorted(found, key=lambda release: int(release.manifest["series"]["index"])))
+    return tuple(sorted(found, key=lambda release: release.series.index))
 
 
 def earlier_views(release: StoredRelease) -> tuple[StoredRelease, ...]:
     """The views that a view of a series was drawn in view of, as far as they are in its folder."""
-    series = release.manifest["series"] or {}
-    if release.earlier or series.get("kind") != "views" or series["index"] == 1:
+    series = release.manifest.series
+    if release.earlier or series is None or series.kind != "views" or series.index == 1:
         return release.earlier
     beside = (
         StoredRelease.open(path.parent) for path in sorted(release.path.parent.glob(f"[!.]*/{FILE_NAME}"))
     )
-    same = [other for other in beside if (other.manifest["series"] or {}).get("id") == series["id"]]
-    same = [other for other in same if other.manifest["series"]["index"] < series["index"]]
-    return tuple(sorted(same, key=lambda other: int(other.manifest["series"]["index"])))
+    same = [other for other in beside if other.manifest.series and other.series.id == series.id]
+    same = [other for other in same if other.series.index < series.index]
+    return tuple(sorted(same, key=lambda other: other.series.index))
 
 
 def open_release(path: str | Path) -> StoredRelease:
@@ -75,17 +75,20 @@ class NextInSeries:
     """The fingerprint of the whole records; None for batches, which are of different tables."""
     earlier: tuple[StoredRelease, ...]
 
-    def to_manifest(self) -> dict[str, Any]:
+    def entry(self) -> SeriesEntry:
         """The manifest's `series`."""
-        return {"id": self.place.id, "kind": self.kind, "index": self.place.index, "of": self.place.of}
+        return SeriesEntry(id=self.place.id, kind=self.kind, index=self.place.index, of=self.place.of)
 
     def refuse_other_parameters(self, statement: Statement) -> None:
         """All views of a series have the parameters of the first."""
         if not self.earlier:
             return
         first = self.earlier[0].manifest
-        for name, ours in (("parameters", statement.parameters), ("promise", statement.promise)):
-            changed = sorted(key for key in ours if ours[key] != first[name].get(key))
+        for ours, theirs in (
+            (statement.parameters, first.parameters),
+            (statement.promise, first.promise),
+        ):
+            changed = sorted(key for key in ours if ours[key] != theirs.get(key))
             if changed:
                 raise InputError(
                     f"the policy has changed since the first view: {', '.join(changed)} would be different",
@@ -124,7 +127,7 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries | None:
         _refuse_one_too_many(earlier, planned)
         _refuse_changed_files(earlier)
         _refuse_changed_table(earlier, ledger, fingerprint, records)
-        series_id = str(earlier[0].manifest["series"]["id"])
+        series_id = earlier[0].series.id
     else:
         series_id = secrets.token_hex(16)
     place = Place(
@@ -145,8 +148,8 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries | None:
 
 def refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, folder: Path) -> None:
     """What is in the folder must be what the ledger remembers, whole and in order."""
-    known = ledger.series(str((earlier[0].manifest["series"] or {}).get("id")))
-    found = [(release.manifest["id"], sha256(release.path / FILE_NAME)) for release in earlier]
+    known = ledger.series(earlier[0].series.id)
+    found = [(release.manifest.id, sha256(release.path / FILE_NAME)) for release in earlier]
     if not known:
         raise InputError(
             f"the ledger {ledger.path} does not know the releases in {folder}",
@@ -176,8 +179,7 @@ def _is_same(entry: Entry, fingerprint: str, records: str) -> bool:
 
 def _refuse_one_too_many(earlier: tuple[StoredRelease, ...], planned: int) -> None:
     first = earlier[0].manifest
-    law, promise = PublishedView.of(first).law, first["promise"]
-    assert law is not None  # noqa: S101  (only αβ views are in series)
+    law, promise = read(first).law, first.promise
     if len(earlier) < law.views:
         if planned != law.views:
             raise InputError(
@@ -200,18 +202,17 @@ def _refuse_changed_table(
     earlier: tuple[StoredRelease, ...], ledger: Ledger, fingerprint: str, records: str
 ) -> None:
     first = earlier[0].manifest
-    known = ledger.series(str(first["series"]["id"]))
+    known = ledger.series(earlier[0].series.id)
     if all(_is_same(entry, fingerprint, records) for entry in known):
         return
-    law = PublishedView.of(first).law
-    assert law is not None  # noqa: S101
-    d = Fraction(first["promise"]["d"])
+    law = read(first).law
+    d = Fraction(first.promise["d"])
     index = len(earlier) + 1
     # A tuple that joins the table now and appears: s against b_i, which has decayed since the first view.
     odds = law.retention / law.fresh_rate(index) * d / (1 - d)
     raise PromiseNotMet(
         f"the table has changed since the first view: a tuple that is new in it and appears in view {index} "
         f"would have a posterior of {float(odds / (1 + odds)):.3f}, and "
-        f"{float(Fraction(first['promise']['gamma'])):g} was promised",
+        f"{float(Fraction(first.promise['gamma'])):g} was promised",
         hint="a series is bound to one unchanged table; publish the changed table as a release of its own",
     )

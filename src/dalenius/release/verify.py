@@ -16,6 +16,7 @@ from dalenius.mechanisms.base import Check
 from dalenius.plain import plain_fields
 from dalenius.policy.sections import RESERVED_NAMES
 from dalenius.release.folder import STRANGE, StoredRelease, check_files
+from dalenius.release.manifest import Manifest
 from dalenius.release.series import open_release
 from dalenius.sql import count, identifier
 
@@ -55,12 +56,13 @@ def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
     for one in (*release.earlier, replace(release, earlier=())):
         for check in verify_release(one, strict=strict).checks:
             yield Check(name=f"{one.path.name}: {check.name}", ok=check.ok, detail=check.detail)
-    parts = (*release.earlier, release)
-    indices = [part.manifest["series"]["index"] for part in parts]
-    of = release.manifest["series"]["of"]
+    parts, last, of = release.parts, release.manifest, release.series.of
+    indices = [part.series.index for part in parts]
     # Views of one table share all parameters; batches have buckets of their own, but the same columns.
-    shared = "columns" if release.manifest["series"]["kind"] == "batches" else "parameters"
-    same = all(part.manifest[shared] == release.manifest[shared] for part in parts)
+    if release.is_several_batches:
+        shared, same = "columns", all(part.manifest.columns == last.columns for part in parts)
+    else:
+        shared, same = "parameters", all(part.manifest.parameters == last.parameters for part in parts)
     yield Check(
         name="series",
         ok=same and indices == list(range(1, len(parts) + 1)) and (of is None or len(parts) <= of),
@@ -95,9 +97,9 @@ def _check_tables(release: StoredRelease) -> Iterator[Check]:
 def _check_rows(release: StoredRelease) -> Check:
     with release.connect() as connection:
         wrong = [
-            table["name"]
-            for table in release.manifest["tables"]
-            if count(connection, f"SELECT count(*) FROM {identifier(table['name'])}") != table["rows"]
+            table.name
+            for table in release.manifest.tables
+            if count(connection, f"SELECT count(*) FROM {identifier(table.name)}") != table.rows
         ]
     detail = f"the manifest states other row counts for {', '.join(wrong)}" if wrong else "row counts match"
     return Check(name="rows", ok=not wrong, detail=detail)
@@ -105,11 +107,11 @@ def _check_rows(release: StoredRelease) -> Check:
 
 def _check_columns(release: StoredRelease) -> Check:
     """The tables hold the columns that the manifest describes, of its kinds, beside what joins the tables."""
-    listed = {column["name"]: _kind(column["type"]) for column in release.manifest["columns"]}
+    listed = {column.name: _kind(column.type) for column in release.manifest.columns}
     with release.connect() as connection:
         schemas = [
-            connection.sql(f"SELECT * FROM {identifier(table['name'])} LIMIT 0").to_arrow_table().schema
-            for table in release.manifest["tables"]
+            connection.sql(f"SELECT * FROM {identifier(table.name)} LIMIT 0").to_arrow_table().schema
+            for table in release.manifest.tables
         ]
     found = {field.name: _kind(str(field.type)) for schema in schemas for field in schema}
     wrong = [name for name in listed if listed[name] != found.get(name)]
@@ -131,8 +133,8 @@ def _kind(arrow_type: str) -> str:
     return {"double": "float", "halffloat": "float"}.get(kind, kind)
 
 
-def _check_publishable(manifest: dict[str, Any]) -> Check:
-    ok = manifest["for_publication"] is True
+def _check_publishable(manifest: Manifest) -> Check:
+    ok = manifest.for_publication is True
     detail = (
         "made with secret randomness" if ok else "made with a seed: whoever knows it can undo the release"
     )

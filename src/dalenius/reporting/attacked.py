@@ -18,7 +18,7 @@ from dalenius.pages.document import (
     Table,
     Verdict,
 )
-from dalenius.reporting.labels import plural
+from dalenius.pages.words import plural
 from dalenius.threats.result import AttackResult, Audit
 
 _WHAT = (

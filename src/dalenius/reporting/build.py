@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from dalenius.auditing.audit import audit_release
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.mechanisms.registry import stage_rooms
 from dalenius.pages.document import Block, Notice, Report, Section
+from dalenius.pages.words import words_of
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import Verdict as Checked
 from dalenius.release.verify import verify_release
 from dalenius.reporting.attacked import describe_audit, verdict_of
 from dalenius.reporting.distribution import describe_distribution
-from dalenius.reporting.glossary import describe_words
-from dalenius.reporting.promise_words import describe_promise
-from dalenius.reporting.published import describe_published, n_published, subject_of
+from dalenius.reporting.promise import describe_promise
+from dalenius.reporting.published import describe_published, describe_words, n_published, subject_of
 from dalenius.reporting.repeating import describe_checks, describe_commands, describe_files
 from dalenius.reporting.truth import Truth
 from dalenius.reporting.utility import describe_utility
-from dalenius.reporting.withheld import describe_withheld
-from dalenius.reporting.worst_buckets import describe_buckets
-from dalenius.reporting.worst_parts import describe_parts
-from dalenius.reporting.worst_views import describe_views
 from dalenius.threats.result import Audit
-
-_LIMITS: dict[str, Callable[[StoredRelease], Section]] = {
-    "bucketize": describe_buckets,
-    "perturb": describe_parts,
-    "alpha-beta": describe_views,
-}
 
 
 def build_report(
@@ -53,12 +43,13 @@ def build_report(
     _refuse_damaged(checked)
     truth = None if original is None else Truth.load(original, release, progress)
     audit, reason = (None, None) if truth is None else _attack(release, truth, seed, progress)
+    limits = words_of(release).limits
     sections: list[Section | None] = [
         describe_promise(release),
         describe_published(release),
         describe_distribution(release, truth) if n_published(release) else None,
-        _LIMITS[release.mechanism](release) if release.mechanism in _LIMITS else None,
-        describe_withheld(release),
+        None if limits is None else limits(release),
+        *(stage.WORDS.section(release) for stage in stage_rooms("words")),
     ]
     if truth is not None:
         sections += [describe_utility(release, truth), describe_audit(audit, reason)]
@@ -100,7 +91,7 @@ def _attack(
     release: StoredRelease, truth: Truth, seed: int | None, progress: Progress
 ) -> tuple[Audit | None, str | None]:
     """The audit, or why there is none. Of views the first is attacked, with the others at hand."""
-    first, *others = (*release.earlier, release)
+    first, *others = release.parts
     try:
         audit = audit_release(first, truth.table, also=others, seed=seed, progress=progress)
     except InputError as error:
@@ -110,7 +101,7 @@ def _attack(
 
 def _lead(release: StoredRelease, checked: Checked, truth: Truth | None, audit: Audit | None) -> list[Block]:
     blocks: list[Block] = [_for_whom(truth)]
-    if not all(part.manifest["for_publication"] for part in (*release.earlier, release)):
+    if not all(part.manifest.for_publication for part in release.parts):
         blocks.append(
             Notice(
                 tone="bad",

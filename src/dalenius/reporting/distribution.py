@@ -19,10 +19,11 @@ from dalenius.pages.document import (
     Table,
     Verdict,
 )
+from dalenius.pages.words import SHOWN, Key, key_of, plural, quote_names, unit_of, words_of
 from dalenius.release.folder import StoredRelease
-from dalenius.reporting.labels import SHOWN, Key, key_of, names, plural, shown, unit_of
 from dalenius.reporting.truth import Truth
 from dalenius.sql import identifiers
+from dalenius.tables.histogram import show_value
 
 _MOST_COLUMNS = 3
 _CONFIDENCE = 0.95
@@ -78,7 +79,7 @@ def _introduction(truth: Truth | None) -> str:
 
 
 def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | None) -> Block:
-    what = names(columns) if len(columns) == 1 else f"the combination of {names(columns)}"
+    what = quote_names(columns) if len(columns) == 1 else f"the combination of {quote_names(columns)}"
     try:
         found, assumption = _ask(release, columns)
     except QueryError:
@@ -101,8 +102,12 @@ def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | N
 
 def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[Estimated], str | None]:
     """What the release tells of each value, and what the intervals rest on."""
-    if _shows_counts(release, columns):
-        return _counted(release, columns), None
+    counted = words_of(release).count_exactly(release) if columns == release.columns("sensitive") else None
+    if counted is not None:
+        return [
+            Estimated(key=key, estimate=n, low=n, high=n, is_exact=True, original=None)
+            for key, n in counted.items()
+        ], None
     answer = ask(release, question_of(columns), confidence=_CONFIDENCE)
     found = [
         Estimated(
@@ -116,27 +121,6 @@ def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[Estimat
         for row in answer.rows
     ]
     return found, answer.assumption
-
-
-def _shows_counts(release: StoredRelease, columns: tuple[str, ...]) -> bool:
-    """Whether the sensitive table has the counts as they are: buckets without fakes."""
-    has_fakes = any("fakes" in part.manifest["parameters"] for part in (*release.earlier, release))
-    return release.mechanism == "bucketize" and columns == release.columns("sensitive") and not has_fakes
-
-
-def _counted(release: StoredRelease, columns: tuple[str, ...]) -> list[Estimated]:
-    """The same that `ask` answers, which takes long where there are thousands of values."""
-    totals: dict[Key, float] = {}
-    listed = identifiers(columns)
-    for part in (*release.earlier, release):
-        with part.connect() as connection:
-            rows = connection.execute(f'SELECT {listed}, sum("count") FROM st GROUP BY {listed}').fetchall()
-        for *cells, count in rows:
-            totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
-    return [
-        Estimated(key=key, estimate=n, low=n, high=n, is_exact=True, original=None)
-        for key, n in totals.items()
-    ]
 
 
 def _with_truth(found: list[Estimated], truth: dict[Key, float]) -> list[Estimated]:
@@ -178,7 +162,7 @@ def _row(entry: Estimated, *, is_exact: bool) -> tuple[Cell, ...]:
     )
     covered = Verdict(tone="good", text="yes") if entry.is_covered else Verdict(tone="warning", text="no")
     return (
-        shown(entry.key),
+        show_value(entry.key),
         picture,
         *([Number(value=entry.original)] if entry.original is not None else []),
         Number(value=entry.estimate)

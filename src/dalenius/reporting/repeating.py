@@ -41,15 +41,15 @@ def describe_checks(checked: Checked) -> Section:
 
 def describe_files(release: StoredRelease) -> Section:
     """The section on files and their hashes."""
-    parts = (*release.earlier, release)
+    parts = release.parts
     rows: list[tuple[Cell, ...]] = []
     for part in parts:
         place = f"{part.path.name}/" if len(parts) > 1 else ""
         rows.append((Code(text=place + FILE_NAME), Code(text=sha256(part.path / FILE_NAME))))
         rows += [
-            (Code(text=place + file["file"]), Code(text=file["sha256"]))
-            for table in part.manifest["tables"]
-            for file in table["files"]
+            (Code(text=place + file.file), Code(text=file.sha256))
+            for table in part.manifest.tables
+            for file in table.files
         ]
     return Section(
         id="files",

@@ -11,8 +11,8 @@ import pyarrow as pa
 from dalenius.auditing.original import read_original
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
+from dalenius.pages.words import Key, key_of, words_of
 from dalenius.release.folder import StoredRelease
-from dalenius.reporting.labels import Key, is_set, key_of
 from dalenius.sql import connect, identifier
 
 
@@ -40,7 +40,7 @@ class Truth:
             f"CAST({identifier(name)} AS {kind}) AS {identifier(name)}"
             for name, kind in _types(release).items()
         )
-        distinct = "DISTINCT " if is_set(release) else ""
+        distinct = "" if words_of(release).counts_repeats(release) else "DISTINCT "
         try:
             connection.execute(f"CREATE TEMP TABLE t AS SELECT {distinct}{cast} FROM original")
         except duckdb.ConversionException:
@@ -61,14 +61,14 @@ def _types(release: StoredRelease) -> dict[str, str]:
     wanted = (*release.columns("quasi"), *release.columns("sensitive"))
     found: dict[str, str] = {}
     with release.connect() as connection:
-        for entry in release.manifest["tables"]:
-            rows = connection.execute(f"DESCRIBE {identifier(entry['name'])}").fetchall()
+        for entry in release.manifest.tables:
+            rows = connection.execute(f"DESCRIBE {identifier(entry.name)}").fetchall()
             found |= {name: kind for name, kind, *_ in rows}
     return {name: found[name] for name in wanted}
 
 
 def _refuse_batches(release: StoredRelease) -> None:
-    if release.earlier and release.manifest["series"]["kind"] == "batches":
+    if release.is_several_batches:
         raise InputError(
             "a series of batches has an original for every batch",
             hint="report on one of them, e.g. dalenius report SERIES/batch-1 --original FIRST_DAY.csv",
@@ -76,10 +76,10 @@ def _refuse_batches(release: StoredRelease) -> None:
 
 
 def _refuse_other_size(table: pa.Table, release: StoredRelease) -> None:
-    rows = release.manifest["rows"]
-    if release.mechanism == "alpha-beta" or rows["published"] is None or rows["suppressed"] is None:
+    rows = release.manifest.rows
+    if not words_of(release).rows_are_people or rows.published is None or rows.suppressed is None:
         return
-    expected = rows["published"] + rows["suppressed"]
+    expected = rows.published + rows.suppressed
     if table.num_rows != expected:
         raise InputError(
             f"the original has {table.num_rows:,} rows, and the release was made from {expected:,}",

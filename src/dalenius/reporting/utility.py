@@ -25,9 +25,9 @@ from dalenius.pages.document import (
     Table,
 )
 from dalenius.pages.formatting import write_number
+from dalenius.pages.words import key_of
 from dalenius.question.answer import AnswerRow
 from dalenius.release.folder import StoredRelease
-from dalenius.reporting.labels import key_of
 from dalenius.reporting.truth import Truth
 from dalenius.sql import identifier, one_row
 

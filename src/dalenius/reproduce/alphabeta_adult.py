@@ -13,9 +13,10 @@ import pyarrow.csv
 
 from dalenius.arrays import Floats
 from dalenius.evaluate.metrics import Spread
-from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, union
-from dalenius.mechanisms.alphabeta.frapp import FrappPlan, plan_frapp
+from dalenius.mechanisms.alphabeta.apply import first_view, union
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
+from dalenius.mechanisms.frapp.apply import frapp_view
+from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
 from dalenius.mechanisms.tuples.domain import Codes, Domain
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
@@ -50,7 +51,7 @@ def all_queries(seed: int = 1) -> Queries:
     ab, frapp = plan_alphabeta(n_rows, domain, PROMISE), plan_frapp(n_rows, domain, PROMISE)
     randomness = Randomness.seeded(seed)
     view = first_view(domain, rows, ab.law, randomness.stream("view"))
-    noisy = frapp_view(domain, rows, frapp.gamma_f, randomness.stream("frapp"))
+    noisy = frapp_view(domain, rows, frapp.law.gamma_f, randomness.stream("frapp"))
     truth, seen, replaced, n_domain = (
         np.concatenate(parts) for parts in zip(*_counts(domain, rows, view, noisy), strict=True)
     )
@@ -75,8 +76,8 @@ def _estimates(
     ab: AlphaBetaPlan, frapp: FrappPlan, seen: Floats, replaced: Floats, n_domain: Floats
 ) -> tuple[Floats, Floats]:
     by_alphabeta = (seen - float(ab.law.beta) * n_domain) / float(ab.law.alpha)
-    other = float(frapp.other_rate)
-    by_frapp = (replaced - frapp.n_rows * other * n_domain) / (float(frapp.gamma_f) - other)
+    other = float(frapp.law.other_rate)
+    by_frapp = (replaced - frapp.n_rows * other * n_domain) / (float(frapp.law.gamma_f) - other)
     return by_alphabeta, by_frapp
 
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view
+from dalenius.mechanisms.alphabeta.apply import first_view
 from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among
 from dalenius.randomness import Randomness
 from dalenius.reproduce.experiment import Experiment, Reproduction, Row

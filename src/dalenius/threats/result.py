@@ -1,13 +1,26 @@
-"""What an attack found, and what an audit says of all of them."""
+"""An attacker, what his attack found, and what an audit says of all of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from dalenius.plain import plain_fields
+from dalenius.plain import Plain, plain_fields
 from dalenius.threats.interval import clopper_pearson, is_above
-from dalenius.threats.threat import Threat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threat(Plain):
+    """An attacker.
+
+    >>> Threat(knows="a person's bucket", wants="the sensitive value", covered=True).covered
+    True
+    """
+
+    knows: str
+    wants: str
+    covered: bool
+    """Whether the release promises anything against him; if not, his result has no bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,10 @@ import dalenius
 from dalenius import Policy
 from dalenius.engines import preparing
 from dalenius.engines.base import silent
-from dalenius.engines.local import engine as local
-from dalenius.engines.local import ordering
-from dalenius.engines.local.engine import LocalEngine, engine_errors
+from dalenius.engines.local import source as local
+from dalenius.engines.local import writing
+from dalenius.engines.local.engine import LocalEngine
+from dalenius.engines.local.errors import engine_errors
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
 from dalenius.mechanisms.base import Coding, PublishedTable
 from dalenius.sql import connect
@@ -39,7 +40,7 @@ def policy(table: Any = TABLE, **sections: Any) -> Policy:
 
 def rows_of(chosen: Policy) -> list[dict[str, Any]]:
     with LocalEngine().open(chosen, None, silent) as scan:
-        rows: list[dict[str, Any]] = pa.Table.from_batches(list(scan.batches())).to_pylist()
+        rows: list[dict[str, Any]] = pa.Table.from_batches(list(scan.source.batches())).to_pylist()
     return rows
 
 
@@ -54,7 +55,7 @@ def test_batches_have_a_fixed_size_whatever_the_source_has(
     monkeypatch.setattr(local, "BATCH_ROWS", size)
     ragged = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1, 0), TABLE.slice(1)])
     with LocalEngine().open(policy(ragged), None, silent) as scan:
-        lengths = [batch.num_rows for batch in scan.batches()]
+        lengths = [batch.num_rows for batch in scan.source.batches()]
     assert lengths == [size] * (3 // size) + ([3 % size] if 3 % size else [])
 
 
@@ -101,7 +102,7 @@ def test_units_are_one_row_each(ids: list[int | None], message: str) -> None:
 def test_progress_reaches_the_end() -> None:
     seen: list[tuple[str, int, int | None]] = []
     with LocalEngine().open(policy(), None, lambda *step: seen.append(step)) as scan:
-        list(scan.batches())
+        list(scan.source.batches())
     assert seen[-1] == ("reading", 3, 3)
 
 
@@ -115,13 +116,13 @@ def test_machine_errors_are_said_in_plain_words() -> None:
 def test_a_table_that_changes_between_two_passes_is_an_internal_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = local.LocalScan.batches
+    honest = local.LocalSource.batches
 
-    def shrinking(scan: local.LocalScan) -> Iterator[pa.RecordBatch]:
-        for batch in honest(scan):
+    def shrinking(source: local.LocalSource) -> Iterator[pa.RecordBatch]:
+        for batch in honest(source):
             yield batch.slice(1)
 
-    monkeypatch.setattr(local.LocalScan, "batches", shrinking)
+    monkeypatch.setattr(local.LocalSource, "batches", shrinking)
     with pytest.raises(InternalError, match="a value has fewer records"):
         dalenius.publish(policy(release=str(tmp_path / "r")))
     assert list(tmp_path.iterdir()) == []
@@ -155,7 +156,7 @@ def in_two_numbers(batch: pa.RecordBatch) -> pa.RecordBatch:
 def test_codes_are_sorted_once_and_copies_stay_together(
     file_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ordering, "FILE_ROWS", file_rows)
+    monkeypatch.setattr(writing, "FILE_ROWS", file_rows)
     monkeypatch.setattr(local, "BATCH_ROWS", 7)
     ages = [(i * i) % 41 for i in range(100)]
     table = pa.table({"age": ages, "town": ["A"] * 100, "id": range(100), "disease": ["x"] * 100})
@@ -242,7 +243,7 @@ def test_an_expected_fingerprint_is_the_same(as_file: bool, tmp_path: Path) -> N
         assert scan.histogram(("disease",)).counts == (2, 1)
         assert scan.fingerprint(b"k") == fingerprint(TABLE)
         assert scan.fingerprint(b"l") == fingerprint(TABLE, b"l"), "another key was not expected"
-        assert pa.Table.from_batches(list(scan.batches())).to_pylist() == rows_of(policy())
+        assert pa.Table.from_batches(list(scan.source.batches())).to_pylist() == rows_of(policy())
 
 
 def test_intervals_are_refused() -> None:

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
-from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, union
-from dalenius.mechanisms.alphabeta.frapp import plan_frapp
+from dalenius.mechanisms.alphabeta.apply import first_view, union
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
+from dalenius.mechanisms.frapp.apply import frapp_view
+from dalenius.mechanisms.frapp.plan import plan_frapp
 from dalenius.mechanisms.tuples.domain import Codes, Domain
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
@@ -55,15 +56,15 @@ def test_frapp_errs_about_four_and_a_half_times_as_much(adult: tuple[Domain, Cod
     n_rows = len(table[0])
     ab, fr = plan_alphabeta(n_rows, domain, PROMISE), plan_frapp(n_rows, domain, PROMISE)
     view = first_view(domain, table, ab.law, Randomness.seeded(1).stream("view"))
-    noisy = frapp_view(domain, table, fr.gamma_f, Randomness.seeded(1).stream("frapp"))
+    noisy = frapp_view(domain, table, fr.law.gamma_f, Randomness.seeded(1).stream("frapp"))
     assert len(view[0]) == pytest.approx(ab.noise_rows + n_rows / 2, rel=0.02)
     alpha, beta = float(ab.law.alpha), float(ab.law.beta)
-    other = float((1 - fr.gamma_f) / (domain.size - 1))
+    other = float((1 - fr.law.gamma_f) / (domain.size - 1))
     errors: list[np.ndarray] = []
     for truth, seen, replaced in all_queries(domain, table, view, noisy):
         n_domain = domain.size // len(truth)
         by_alphabeta = (seen - beta * n_domain) / alpha
-        by_frapp = (replaced - n_rows * other * n_domain) / (float(fr.gamma_f) - other)
+        by_frapp = (replaced - n_rows * other * n_domain) / (float(fr.law.gamma_f) - other)
         errors.append(np.stack([by_alphabeta - truth, by_frapp - truth]))
     mean_error = np.abs(np.concatenate(errors, axis=1)).mean(axis=1)
     assert sum(e.shape[1] for e in errors) == 304_364

@@ -20,9 +20,12 @@ import dalenius
 from dalenius.ask.view_answer import answer_from_views
 from dalenius.ask.viewed import ViewModel, _join
 from dalenius.errors import InputError, QueryError
-from dalenius.mechanisms.alphabeta.apply import first_view, frapp_view, next_view, shaped_view, union
+from dalenius.mechanisms.alphabeta.apply import first_view, next_view, union
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
+from dalenius.mechanisms.frapp.apply import frapp_view
+from dalenius.mechanisms.frapp.plan import FrappLaw
+from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.mechanisms.tuples.domain import Codes, Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.answer import Answer
@@ -91,8 +94,7 @@ def brute_force(release: dalenius.Release, question: str) -> dict[tuple[Any, ...
         n, gamma_f = release.manifest["rows"]["published"], float(Fraction(given["gamma_f"]))
         other = (1 - gamma_f) / (len(domain_table()) - 1)
         return {g: (shown.get(g, 0) - n * other * q) / (gamma_f - other) for g, q in everywhere.items()}
-    view = PublishedView.of(release.manifest)
-    assert view.law is not None
+    view = read(release.stored.manifest)
     law = marginal_law(view.law, view.index)
     alpha, beta = float(law.alpha), float(law.beta)
     return {g: (shown.get(g, 0) - beta * q) / alpha for g, q in everywhere.items()}
@@ -141,8 +143,7 @@ def test_small_numbers_are_summed_beside_large_ones(tmp_path: Path, large: float
     costs = [0.1, 2.0, 3.5, 50.0, large]
     table = pa.table({"person": range(200), "cost": [costs[person % 5] for person in range(200)]})
     release = view_of(table, tmp_path / "r")
-    law = PublishedView.of(release.manifest).law
-    assert law is not None
+    law = read(release.stored.manifest).law
     shown = pq.read_table(release.path / "view.parquet").column("cost").to_pylist()
     alpha, beta = float(law.alpha), float(law.beta)
     small = sum(cost for cost in shown if cost < 100)
@@ -267,23 +268,34 @@ def small_table() -> Codes:
     return union(SMALL, [drawn])
 
 
+def published_of(kind: str) -> PublishedView | PublishedFrapp:
+    gamma, size = Fraction(1, 2), SMALL.size
+    if kind == "frapp":
+        law = FrappLaw(k=Fraction(1), gamma_f=GAMMA_F, domain_size=size)
+        return PublishedFrapp(domain=SMALL, law=law, gamma=gamma, domain_size=size, counts_rows=True)
+    return PublishedView(
+        domain=SMALL,
+        law={"one": LAW, "shaped": LAW}.get(kind, SERIES),
+        noise=SHAPE if kind == "shaped" else None,
+        d=Fraction(1, 10),
+        gamma=gamma,
+        adversary="independent",
+        domain_size=size,
+        index=2 if kind in ("series", "last-view") else 1,
+        counts_rows=False,
+    )
+
+
 def drawn_model(kind: str, seed: int) -> ViewModel:
     table, stream = small_table(), Randomness.seeded(seed).stream("view")
-    view = PublishedView(
-        domain=SMALL,
-        law={"one": LAW, "shaped": LAW, "frapp": None}.get(kind, SERIES),
-        gamma_f=GAMMA_F if kind == "frapp" else None,
-        noise=SHAPE if kind == "shaped" else None,
-        index=2 if kind in ("series", "last-view") else 1,
-        counts_rows=kind == "frapp",
-    )
+    view = published_of(kind)
     if kind in ("series", "last-view"):
         first = first_view(SMALL, table, SERIES, stream)
         codes, shown = _join(SMALL, [first, next_view(SMALL, table, [first], SERIES, stream)])
         return ViewModel(view=view, names=SMALL.names, codes=codes, shown=shown)
     codes = {
         "one": lambda: first_view(SMALL, table, LAW, stream),
-        "shaped": lambda: shaped_view(SMALL, table, LAW, SHAPE, stream),
+        "shaped": lambda: first_view(SMALL, table, LAW, stream, SHAPE),
         "frapp": lambda: frapp_view(SMALL, table, GAMMA_F, stream),
     }[kind]()
     return ViewModel(

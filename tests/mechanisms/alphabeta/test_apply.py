@@ -15,19 +15,13 @@ import pytest
 from scipy import stats
 
 from dalenius.errors import InputError, PolicyError
-from dalenius.mechanisms.alphabeta.apply import (
-    first_view,
-    frapp_view,
-    next_view,
-    number_copies,
-    shaped_view,
-    union,
-)
+from dalenius.mechanisms.alphabeta.apply import first_view, next_view, uniform_hits, union
 from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.frapp.apply import frapp_view
+from dalenius.mechanisms.tuples.apply import number_copies
 from dalenius.mechanisms.tuples.domain import Codes, Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.mechanisms.tuples.sampling import toss, uniform_hits
-from dalenius.randomness import Randomness
+from dalenius.randomness import Randomness, toss
 from tests.chance import FALSE_ALARM, Z
 
 REPLICAS = 120_000
@@ -120,7 +114,7 @@ def series_law(law: ViewLaw, in_table: bool, decay: float) -> np.ndarray:
 def test_noise_follows_the_declared_shares() -> None:
     noise = NoiseLaw.of(TINY, {"a": ["3/4", "1/4"], "b": ["2/3", "1/3"]})
     law = ViewLaw(retention=Fraction(7, 10), beta=Fraction(2, 5))
-    shown = appearances(shaped_view(TINY, tiny_table(), law, noise, Randomness.seeded(5).stream("noise")))
+    shown = appearances(first_view(TINY, tiny_table(), law, Randomness.seeded(5).stream("noise"), noise))
     beta = 0.4 * np.array([1, 1 / 2, 1 / 3, 1 / 6])
     rates = [0.3 + beta[0], beta[1], beta[2], 0.3 + beta[3]]
     assert subset_p_value(shown, rates) > FALSE_ALARM
@@ -203,7 +197,7 @@ def test_views_are_sets_in_the_order_of_their_codes() -> None:
 
 
 def test_large_noise_comes_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dalenius.mechanisms.tuples.sampling._BATCH_HITS", 1_000)
+    monkeypatch.setattr("dalenius.mechanisms.alphabeta.apply._BATCH_HITS", 1_000)
     batches = list(uniform_hits(TINY, LAW.beta, Randomness.seeded(11).stream("batches")))
     assert len(batches) == math.ceil(TINY.size * math.log(1.25) / 1_000)
     assert subset_p_value(appearances(union(TINY, map(TINY.unpack, batches))), [0.2] * 4) > FALSE_ALARM

@@ -13,25 +13,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.ask.viewed import _last
-from dalenius.mechanisms.alphabeta import interval
 from dalenius.mechanisms.alphabeta.apply import next_view
-from dalenius.mechanisms.alphabeta.estimate import (
-    NEVER,
-    FrappRates,
-    combine_views,
-    estimate_count,
-    estimate_frapp,
-    working_share,
-)
-from dalenius.mechanisms.alphabeta.interval import (
+from dalenius.mechanisms.alphabeta.estimate import NEVER, combine_views, estimate_count, working_share
+from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
+from dalenius.mechanisms.alphabeta.parameters import alphabeta_rho
+from dalenius.mechanisms.frapp.estimate import FrappRates, estimate_frapp
+from dalenius.mechanisms.tuples import interval
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.interval import (
     bernstein_interval,
     count_interval,
     exact_interval,
     score_interval,
 )
-from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.parameters import alphabeta_rho
-from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.randomness import Randomness
 from tests.chance import Z
 

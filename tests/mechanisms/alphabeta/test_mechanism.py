@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -18,8 +19,8 @@ from scipy import stats
 
 import dalenius
 from dalenius.engines.local import engine as local
-from dalenius.engines.local import ordering
-from dalenius.engines.local.ordering import SortedCodes
+from dalenius.engines.local import writing
+from dalenius.engines.local.writing import SortedCodes
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
 from dalenius.mechanisms.alphabeta import check
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
@@ -30,6 +31,7 @@ from dalenius.mechanisms.tuples.domain import Domain, group_of
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.release.folder import sha256
+from dalenius.release.manifest import FileEntry
 from dalenius.sql import connect, count
 from tests.chance import FALSE_ALARM
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
@@ -67,8 +69,9 @@ def _is_distinct(release: dalenius.Release, pieces: list[pa.Table], folder: Path
     paths = [str(folder / f"{number}.parquet") for number in range(len(pieces))]
     for path, piece in zip(paths, pieces, strict=True):
         pq.write_table(piece, path)
-    (entry,) = release.manifest["tables"]
-    manifest = {**release.manifest, "tables": [{**entry, "files": paths}]}
+    manifest = release.stored.manifest
+    files = tuple(FileEntry(file=path, sha256="0" * 64) for path in paths)
+    manifest = replace(manifest, tables=(replace(manifest.tables[0], files=files),))
     with connect() as connection:
         connection.execute(f'CREATE VIEW "view" AS FROM read_parquet({paths})')
         return {found.name: found.ok for found in check.check_view(connection, manifest)}["distinct rows"]
@@ -300,8 +303,8 @@ def test_what_is_written_is_the_set_of_the_rows_that_were_drawn(tmp_path: Path) 
 
 
 def in_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordering, "FILE_ROWS", 16)
-    monkeypatch.setattr(ordering, "_PIECE_ROWS", 3)
+    monkeypatch.setattr(writing, "FILE_ROWS", 16)
+    monkeypatch.setattr(writing, "_PIECE_ROWS", 3)
     monkeypatch.setattr(local, "BATCH_ROWS", 50)
 
 

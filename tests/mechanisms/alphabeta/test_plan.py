@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.frapp import frapp_retention, plan_frapp
+from dalenius.exact import round_down, round_up
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.parameters import round_down, round_up
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
+from dalenius.mechanisms.frapp.plan import frapp_retention, plan_frapp
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy, published_rows
@@ -182,14 +182,15 @@ def frapp_posterior(gamma_f: Fraction, k: int, m: int) -> Fraction:
 
 def test_frapps_plan_says_what_it_does_not_promise() -> None:
     plan = plan_frapp(30_162, ADULT, PROMISE)
-    assert plan.posterior() <= Fraction(1, 5)
+    assert plan.law.posterior() <= Fraction(1, 5)
     assert "per record" in plan.warnings()[0]
+    kept = dataclasses.replace(plan.law, gamma_f=plan.law.gamma_f * Fraction(101, 100))
     with pytest.raises(PromiseNotMet, match="above gamma"):
-        dataclasses.replace(plan, gamma_f=plan.gamma_f * Fraction(101, 100)).check()
+        dataclasses.replace(plan, law=kept).check()
     with pytest.raises(PolicyError, match="exclusive"):
         plan_frapp(10, ADULT, DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(2), adversary="exclusive"))
     by_d = plan_frapp(30_162, ADULT, DGammaPrivacy(gamma=Fraction(1, 5), d=Fraction(10 * 30_162, ADULT.size)))
-    assert by_d.gamma_f == plan.gamma_f
+    assert by_d.law.gamma_f == plan.law.gamma_f
     assert by_d.public_parameters() == plan.public_parameters()
 
 

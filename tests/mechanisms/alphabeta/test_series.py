@@ -129,7 +129,7 @@ def test_a_run_that_fails_leaves_neither_folder_nor_entry(
     assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
     folder = published(tmp_path, 1)
     ledger = Ledger(path=tmp_path / "ledger")
-    series_id = open_release(folder).manifest["series"]["id"]
+    series_id = open_release(folder).series.id
     assert [entry.series_index for entry in ledger.series(series_id)] == [1]
 
 
@@ -138,7 +138,7 @@ def test_the_ledger_keeps_no_record_and_the_release_nothing_of_the_ledger(tmp_pa
     content = (tmp_path / "ledger").read_bytes()
     assert not any(cell.encode() in content for cell in ("flu", "hiv", "cold"))
     key = Ledger(path=tmp_path / "ledger").key()
-    (entry,) = Ledger(path=tmp_path / "ledger").series(open_release(folder).manifest["series"]["id"])
+    (entry,) = Ledger(path=tmp_path / "ledger").series(open_release(folder).series.id)
     manifest = (folder / "view-1" / "manifest.json").read_text()
     assert key.hex() not in manifest
     assert entry.source_fingerprint not in manifest

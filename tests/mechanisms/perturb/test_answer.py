@@ -23,8 +23,7 @@ from dalenius.question.database import Database, Limits
 from dalenius.question.targets import Score
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.columns import Table
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.columns import CodedTable
 from tests.ask.conftest import SENSITIVE
 from tests.ask.test_brute_force import CONDITIONS, KEYS, SUMMANDS
 from tests.ask.test_files import questions
@@ -67,8 +66,8 @@ def perturbed(
 def weighted(release: StoredRelease) -> duckdb.DuckDBPyConnection:
     """Every published row with every value that its part has, weighted as section 3 says."""
     connection = release.connect()
-    parameters = release.manifest["parameters"]
-    channels = channels_of(release.manifest)
+    parameters = release.manifest.parameters
+    channels = channels_of(release.manifest.parameters)
     listed = [
         (number, float(channel.gamma), channel.n_values, *parameters["values"][code])
         for number, channel in enumerate(channels, start=1)
@@ -152,7 +151,7 @@ def test_any_grouping(
 def pairs(perturbed: StoredRelease) -> duckdb.DuckDBPyConnection:
     """Every published row with every value of the table, whatever the parts have."""
     connection = perturbed.connect()
-    values = perturbed.manifest["parameters"]["values"]
+    values = perturbed.manifest.parameters["values"]
     columns = {"disease": [v[0] for v in values], "severity": [v[1] for v in values]}
     connection.register("listed", pa.table({"code": range(len(values)), **columns}))
     connection.execute("CREATE TEMP TABLE numbered AS SELECT *, row_number() OVER () - 1 AS place FROM data")
@@ -175,12 +174,12 @@ def test_any_variance(
         f"""SELECT coalesce(CASE WHEN {condition} THEN ({summand})::DOUBLE END, 0) FROM pairs
             ORDER BY place, code"""
     ).fetchnumpy()
-    codes = {tuple(value): code for code, value in enumerate(perturbed.manifest["parameters"]["values"])}
+    codes = {tuple(value): code for code, value in enumerate(perturbed.manifest.parameters["values"])}
     published = pairs.execute(
         "SELECT part - 1, disease, severity::VARCHAR FROM numbered ORDER BY place"
     ).fetchall()
     expected = estimate_rows(
-        channels_of(perturbed.manifest),
+        channels_of(perturbed.manifest.parameters),
         np.array([row[0] for row in published]),
         np.array([codes[row[1:]] for row in published]),
         np.reshape(next(iter(asked.values())), (len(published), -1)),
@@ -261,8 +260,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory, table: pa.Table) -> dict[f
         first = publish(table, tmp_path_factory.mktemp("many") / "r", method)
         plan = dalenius.plan(policy(table, Path("unused"), method))
         assert isinstance(plan, PerturbTablePlan)
-        codes = Encoder.of(plan.histogram, plan.schema).encode(table.combine_chunks().to_batches()[0])
-        rows = Table.of(policy(table, Path("unused")).source.table.select(["age", "sex", "mass", "zip"]))  # type: ignore[attr-defined]
+        codes = plan.histogram.encoder(plan.schema).encode(table.combine_chunks().to_batches()[0])
+        rows = CodedTable.of(policy(table, Path("unused")).source.table.select(["age", "sex", "mass", "zip"]))  # type: ignore[attr-defined]
         model = PerturbedModel.load(first)
         for seed in range(N_RELEASES // 2):
             perturber = Perturber(plan.perturbation, Randomness.seeded(seed))
@@ -278,7 +277,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory, table: pa.Table) -> dict[f
 
 def opened_as(release: StoredRelease, model: PerturbedModel, name: str) -> StoredRelease:
     """The release, but with what another draw of its coins would have published."""
-    other = replace(release, manifest={**release.manifest, "id": name})
+    other = replace(release, manifest=replace(release.manifest, id=name))
     key = (str(release.path.resolve()), name, 0)
     shared = opened._open.get((str(release.path.resolve()), "shared", 0))
     if shared is None:

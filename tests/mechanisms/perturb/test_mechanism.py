@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -18,7 +19,7 @@ import pytest
 
 import dalenius
 from dalenius import Policy
-from dalenius.engines.local.engine import LocalScan
+from dalenius.engines.local.source import LocalSource
 from dalenius.errors import DaleniusError, InputError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb import apply
 from dalenius.mechanisms.perturb.channel import Channel
@@ -52,11 +53,11 @@ def policy(table: pa.Table, release: Path | str, method: str = "small-domain", *
     )
 
 
-def channels_of(manifest: dict[str, Any]) -> list[Channel]:
-    n_values = len(manifest["parameters"]["values"])
+def channels_of(parameters: Mapping[str, Any]) -> list[Channel]:
+    n_values = len(parameters["values"])
     return [
         Channel(codes=from_ranges(part["values"], n_values), gamma=Fraction(part["gamma"]))
-        for part in manifest["parameters"]["parts"]
+        for part in parameters["parts"]
     ]
 
 
@@ -67,7 +68,7 @@ def test_published_pairs_follow_the_manifests_laws(method: str, tmp_path: Path) 
     data = pd.read_parquet(release.path / "data.parquet").sort_values("uid")
     assert len(data) > 3 * BATCH_ROWS
     true = np.repeat(np.arange(10), COUNTS)
-    channels = channels_of(release.manifest)
+    channels = channels_of(release.manifest["parameters"])
     for number, channel in enumerate(channels, start=1):
         rows = (data["part"] == number).to_numpy()
         own, published = true[rows], data["value"].to_numpy()[rows]
@@ -93,7 +94,7 @@ def test_gamma_gives_back_each_parts_top_count_and_no_part_passes_rho2(method: s
     release = dalenius.publish(policy(table_of(COUNTS), tmp_path / "r", method))
     data = pd.read_parquet(release.path / "data.parquet").sort_values("uid")
     true = np.repeat(np.arange(10), COUNTS)
-    for number, channel in enumerate(channels_of(release.manifest), start=1):
+    for number, channel in enumerate(channels_of(release.manifest["parameters"]), start=1):
         counts = Counter(true[(data["part"] == number).to_numpy()].tolist())
         total, top = sum(counts.values()), max(counts.values())
         assert frequency_behind(channel.gamma, Fraction(2, 3)) == Fraction(top, total)
@@ -134,13 +135,13 @@ def test_parts_are_numbered_at_random(tmp_path: Path) -> None:
 
 def test_the_source_is_scanned_once_after_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scans = []
-    original = LocalScan.batches
+    original = LocalSource.batches
 
-    def counted(self: LocalScan) -> Any:
+    def counted(self: LocalSource) -> Any:
         scans.append(1)
         return original(self)
 
-    monkeypatch.setattr(LocalScan, "batches", counted)
+    monkeypatch.setattr(LocalSource, "batches", counted)
     dalenius.publish(policy(table_of((30, 20, 20)), tmp_path / "r"))
     assert len(scans) == 1
 

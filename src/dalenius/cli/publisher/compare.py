@@ -11,11 +11,10 @@ import typer
 
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
-from dalenius.evaluate.compare import SEEDS, compare_policies
+from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_workload, read_policies
 from dalenius.evaluate.comparison import Comparison, Standing
-from dalenius.evaluate.contender import NOT_COMPARABLE
+from dalenius.evaluate.contender import not_comparable
 from dalenius.evaluate.measures import Measure
-from dalenius.evaluate.naming import QUERIES, find_workload, read_policies
 from dalenius.pages.charts import refuse_other_formats
 
 MEASURES_SIDE_BY_SIDE = 2
@@ -80,7 +79,7 @@ def say_comparison(comparison: Comparison) -> None:
     for best in comparison.best:
         say(f"\nbest at {best.bound:.3g}: {best.policy}; {best.reason}")
     say("\nThe bound is the largest probability that may be inferred; what it bounds differs:")
-    for note in NOT_COMPARABLE:
+    for note in not_comparable():
         say(f"  - {note}")
     say("this comparison was made with the original: do not publish it")
 

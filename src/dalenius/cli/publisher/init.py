@@ -11,7 +11,8 @@ import typer
 
 from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.errors import InputError
-from dalenius.inspection import Inspection, look_at
+from dalenius.inspection import look_at, suggest_sections
+from dalenius.mechanisms.feasible import TableFacts
 from dalenius.tables.source import open_source
 
 _TEMPLATE = """\
@@ -31,18 +32,7 @@ dropped     = []              # not published
 # [recode]                    # coarser values, before everything else
 # age = {{ bins = [0, 18, 30, 45, 65, 120] }}    # also: top = 90, round = 5, map = "groups.csv"
 
-[promise]                     # in every bucket, a value that makes up f of the table makes up at most …
-kind    = "f-privacy"
-default = {{ times = 4, plus = 0.02 }}           # … min(1, 4 f + 0.02); or one number for all values
-# values = {{ "a value" = 0.05 }}                # stricter, or 1.0 where it is not sensitive
-# kind = "l-diversity"        # instead: no value above 1/l of a bucket
-# l = {l}                       # the largest this table allows
-
-[mechanism]
-kind       = "bucketize"
-method     = "optimal"        # optimal | two-size | multi-size | anatomy
-max_bucket = 50
-"""
+{suggestion}"""
 
 
 def command(
@@ -56,10 +46,10 @@ def command(
     ] = None,
 ) -> int:
     """Write a commented policy for this table, to edit."""
-    inspection = look_at(open_source(source), tuple(sensitive or ()))
+    facts = look_at(open_source(source), tuple(sensitive or ()))
     name = source.name.split(".")[0] or "table"
     target = out or source.parent / f"{name}.toml"
-    text = _policy_text(inspection, source, target, f"{name}.release")
+    text = _policy_text(facts, source, target, f"{name}.release")
     try:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -70,23 +60,20 @@ def command(
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror}") from error
     if as_json:
-        print_json({"policy": str(target), "sensitive": list(_sensitive(inspection))})
+        print_json({"policy": str(target), "sensitive": list(facts.sensitive)})
     else:
-        todo = (
-            "check the roles of the columns" if _sensitive(inspection) else "name the sensitive column in it"
-        )
+        todo = "check the roles of the columns" if facts.sensitive else "name the sensitive column in it"
         say(f"wrote {target}: {todo}, then run `dalenius plan {target}`")
     return 0
 
 
-def _policy_text(inspection: Inspection, source: Path, target: Path, release: str) -> str:
-    sensitive = _sensitive(inspection)
+def _policy_text(facts: TableFacts, source: Path, target: Path, release: str) -> str:
     identifiers = tuple(
         c.name
-        for c in inspection.columns
-        if c.name not in sensitive and _names_people(c.n_distinct, inspection.n_rows)
+        for c in facts.columns
+        if c.name not in facts.sensitive and _names_people(c.n_distinct, facts.n_rows)
     )
-    quasi = tuple(c.name for c in inspection.columns if c.name not in (*sensitive, *identifiers))
+    quasi = tuple(c.name for c in facts.columns if c.name not in (*facts.sensitive, *identifiers))
     return _TEMPLATE.format(
         policy=target.name,
         source=json.dumps(os.path.relpath(source, target.parent), ensure_ascii=False),
@@ -94,13 +81,9 @@ def _policy_text(inspection: Inspection, source: Path, target: Path, release: st
         unit=_unit_line(identifiers),
         identifiers=_toml_list(identifiers),
         quasi=_toml_list(quasi),
-        sensitive=_toml_list(sensitive),
-        l=inspection.largest_l or 2,
+        sensitive=_toml_list(facts.sensitive),
+        suggestion=suggest_sections(facts),
     )
-
-
-def _sensitive(inspection: Inspection) -> tuple[str, ...]:
-    return () if inspection.histogram is None else inspection.histogram.columns
 
 
 def _names_people(n_distinct: int, n_rows: int) -> bool:

@@ -39,7 +39,7 @@ def command(
         )
         return error.exit_code
     if chart is not None:
-        from dalenius.reporting.plan_chart import draw_plan
+        from dalenius.pages.charts import draw_plan
 
         draw_plan(plan, chart)
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_b
 from dalenius.engines.registry import engine_named
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
+from dalenius.release.manifest import Manifest
 
 
 def command(
@@ -53,8 +54,8 @@ def command(
     return 0
 
 
-def _about_posterior(manifest: dict[str, Any]) -> str:
-    suppression = manifest["promise"]["suppression"]
+def _about_posterior(manifest: Manifest) -> str:
+    suppression = manifest.promise["suppression"]
     posterior, bound = suppression["posterior"], suppression["bound"]
     if posterior is None:
         return "how sure an attacker can be of the commonest value was not computed: the table is too large"

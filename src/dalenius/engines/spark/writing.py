@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dalenius.engines.base import WrittenFile, WrittenTable
-from dalenius.engines.spark.errors import CHANGED, guarded, spark_errors
+from dalenius.engines.spark.errors import CHANGED, guard, spark_errors
 from dalenius.engines.spark.shuffle import (
     BLOCKS,
     GROUP,
@@ -22,10 +21,11 @@ from dalenius.engines.spark.shuffle import (
     PieceWriter,
     ScatterTask,
 )
-from dalenius.engines.spark.tasks import Preparation
+from dalenius.engines.spark.source import Preparation
 from dalenius.errors import EngineError, InputError, InternalError
 from dalenius.mechanisms.base import PublishedTable
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.release.manifest import FileEntry, TableEntry
 from dalenius.tables.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SparkWriter:
     staging: Path
     """A folder that every machine sees, for pieces that are not part of a release yet."""
 
-    def write(self, table: PublishedTable, folder: Path) -> WrittenTable:
+    def write(self, table: PublishedTable, folder: Path) -> TableEntry:
         """A folder of Parquet files, a piece each."""
         if table.shards is None:
             raise InputError(
@@ -73,21 +73,21 @@ class SparkWriter:
             )
         if sorted(row["group"] for row in written) != list(range(shards.n_groups)):
             raise InternalError(f"not every group of table {table.name!r} wrote its piece")
-        return self._moved(table.name, folder, written)
+        return self._move_pieces(table.name, folder, written)
 
     def _pieces(self, shards: Shards) -> DataFrame:
         session: SparkSession = self.frame.sparkSession
         writer = PieceWriter(folder=str(self.staging.absolute()), shards=shards)
         if shards.scatter is None:
             numbers = session.range(0, shards.n_groups, 1, shards.n_groups)
-            return numbers.mapInArrow(guarded(PieceTask(writer=writer).run), WRITTEN)
+            return numbers.mapInArrow(guard(PieceTask(writer=writer).run), WRITTEN)
         return (
-            self._scattered(shards, session)
+            self._scatter(shards, session)
             .repartitionById(shards.n_groups, GROUP)
-            .mapInArrow(guarded(GatherTask(writer=writer).run), WRITTEN)
+            .mapInArrow(guard(GatherTask(writer=writer).run), WRITTEN)
         )
 
-    def _scattered(self, shards: Shards, session: SparkSession) -> DataFrame:
+    def _scatter(self, shards: Shards, session: SparkSession) -> DataFrame:
         assert shards.scatter is not None  # noqa: S101
         scatter = ScatterTask(
             preparation=self.preparation,
@@ -96,15 +96,15 @@ class SparkWriter:
             key=self.partitions.key,
             scatter=shards.scatter,
         )
-        sent = self.frame.mapInArrow(guarded(scatter.run), BLOCKS)
+        sent = self.frame.mapInArrow(guard(scatter.run), BLOCKS)
         if shards.insert is None:
             return sent
         numbers = session.range(0, shards.n_inserters, 1, shards.n_inserters)
         insert = InsertTask(insert=shards.insert)
         # The partitions come first in the union, and so keep their numbers; their digests are checked.
-        return sent.union(numbers.mapInArrow(guarded(insert.run), BLOCKS))
+        return sent.union(numbers.mapInArrow(guard(insert.run), BLOCKS))
 
-    def _moved(self, name: str, folder: Path, written: list[dict[str, Any]]) -> WrittenTable:
+    def _move_pieces(self, name: str, folder: Path, written: list[dict[str, Any]]) -> TableEntry:
         """The pieces that Spark reports, under the numbers of their groups."""
         target = folder / f"{name}.parquet"
         target.mkdir()
@@ -117,5 +117,5 @@ class SparkWriter:
                     hint="the release must be on a file system that the driver and all executors share",
                 )
             piece.rename(part)
-            files.append(WrittenFile(file=f"{target.name}/{part.name}", sha256=row["sha256"]))
-        return WrittenTable(name=name, n_rows=sum(row["rows"] for row in written), files=tuple(files))
+            files.append(FileEntry(file=f"{target.name}/{part.name}", sha256=row["sha256"]))
+        return TableEntry(name=name, rows=sum(row["rows"] for row in written), files=tuple(files))

@@ -1,58 +1,120 @@
-"""Views of a table: algorithms 1 to 5 and FRAPP, on codes.
+"""Views of a table: algorithms 1 to 5 on codes, and their rows in batches.
 
-Every view comes out in the order of its codes, which says nothing about the table's own order. The kernels
-work on sets; `distinct` and `copies` turn a table with duplicates into one.
+The kernels work on sets of tuples; every view comes out in the order of its codes, which says nothing about
+the table's own order. The rows of a release are made batch by batch, so that memory holds a batch and not the
+table: they are packed words while the engine sorts them. What comes several times (a repeated row of the
+source, a kept row that is inserted too, a tuple inserted twice) is then found beside itself and written once:
+the file depends on the set of tuples alone.
+
+Insertions take time that grows with their number, not with m. Each tuple of D is to be inserted independently
+with probability β. Give every tuple an independent Poisson number of hits with mean λ = −ln(1−β): it is hit
+at least once with probability β. The hits of all tuples together are Poisson(mλ) in number and uniform over
+D, and may be drawn batch after batch, in any number of processes; the tuples that were hit are the
+insertions. No m is too large, and no inserted tuple need be looked up. (Binomial(m, β) distinct tuples have
+the same law, but numpy's binomial fails for large m: at m = 2^62 a mean of 1000 comes out as 998.3.) Each
+batch's Poisson mean stays below 2^20, where numpy's sampler compares logarithms below 10^8 and so errs by
+1e-8 at most, and λ is a float: both are well within the plan's `SAMPLING_MARGIN`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from dalenius.arrays import Bools, Ints
+from dalenius.arrays import Ints
 from dalenius.errors import InputError
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among, distinct_words, word_ids
+from dalenius.mechanisms.base import Batches
+from dalenius.mechanisms.tuples.apply import TupleSet, as_batch, as_words
+from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among, distinct_words, uniform_words
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.mechanisms.tuples.sampling import shaped_hits, toss, uniform_hits, uniform_words
+from dalenius.prefetch import map_parallel
+from dalenius.randomness import Randomness, toss
+
+_BATCH_HITS = 2**19
 
 
-def first_view(domain: Domain, table: Codes, law: ViewLaw, stream: np.random.Generator) -> Codes:
-    """The αβ view: t in the table with α+β, any other t with β.
+def first_view(
+    domain: Domain,
+    table: Codes,
+    law: ViewLaw,
+    stream: np.random.Generator,
+    noise: NoiseLaw | None = None,
+) -> Codes:
+    """The αβ view: t in the table with α+β, any other t with β; with declared noise it is β(t).
 
     Insert every t of D with probability β and keep each t of the table with α/(1−β): their union has
     1 − (1−β)(1 − α/(1−β)) = α+β for the table's tuples, and no insertion is looked up in the table.
     """
-    _refuse_duplicates(domain.pack(table))
-    kept = kept_rows(table, law, stream)
-    return _joined(domain, kept, uniform_hits(domain, law.beta, stream))
+    own = domain.pack(table)
+    _refuse_duplicates(own)
+    kept = keep_tuples(domain, own, law, noise, stream)
+    inserted = draw_insertions(domain, noise, law.beta, stream)
+    return domain.unpack(distinct_words(np.concatenate([kept, *inserted])))
 
 
-def kept_rows(table: Codes, law: ViewLaw, stream: np.random.Generator) -> Codes:
-    """The rows of a batch that stay, each with probability α/(1−β)."""
-    return _select(table, toss(law.alpha / (1 - law.beta), len(table[0]), stream))
+def keep_tuples(
+    domain: Domain, words: Ints, law: ViewLaw, noise: NoiseLaw | None, stream: np.random.Generator
+) -> Ints:
+    """The packed tuples of the table that stay, each with probability α/(1−β(t))."""
+    if noise is None:
+        return words[toss(law.alpha / (1 - law.beta), len(words), stream)]
+    beta = float(law.beta) * noise.relative(domain.unpack(words))
+    return words[stream.random(len(beta)) * (1 - beta) < float(law.alpha)]
 
 
-def shaped_view(
-    domain: Domain, table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator
-) -> Codes:
-    """The view whose noise follows declared distributions: t in the table with α+β(t), else with β(t)."""
-    _refuse_duplicates(domain.pack(table))
-    kept = kept_shaped(table, law, noise, stream)
-    return _joined(domain, kept, shaped_hits(domain, noise, law.beta, stream))
+def draw_insertions(
+    domain: Domain, noise: NoiseLaw | None, beta: Fraction, stream: np.random.Generator, pieces: int = 1
+) -> Iterator[Ints]:
+    """Batches of packed tuples to insert, by the declared distributions if there are any."""
+    if noise is None:
+        return uniform_hits(domain, beta, stream, pieces)
+    return shaped_hits(domain, noise, beta, stream, pieces)
 
 
-def kept_shaped(table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator) -> Codes:
-    """The rows of a batch that stay, each with probability α/(1−β(t))."""
-    return _select(table, shaped_coins(table, law, noise, stream))
+def uniform_hits(
+    domain: Domain, beta: Fraction, stream: np.random.Generator, pieces: int = 1
+) -> Iterator[Ints]:
+    """Batches of packed tuples; those that occur are each tuple of D with probability β, independently.
+
+    A tuple may come several times, in one batch or in two. Of several pieces, each with a stream of its own,
+    this is one; all of them together have the law (Poisson numbers add up).
+    """
+    for n_hits in _poisson_batches(domain.size * -math.log1p(-float(beta)) / pieces, stream):
+        yield uniform_words(domain, n_hits, stream)
 
 
-def shaped_coins(table: Codes, law: ViewLaw, noise: NoiseLaw, stream: np.random.Generator) -> Bools:
-    """Whether each row stays, with probability α/(1−β(t))."""
-    beta = float(law.beta) * noise.relative(table)
-    return np.asarray(stream.random(len(beta)) * (1 - beta) < float(law.alpha))
+def shaped_hits(
+    domain: Domain,
+    noise: NoiseLaw,
+    largest_beta: Fraction,
+    stream: np.random.Generator,
+    pieces: int = 1,
+) -> Iterator[Ints]:
+    """The same with β(t) = `largest_beta`·P(t)/max P.
+
+    −ln(1−β(t)) is not proportional to P(t), but at most c·β(t), c its ratio to β(t) at the largest. Hits
+    drawn at the rate c·β(t), each kept with probability −ln(1−β(t))/(c·β(t)), have the right rate.
+    """
+    top = float(largest_beta)
+    steepest = -math.log1p(-top) / top
+    for n_hits in _poisson_batches(steepest * float(largest_beta / noise.largest_share) / pieces, stream):
+        codes = noise.draw(n_hits, stream)
+        beta = top * noise.relative(codes)
+        kept = stream.random(n_hits) * (steepest * beta) < -np.log1p(-beta)
+        yield domain.pack(tuple(column[kept] for column in codes))
+
+
+def _poisson_batches(mean: float, stream: np.random.Generator) -> Iterator[int]:
+    n_batches = max(1, math.ceil(mean / _BATCH_HITS))
+    for _ in range(n_batches):
+        yield int(stream.poisson(mean / n_batches))
 
 
 def next_view(
@@ -77,46 +139,9 @@ def next_view(
     return domain.unpack(distinct_words(np.concatenate(parts)))
 
 
-def frapp_view(domain: Domain, table: Codes, gamma_f: Fraction, stream: np.random.Generator) -> Codes:
-    """Each row kept with probability γ_f, else replaced by a uniform other tuple of D; a multiset."""
-    if domain.size < 2:
-        raise InputError("the domain has a single tuple; there is nothing to replace it with")
-    result = tuple(column.copy() for column in table)
-    replaced = np.flatnonzero(~toss(gamma_f, len(table[0]), stream))
-    while len(replaced):
-        drawn = domain.unpack(uniform_words(domain, len(replaced), stream))
-        for column, codes in zip(result, drawn, strict=True):
-            column[replaced] = codes
-        # A draw that gives the row's own tuple is drawn again: uniform over the other tuples.
-        pairs = zip(result, table, strict=True)
-        is_own = np.all([column[replaced] == original[replaced] for column, original in pairs], axis=0)
-        replaced = replaced[is_own]
-    words = domain.pack(result)
-    return domain.unpack(words[np.lexsort(words.T[::-1])])
-
-
 def union(domain: Domain, parts: Iterable[Codes]) -> Codes:
     """The different tuples of all parts, in order; of one part: its distinct rows."""
     return domain.unpack(distinct_words(np.concatenate([domain.pack(part) for part in parts])))
-
-
-def _joined(domain: Domain, kept: Codes, hits: Iterable[Ints]) -> Codes:
-    return domain.unpack(distinct_words(np.concatenate([domain.pack(kept), *hits])))
-
-
-def number_copies(words: Ints) -> Ints:
-    """0, 1, … for the copies of each packed tuple: one more column that makes the rows a set."""
-    ids = word_ids(words)
-    order = np.argsort(ids, kind="stable")
-    ordered = ids[order]
-    starts = np.searchsorted(ordered, ordered, side="left")
-    copies = np.empty_like(ids)
-    copies[order] = np.arange(len(ids)) - starts
-    return copies
-
-
-def _select(codes: Codes, chosen: Bools) -> Codes:
-    return tuple(column[chosen] for column in codes)
 
 
 def _refuse_duplicates(words: Ints) -> None:
@@ -127,3 +152,42 @@ def _refuse_duplicates(words: Ints) -> None:
             hint='duplicates = "distinct" counts different tuples under the full promise; "copies" counts '
             "rows, and the promise is for one copy: how often a tuple occurs then shows",
         )
+
+
+def first_rows(
+    batches: Batches, domain: Domain, law: ViewLaw, noise: NoiseLaw | None, randomness: Randomness
+) -> Batches:
+    """The first view, from the records' codes: the tuples that are kept, then the insertions."""
+    tuples = TupleSet.of(domain)
+
+    def keep(numbered: tuple[int, pa.RecordBatch]) -> pa.RecordBatch:
+        number, batch = numbered
+        stream = randomness.stream("alphabeta", "keep", number)
+        return as_batch(keep_tuples(domain, tuples.members(as_words(batch)), law, noise, stream))
+
+    yield from map_parallel(keep, enumerate(batches))
+    stream = randomness.stream("alphabeta", "insert")
+    yield from map(as_batch, draw_insertions(domain, noise, law.beta, stream))
+
+
+def later_rows(
+    batches: Batches,
+    domain: Domain,
+    earlier: Sequence[Sequence[Path]],
+    law: ViewLaw,
+    randomness: Randomness,
+) -> Batches:
+    """The next view of a series, in view of the ones before it (algorithm 4)."""
+    tuples = TupleSet.of(domain)
+    table = domain.unpack(np.concatenate([tuples.members(as_words(batch)) for batch in batches]))
+    views = [[pq.ParquetFile(file).read() for file in files] for files in earlier]
+    shown = [_encode_all(domain, tables) for tables in views]
+    stream = randomness.stream("alphabeta", "view", len(earlier) + 1)
+    yield as_batch(domain.pack(next_view(domain, table, shown, law, stream)))
+
+
+def _encode_all(domain: Domain, tables: Sequence[pa.Table]) -> Codes:
+    """The codes of the rows of all pieces of a view, of which there may be none."""
+    empty = tuple(np.zeros(0, dtype=np.int64) for _ in domain.columns)
+    codes = [empty, *map(domain.encode, tables)]
+    return tuple(np.concatenate(columns) for columns in zip(*codes, strict=True))

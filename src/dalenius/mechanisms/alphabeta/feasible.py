@@ -8,13 +8,16 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.alphabeta.parameters import alphabeta_rho, choose_law, warn_of_impossibility
+from dalenius.mechanisms.alphabeta.parameters import alphabeta_rho, choose_law
+from dalenius.mechanisms.feasible import Finding, TableFacts, TextTable
+from dalenius.mechanisms.tuples.plan import warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
 KS = (Fraction(2), Fraction(10), Fraction(100))
 GAMMA = Fraction(1, 5)
 _MISS = 0.05
 _USEFUL = 0.1
+_HEADINGS = ("k", "d = k·n/m", "rho at gamma = 0.2", "error of a count", "gamma for an error below 10 %")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,36 @@ class Feasible:
             "useful_gamma": None if self.useful_gamma is None else float(self.useful_gamma),
             "warnings": list(self.warnings),
         }
+
+
+def find(facts: TableFacts) -> Finding:
+    """Which (d,γ) a view of the columns whose values repeat could keep, and at which error."""
+    columns = [column for column in facts.columns if column.n_distinct < max(facts.n_rows, 2)]
+    domain_size = math.prod(column.n_distinct for column in columns)
+    region = feasible_region(facts.n_rows, domain_size) if facts.n_rows and columns else ()
+    data = {
+        "columns": [column.name for column in columns],
+        "domain_size": domain_size,
+        "region": [one.to_dict() for one in region],
+    }
+    heading = (
+        f"\nd-gamma-privacy of whole rows, {len(columns)} columns, {domain_size:,} possible rows (with "
+        "declared domains there are more, which helps):"
+    )
+    warnings = dict.fromkeys(f"warning: {text}" for one in region for text in one.warnings)
+    table = TextTable(headings=_HEADINGS, rows=tuple(map(_row, region)))
+    return Finding(data={"d_gamma": data}, text=(heading, table, *warnings) if region else ())
+
+
+def _row(one: Feasible) -> tuple[str, ...]:
+    cost = one.at_usual_gamma
+    return (
+        f"{float(one.k):g}",
+        f"{float(one.d):.3g}",
+        "–" if cost is None else f"{cost.rho:.3g}",
+        "not possible" if cost is None else f"±{cost.error_rows:,.0f}",
+        "none" if one.useful_gamma is None else f"{float(one.useful_gamma):g}",
+    )
 
 
 def feasible_region(n_rows: int, domain_size: int) -> tuple[Feasible, ...]:

@@ -10,6 +10,7 @@ import math
 from fractions import Fraction
 
 from dalenius.errors import PromiseNotMet
+from dalenius.exact import round_up
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.promises.d_gamma_privacy import Adversary
 
@@ -17,11 +18,9 @@ USUAL_RETENTION = Fraction(1, 2)
 SAMPLING_MARGIN = Fraction(1, 10**6)
 """The likelihood ratios are kept this much inside their bounds, which covers floating-point sampling."""
 
-_DIGITS = 6
+_FINE_DIGITS = 12
 _RETENTION_STEPS = 1024
 _BETA_STEPS = 40
-_NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
-_USELESS_SHARE = 0.5
 
 
 def choose_law(
@@ -98,7 +97,7 @@ def _least_beta(
             return None
         found = law_at(high)
     for _ in range(_BETA_STEPS):
-        middle = round_up((low + high) / 2, 2 * _DIGITS)
+        middle = round_up((low + high) / 2, _FINE_DIGITS)
         tried = law_at(middle)
         if tried is None:
             low = middle
@@ -113,26 +112,6 @@ def _necessary_beta(retention: Fraction, x: Fraction, adversary: Adversary) -> F
         # The other tuples of its set may never appear: s/β · (1−β)/(1−s) ≤ 1/X.
         return x * retention / (1 - retention + x * retention)
     return x * retention
-
-
-def round_up(number: Fraction, digits: int = _DIGITS) -> Fraction:
-    """The number rounded up to so many significant decimal digits: short to publish, never below.
-
-    >>> round_up(Fraction(2, 3), 3)
-    Fraction(667, 1000)
-    """
-    unit = _last_place(number, digits)
-    return math.ceil(number / unit) * unit
-
-
-def round_down(number: Fraction, digits: int = _DIGITS) -> Fraction:
-    """The number rounded down to so many significant decimal digits."""
-    unit = _last_place(number, digits)
-    return math.floor(number / unit) * unit
-
-
-def _last_place(number: Fraction, digits: int) -> Fraction:
-    return Fraction(10) ** (math.floor(math.log10(number)) + 1 - digits)
 
 
 def bernstein_deviation(variance: float, miss: float) -> float:
@@ -157,20 +136,3 @@ def alphabeta_rho(
     """
     deviation = bernstein_deviation(n_rows * kept_variance + noise_variance, miss)
     return deviation / float(alpha) / math.sqrt(n_rows)
-
-
-def warn_of_impossibility(
-    d: Fraction, domain_size: int, n_rows: int, rho: float, miss: float
-) -> tuple[str, ...]:
-    """Theorem 3.3: nothing useful and private for k of the order of √m, up to an unknown constant."""
-    k = d * domain_size / n_rows
-    bound = rho * math.sqrt(n_rows)
-    share = bound / n_rows
-    near = k**2 * _NEAR_IMPOSSIBLE**2 >= domain_size
-    if not near and share < _USELESS_SHARE:
-        return ()
-    reason = f"k = {float(k):.3g} is near √m = {math.sqrt(domain_size):.3g}; " if near else ""
-    return (
-        f"{reason}a count is only known to ±{bound:,.0f}, {share:.0%} of the table's {n_rows:,} rows, with "
-        f"probability {1 - miss:g}; a lower k or larger domains would help",
-    )

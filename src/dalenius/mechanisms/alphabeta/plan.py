@@ -17,13 +17,11 @@ from dalenius.mechanisms.alphabeta.parameters import (
     USUAL_RETENTION,
     alphabeta_rho,
     choose_law,
-    warn_of_impossibility,
 )
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.plan import Parameters, warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
-
-Public = dict[str, str | int | float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +102,7 @@ class AlphaBetaPlan:
             "private": True,
         }
 
-    def public_parameters(self) -> Public:
+    def public_parameters(self) -> Parameters:
         """What the manifest may say: enough to estimate and to verify, nothing that gives n away."""
         return {
             "method": self.method,

@@ -1,8 +1,9 @@
-"""The parameters of a view as its manifest states them, read back."""
+"""What the manifest of a view states, read back."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -12,47 +13,54 @@ from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.promises.d_gamma_privacy import Adversary
+from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublishedView:
-    """What a manifest says about how its view was made."""
+    """How a view was made, and what was promised of it."""
 
     domain: Domain
-    law: ViewLaw | None
-    """None: a FRAPP view."""
-    gamma_f: Fraction | None
+    law: ViewLaw
+    """Of all views of its series."""
     noise: NoiseLaw | None
+    d: Fraction
+    gamma: Fraction
+    adversary: Adversary
+    domain_size: int
+    """m as it is stated; it must be the size of the domain."""
     index: int
     """Which view of its series it is."""
     counts_rows: bool
     """Whether a row that repeats another counts again."""
 
-    @classmethod
-    def of(cls, manifest: dict[str, Any]) -> PublishedView:
-        """Read the manifest's parameters."""
-        given = manifest["parameters"]
-        try:
-            domain = read_domain(given["domains"])
-            frapp = given["method"] == "frapp"
-            shares = given.get("noise_shares")
-            return cls(
-                domain=domain,
-                law=None if frapp else _law(given),
-                gamma_f=Fraction(given["gamma_f"]) if frapp else None,
-                noise=None if shares is None else NoiseLaw.of(domain, shares),
-                index=int((manifest["series"] or {}).get("index", 1)),
-                counts_rows=given["unit"] != "tuple",
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ReleaseCorrupt(f"the manifest's parameters cannot be read: {error}") from error
-
     @property
     def noise_rows(self) -> Fraction:
         """Σβ(t): how many tuples outside the table the first view is expected to get."""
-        assert self.law is not None  # noqa: S101  (asked of αβ views only)
         largest = Fraction(1, self.domain.size) if self.noise is None else self.noise.largest_share
         return self.law.beta / largest
+
+
+def read(manifest: Manifest) -> PublishedView:
+    """Read the parameters and the promise."""
+    given, promise = manifest.parameters, manifest.promise
+    try:
+        domain = read_domain(given["domains"])
+        shares = given.get("noise_shares")
+        return PublishedView(
+            domain=domain,
+            law=_read_law(given),
+            noise=None if shares is None else NoiseLaw.of(domain, shares),
+            d=Fraction(promise["d"]),
+            gamma=Fraction(promise["gamma"]),
+            adversary=promise["adversary"],
+            domain_size=int(given["domain_size"]),
+            index=manifest.index,
+            counts_rows=given["unit"] != "tuple",
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ReleaseCorrupt(f"the manifest's parameters cannot be read: {error}") from error
 
 
 def marginal_law(law: ViewLaw, index: int) -> ViewLaw:
@@ -67,7 +75,7 @@ def marginal_law(law: ViewLaw, index: int) -> ViewLaw:
     return ViewLaw(retention=law.retention, beta=outside)
 
 
-def _law(given: dict[str, Any]) -> ViewLaw:
+def _read_law(given: Mapping[str, Any]) -> ViewLaw:
     alpha, beta = Fraction(given["alpha"]), Fraction(given["beta"])
     return ViewLaw(
         retention=alpha + beta, beta=beta, views=int(given["views"]), decay=Fraction(given["decay"])

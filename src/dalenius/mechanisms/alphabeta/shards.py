@@ -10,56 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.alphabeta.apply import frapp_view
+from dalenius.mechanisms.alphabeta.apply import draw_insertions, keep_tuples
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
-from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.domain import Domain, distinct_words, group_of
+from dalenius.mechanisms.tuples.apply import TupleSet
+from dalenius.mechanisms.tuples.domain import Domain, distinct_words
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.mechanisms.tuples.sampling import shaped_hits, uniform_hits
-from dalenius.mechanisms.tuples.tuple_set import TupleSet
+from dalenius.mechanisms.tuples.shards import RECORD, TupleGroups
 from dalenius.randomness import Randomness
-
-_RECORD = -1
-"""The copy number of a record, which is not numbered yet; an inserted tuple has one from 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TupleGroups:
-    """Where tuples go, and how they travel: as packed codes, with the number of the copy."""
-
-    domain: Domain
-    """Without the number of a copy."""
-    n_groups: int
-
-    @classmethod
-    def of(cls, domain: Domain, n_groups: int) -> TupleGroups:
-        """Where the tuples of a domain go, whatever the number of their copy."""
-        return cls(domain=TupleSet.of(domain).records, n_groups=n_groups)
-
-    def send(self, words: Ints, copies: Ints) -> tuple[Ints, pa.RecordBatch]:
-        """The group of each packed tuple, and the tuples as they travel."""
-        arrays = [pa.array(words[:, i]) for i in range(words.shape[1])]
-        return group_of(words, self.n_groups), pa.RecordBatch.from_arrays(
-            [*arrays, pa.array(copies)], schema=self.wire
-        )
-
-    def receive(self, rows: pa.Table) -> tuple[Ints, Ints]:
-        """The words and the copy numbers of what has travelled."""
-        *words, copies = (column.to_numpy() for column in rows.columns)
-        return np.stack(words, axis=1), copies
-
-    @property
-    def wire(self) -> pa.Schema:
-        """As many words as a tuple needs, and the copy."""
-        words = [(f"w{i}", pa.int64()) for i in range(self.domain.n_words)]
-        return pa.schema([*words, (COPY, pa.int64())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,16 +75,12 @@ class ViewGroups:
         """Every record goes to its tuple's group."""
         for batch in batches:
             words = self.tuples.domain.pack(self.tuples.domain.encode(batch))
-            yield self.tuples.send(words, np.full(batch.num_rows, _RECORD))
+            yield self.tuples.send(words, np.full(batch.num_rows, RECORD))
 
     def insert(self, source: int) -> Scattered:
         """A piece of the insertions."""
         stream, pieces = self.randomness.stream("insert", source), self.n_inserters
-        hits = (
-            uniform_hits(self.domain, self.law.beta, stream, pieces)
-            if self.noise is None
-            else shaped_hits(self.domain, self.noise, self.law.beta, stream, pieces)
-        )
+        hits = draw_insertions(self.domain, self.noise, self.law.beta, stream, pieces)
         yield from map(self._send_inserted, hits)
 
     def _send_inserted(self, words: Ints) -> tuple[Ints, pa.RecordBatch]:
@@ -133,10 +92,11 @@ class ViewGroups:
     def gather(self, group: int, rows: pa.Table) -> Piece:
         """The group's different tuples, each kept or not, and the insertions, in the domain's order."""
         words, copies = self.tuples.receive(rows)
-        is_record = copies == _RECORD
+        is_record = copies == RECORD
         records = words[is_record]
         table = self.members.members(records[np.lexsort(records.T[::-1])])
-        kept = self.members.kept(table, self.law, self.noise, self.randomness.stream("keep", group))
+        stream = self.randomness.stream("keep", group)
+        kept = keep_tuples(self.domain, table, self.law, self.noise, stream)
         inserted = self.members.with_copies(words[~is_record], copies[~is_record])
         view = self.domain.unpack(distinct_words(np.concatenate([kept, inserted])))
         return Piece(
@@ -148,37 +108,3 @@ class ViewGroups:
     def members(self) -> TupleSet:
         """What the view is made from."""
         return TupleSet.of(self.domain)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FrappGroups:
-    """A FRAPP view: each partition replaces its own records, which then travel by what they have become."""
-
-    gamma_f: Fraction
-    tuples: TupleGroups
-    census: Census
-    randomness: Randomness
-
-    def shards(self) -> Shards:
-        """As an engine carries it out."""
-        return Shards(
-            n_groups=self.tuples.n_groups,
-            gather=self.gather,
-            wire=self.tuples.wire,
-            n_records=self.census.n_rows,
-            scatter=self.scatter,
-        )
-
-    def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:
-        """Every record, kept or replaced."""
-        domain, stream = self.tuples.domain, self.randomness.stream("partition", partition)
-        for batch in batches:
-            view = frapp_view(domain, domain.encode(batch), self.gamma_f, stream)
-            yield self.tuples.send(domain.pack(view), np.full(batch.num_rows, _RECORD))
-
-    def gather(self, group: int, rows: pa.Table) -> Piece:  # noqa: ARG002
-        """The tuples in the domain's order."""
-        words, _ = self.tuples.receive(rows)
-        ordered = words[np.lexsort(words.T[::-1])]
-        view = self.tuples.domain.decode(self.tuples.domain.unpack(ordered))
-        return Piece(rows=pa.Table.from_batches([view]), n_records=len(rows))

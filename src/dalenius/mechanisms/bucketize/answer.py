@@ -26,22 +26,22 @@ import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
-from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
+from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.columns import Table
+from dalenius.tables.columns import CodedTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BucketizedModel:
     """The two tables of a bucketized release, encoded."""
 
-    rows: Table
-    sensitive: Table
+    rows: CodedTable
+    sensitive: CodedTable
     buckets: Buckets
     has_fakes: bool = False
     region_of_bucket: Ints | None = None
@@ -52,32 +52,21 @@ class BucketizedModel:
     @classmethod
     def load(cls, release: StoredRelease) -> BucketizedModel:
         """Read and encode both tables."""
-        quasi, secret = release.columns("quasi"), release.columns("sensitive")
-        qit = release.read("qit", (*quasi, "bucket"))
-        st = release.read("st", ("bucket", *secret, "count"))
-        entries = Table.of(st.select(list(secret))).combined(secret)
-        names, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
-        row_bucket = np.searchsorted(names, qit.column("bucket").to_numpy())
-        if (
-            qit.num_rows == 0
-            or st.num_rows == 0
-            or st.column("count").null_count
-            or (names[np.minimum(row_bucket, len(names) - 1)] != qit.column("bucket").to_numpy()).any()
-        ):
-            raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
+        stated, tables = published.read(release.manifest), read_tables(release)
+        fakes, regions = stated.fakes, stated.regions
+        entries = CodedTable.of(tables.entries).combined(stated.sensitive)
         sensitive = pa.table(dict(entries.values))
-        value, count = entries.codes.astype(np.int64), st.column("count").to_numpy().astype(np.int64)
-        fakes = PublishedFakes.read(release.manifest["parameters"])
+        value = entries.codes.astype(np.int64)
+        count: Ints | Floats = tables.count
         if fakes is not None:
-            number = fakes.codes_of([tuple(row[name] for name in secret) for row in sensitive.to_pylist()])
-            people = np.bincount(row_bucket, minlength=len(names))
-            count = fakes.expected_counts(st_bucket.ravel(), number[value], count, people)
+            number = fakes.codes_of([tuple(row.values()) for row in sensitive.to_pylist()])
+            count = fakes.expected_counts(tables.entry_bucket, number[value], tables.count, tables.size)
         return cls(
-            rows=Table.of(qit.select(list(quasi))),
-            sensitive=Table.of(sensitive),
-            buckets=Buckets.of(row_bucket, st_bucket.ravel(), value, count),
+            rows=CodedTable.of(tables.people),
+            sensitive=CodedTable.of(sensitive),
+            buckets=Buckets.of(tables.row_bucket, tables.entry_bucket, value, count),
             has_fakes=fakes is not None,
-            region_of_bucket=regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(names)),
+            region_of_bucket=None if regions is None else tables.regions(regions),
         )
 
     @cached_property
@@ -140,7 +129,7 @@ def load_buckets(release: StoredRelease) -> BucketizedModel | BatchesModel:
     """A bucketized release, or all batches of a series that was opened whole."""
     if not release.earlier:
         return BucketizedModel.load(release)
-    models = [BucketizedModel.load(one) for one in (*release.earlier, release)]
+    models = [BucketizedModel.load(one) for one in release.parts]
     joined = BatchesModel.of(models)
     if all(model.region_of_bucket is None for model in models):
         return joined
@@ -172,7 +161,7 @@ class BatchesModel:
     @classmethod
     def of(cls, models: Sequence[BucketizedModel]) -> BatchesModel:
         """Put the batches together, and find out which values they share."""
-        values = Table.of(_joined([_cells(model.sensitive) for model in models]))
+        values = CodedTable.of(_joined([_cells(model.sensitive) for model in models]))
         known = values.combined(list(values.columns))
         ends = list(accumulate(model.sensitive.n_rows for model in models))
         codes = np.split(known.codes.astype(np.int64), ends[:-1])
@@ -180,8 +169,8 @@ class BatchesModel:
         for batch, (model, own) in enumerate(zip(models, codes, strict=True)):
             counts[batch, own] = model.buckets.counts
         together = BucketizedModel(
-            rows=Table.of(_joined([_cells(model.rows) for model in models])),
-            sensitive=Table.of(pa.table(dict(known.values))),
+            rows=CodedTable.of(_joined([_cells(model.rows) for model in models])),
+            sensitive=CodedTable.of(pa.table(dict(known.values))),
             buckets=_join_buckets([model.buckets for model in models], codes),
             has_fakes=any(model.has_fakes for model in models),
         )
@@ -189,12 +178,12 @@ class BatchesModel:
         return cls(together=together, batch_of_row=np.repeat(np.arange(len(sizes)), sizes), counts=counts)
 
     @property
-    def rows(self) -> Table:
+    def rows(self) -> CodedTable:
         """The quasi columns of all batches."""
         return self.together.rows
 
     @property
-    def sensitive(self) -> Table:
+    def sensitive(self) -> CodedTable:
         """The sensitive values of all batches."""
         return self.together.sensitive
 
@@ -276,7 +265,7 @@ def _join_buckets(batches: Sequence[Buckets], codes: Sequence[Ints]) -> Buckets:
     return Buckets.of(*(np.concatenate(parts) for parts in (rows, bucket, value, count)))
 
 
-def _cells(table: Table) -> pa.Table:
+def _cells(table: CodedTable) -> pa.Table:
     return pa.table(
         {name: coded.values[name].take(pa.array(coded.codes)) for name, coded in table.columns.items()}
     )

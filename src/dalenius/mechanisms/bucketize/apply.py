@@ -19,9 +19,9 @@ from dalenius.arrays import Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan
 from dalenius.mechanisms.dealing import fewest_bits
-from dalenius.prefetch import mapped
+from dalenius.prefetch import map_parallel
 from dalenius.randomness import KEY_BITS, Randomness, random_keys
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 
 BUCKETS_PER_BATCH = 20_000
 Entries = tuple[Ints, Ints, Ints]
@@ -141,7 +141,7 @@ class Assigner:
             randomness.stream("bucketize", "assign", value).shuffle(places)
             self._places[self._next[value] : self._ends[value]] = places
 
-        for _ in mapped(fill, range(len(self._ends))):
+        for _ in map_parallel(fill, range(len(self._ends))):
             pass
 
     def assign(self, codes: NDArray[np.int32]) -> Ints:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import duckdb
 import numpy as np
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.published import Entries, read_entries
 from dalenius.mechanisms.bucketize.regions.published import check_regions
 from dalenius.mechanisms.suppress.check import check_suppression
-from dalenius.prefetch import ahead
+from dalenius.prefetch import prefetch
 from dalenius.promises.thresholds import Thresholds
+from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
+from dalenius.tables.codes import number
 from dalenius.tables.histogram import write_cells
 from dalenius.tables.reading import BATCH_ROWS
 
@@ -25,12 +27,11 @@ _WINDOW = 2**22
 """Bucket numbers that are looked at together."""
 
 
-def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterator[Check]:
     """Sizes, well-formed counts, the fakes' domain, and the thresholds."""
-    fakes = manifest["parameters"].get("fakes", {})
-    n_fakes = int(fakes.get("per_bucket", 0))
-    sensitive = [column["name"] for column in manifest["columns"] if column["role"] == "sensitive"]
-    limits = _Limits(manifest["promise"], n_fakes)
+    stated = published.read(manifest)
+    sensitive, n_fakes = stated.sensitive, stated.n_fakes
+    limits = _Limits(stated.thresholds, n_fakes)
     n_people = count(connection, "SELECT count(*) FROM qit")
     n_malformed = n_broken = 0
     n_uneven = _n_strange(connection, n_people)
@@ -39,7 +40,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
         numbers = range(first, min(first + _WINDOW, n_people + 1))
         people = _people(connection, numbers)
         last = first - 1
-        for entries in ahead(read_entries(connection, sensitive, _within(numbers))):
+        for entries in prefetch(read_entries(connection, sensitive, _within(numbers))):
             n_malformed += _malformed(entries, last)
             n_broken += limits.broken(entries)
             last = int(entries.bucket[-1])
@@ -53,12 +54,12 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any
         if n_malformed
         else "every value is counted once a bucket",
     )
-    if n_fakes:
-        yield _check_domain(connection, fakes["values"], sensitive)
-    if "regions" in manifest["parameters"]:
-        yield check_regions(connection, manifest["parameters"]["regions"])
-    yield _check_numbers(n_people, manifest["rows"])
-    yield check_suppression(connection, manifest, tuple(sensitive))
+    if stated.fakes is not None:
+        yield _check_domain(connection, stated.fakes.values, sensitive)
+    if stated.regions is not None:
+        yield check_regions(connection, stated.regions)
+    yield _check_numbers(n_people, manifest.rows.published)
+    yield check_suppression(connection, manifest, sensitive)
     detail = (
         f"{n_broken} entries of the sensitive table are above their threshold"
         if n_broken
@@ -104,7 +105,7 @@ def _malformed(entries: Entries, last: int) -> int:
     """Rows that repeat a value of their bucket, that come after a later bucket, or that count nobody."""
     keys = entries.bucket_of_row() * len(entries.values) + entries.code
     steps = np.diff(keys)
-    n_repeated = np.count_nonzero(np.diff(np.sort(keys)) == 0) if (steps <= 0).any() else 0
+    n_repeated = len(keys) - len(number(keys)[1]) if (steps <= 0).any() else 0
     n_unordered = np.count_nonzero(np.diff(entries.bucket[entries.starts], prepend=last) <= 0)
     return int(n_repeated + n_unordered + np.count_nonzero(entries.count < 1))
 
@@ -112,9 +113,9 @@ def _malformed(entries: Entries, last: int) -> int:
 class _Limits:
     """How many copies of a value a bucket may hold, in exact integers."""
 
-    def __init__(self, promise: dict[str, Any], n_fakes: int) -> None:
+    def __init__(self, thresholds: Thresholds, n_fakes: int) -> None:
         self._n_fakes = n_fakes
-        self._thresholds = Thresholds.of(promise)
+        self._thresholds = thresholds
         self._limit = cache(self._exact_limit)  # asked for every value and size of every batch
 
     def broken(self, entries: Entries) -> int:
@@ -134,10 +135,12 @@ class _Limits:
 
 
 def _check_domain(
-    connection: duckdb.DuckDBPyConnection, values: list[list[str | None]], sensitive: list[str]
+    connection: duckdb.DuckDBPyConnection,
+    values: tuple[tuple[str | None, ...], ...],
+    sensitive: tuple[str, ...],
 ) -> Check:
     """A fake from outside the domain would be known for one at once."""
-    domain = set(map(tuple, values))
+    domain = set(values)
     listed = ", ".join(f"{identifier(name)} AS v{i}" for i, name in enumerate(sensitive))
     rows = connection.sql(f"SELECT {listed}, count(*) AS n FROM st GROUP BY ALL").to_arrow_table()
     *cells, counts = (column.to_pylist() for column in rows.columns)
@@ -147,9 +150,9 @@ def _check_domain(
     return Check(name="fakes", ok=outside == 0, detail=detail)
 
 
-def _check_numbers(n_people: int, rows: dict[str, Any]) -> Check:
+def _check_numbers(n_people: int, stated: int | None) -> Check:
     return Check(
         name="records",
-        ok=n_people == rows["published"],
-        detail=f"{n_people} records are published, and the manifest says {rows['published']}",
+        ok=n_people == stated,
+        detail=f"{n_people} records are published, and the manifest says {stated}",
     )

@@ -16,6 +16,7 @@ from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.exact import show
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
+from dalenius.mechanisms.bucketize.chart import draw_buckets
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.config import BucketizeConfig
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, MixedLayout, plan_fakes
@@ -39,7 +40,8 @@ from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.kinds import BucketPromise
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Encoder, Histogram, label
+from dalenius.release.manifest import Manifest
+from dalenius.tables.histogram import Histogram, label
 from dalenius.tables.names import unused_name
 
 _ASSUMES = (
@@ -106,6 +108,10 @@ class BucketizePlan:
             **({"regions": self.regions.to_summary()} if self.regions else {}),
         }
 
+    def draw(self, altair: Any) -> Any:
+        """The picture that `dalenius plan --chart` saves."""
+        return draw_buckets(altair, self.histogram, self.thresholds, self.buckets)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucketize:
@@ -120,7 +126,7 @@ class Bucketize:
 
     def draft(self, policy: Policy, plan: BucketizePlan, randomness: Randomness) -> Draft:
         """Number the buckets and say how records find theirs."""
-        encoder = Encoder.of(plan.histogram, plan.schema)
+        encoder = plan.histogram.encoder(plan.schema)
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         key = unused_name("key", quasi)
@@ -169,7 +175,7 @@ class Bucketize:
             ]
         return repeat_buckets(parts, plan.thresholds, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
 
@@ -184,7 +190,7 @@ def qit_shards(
         return QitGroups(
             groups=_groups(plan, census, randomness),
             census=census,
-            encoder=Encoder.of(counted, plan.schema),
+            encoder=counted.encoder(plan.schema),
             code_of=np.array([planned.get(value, -1) for value in counted.values], dtype=np.int32),
             quasi=quasi,
             schema=plan.schema,
@@ -197,7 +203,7 @@ def st_shards(plan: BucketizePlan, randomness: Randomness) -> Callable[[Census],
     """How the sensitive table is made in pieces."""
 
     def shards(census: Census) -> Shards:
-        encoder = Encoder.of(plan.histogram, plan.schema)
+        encoder = plan.histogram.encoder(plan.schema)
         return StGroups(groups=_groups(plan, census, randomness), encoder=encoder).shards()
 
     return shards
@@ -231,7 +237,7 @@ def _in_regions(policy: Policy, plan: BucketizePlan, scan: Scan) -> BucketizePla
     config, _ = _own_parts(policy)
     asked = config.regions
     least = least_rows(plan.n_rows, config.max_bucket) if isinstance(asked, bool) else asked
-    encoder = Encoder.of(plan.histogram, plan.schema)
+    encoder = plan.histogram.encoder(plan.schema)
     tree, counts = grow(
         scan, encoder, plan.thresholds, policy.columns.quasi, max_bucket=config.max_bucket, least=least
     )

@@ -1,9 +1,12 @@
-"""The published sensitive table, read bucket by bucket in its own order, so that memory holds a batch."""
+"""What a bucketized release holds: what its manifest says, and its two tables.
+
+Nobody else reads this mechanism's parameters, or the tables as rows. Asking and attacking want them whole;
+the check of a release reads them bucket by bucket in their own order, so that memory holds a batch.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -11,11 +14,99 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
+from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.mechanisms.bucketize.regions.published import Regions
+from dalenius.promises.thresholds import Thresholds
+from dalenius.release.folder import StoredRelease
+from dalenius.release.manifest import Manifest
 from dalenius.sql import identifier
-from dalenius.tables.histogram import mixed_radix, write_cells
+from dalenius.tables.columns import CodedTable
+from dalenius.tables.histogram import Histogram, count_values, write_cells
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
 
-_MOST_COUNTED = 2**20
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublishedBuckets:
+    """What the manifest of a bucketized release says."""
+
+    sensitive: tuple[str, ...]
+    thresholds: Thresholds
+    fakes: PublishedFakes | None
+    """None: every entry of the sensitive table is somebody's."""
+    regions: Regions | None
+    """None: the buckets were made from the whole table."""
+
+    @property
+    def n_fakes(self) -> int:
+        """σ: how many values of every bucket are nobody's."""
+        return 0 if self.fakes is None else self.fakes.n_fakes
+
+
+def read(manifest: Manifest) -> PublishedBuckets:
+    """What a manifest says about buckets."""
+    given = manifest.parameters
+    return PublishedBuckets(
+        sensitive=manifest.columns_of("sensitive"),
+        thresholds=Thresholds.of(manifest.promise),
+        fakes=PublishedFakes.of(given["fakes"]) if given.get("fakes") else None,
+        regions=Regions.of(given["regions"]) if "regions" in given else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BucketTables:
+    """Both tables in memory, with the buckets numbered from 0 in the order of their published numbers."""
+
+    people: pa.Table
+    """The quasi columns."""
+    row_bucket: Ints
+    """Of each person."""
+    entries: pa.Table
+    """The sensitive columns."""
+    entry_bucket: Ints
+    count: Ints
+    """How many people of its bucket have an entry's value; a fake counts as one."""
+    n_buckets: int
+
+    @property
+    def size(self) -> Ints:
+        """How many people each bucket has."""
+        return np.bincount(self.row_bucket, minlength=self.n_buckets)
+
+    def regions(self, regions: Regions) -> Ints:
+        """The region that each bucket was made in."""
+        return regions.of_buckets(self.people, self.row_bucket, self.n_buckets)
+
+
+def read_tables(release: StoredRelease) -> BucketTables:
+    """Read both tables; refuse them where they do not fit together."""
+    quasi, sensitive = release.columns("quasi"), release.columns("sensitive")
+    qit = release.read("qit", (*quasi, "bucket"))
+    st = release.read("st", ("bucket", *sensitive, "count"))
+    numbers, entry_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
+    row_number = qit.column("bucket").to_numpy()
+    row_bucket = np.searchsorted(numbers, row_number)
+    if (
+        qit.num_rows == 0
+        or st.num_rows == 0
+        or st.column("count").null_count
+        or (numbers[np.minimum(row_bucket, len(numbers) - 1)] != row_number).any()
+    ):
+        raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
+    return BucketTables(
+        people=qit.select(list(quasi)),
+        row_bucket=row_bucket.astype(np.int64),
+        entries=st.select(list(sensitive)),
+        entry_bucket=entry_bucket.ravel().astype(np.int64),
+        count=st.column("count").to_numpy().astype(np.int64),
+        n_buckets=len(numbers),
+    )
+
+
+def count_published(connection: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> Histogram:
+    """How often each value was published, fakes included; the tables are views of the connection."""
+    return count_values(connection, "st", sensitive, 'sum("count")::BIGINT')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +133,9 @@ class Entries:
 
 
 def read_entries(
-    connection: duckdb.DuckDBPyConnection, sensitive: list[str], where: str
+    connection: duckdb.DuckDBPyConnection, sensitive: Sequence[str], where: str
 ) -> Iterator[Entries]:
-    """The rows of the table that a condition holds for; a bucket comes whole if its rows stand together."""
+    """The entries that a condition holds for; a bucket comes whole if its rows stand together."""
     cells = ", ".join(f"{identifier(name)} AS v{i}" for i, name in enumerate(sensitive))
     query = (
         f'SELECT coalesce(bucket::BIGINT, 0) AS bucket, coalesce("count"::BIGINT, 0) AS n, {cells} FROM st '
@@ -67,36 +158,14 @@ def read_entries(
 
 def _entries(rows: pa.Table) -> Entries:
     bucket = rows.column("bucket").to_numpy()
-    cells = [column.combine_chunks() for column in rows.columns[2:]]
-    value_sets = [_value_set(column) for column in cells]
-    present, code = _dense(mixed_radix(cells, value_sets), math.prod(map(len, value_sets)))
-    places = np.unravel_index(present, tuple(map(len, value_sets)))
+    cells = CodedTable.of(rows.select(rows.column_names[2:]))
+    values = cells.combined(list(cells.columns))
     # the manifest's thresholds name values by the same texts
-    found = [
-        write_cells(values.take(pa.array(place)).to_pylist())
-        for values, place in zip(value_sets, places, strict=True)
-    ]
+    written = [write_cells(values.values[name].to_pylist()) for name in cells.columns]
     return Entries(
         bucket=bucket,
         count=rows.column("n").to_numpy(),
         starts=np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1)),
-        code=code,
-        values=tuple(zip(*found, strict=True)),
+        code=values.codes.astype(np.int64),
+        values=tuple(zip(*written, strict=True)),
     )
-
-
-def _value_set(column: pa.Array) -> pa.Array:
-    if not pa.types.is_dictionary(column.type):
-        return column.unique()
-    return pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
-
-
-def _dense(numbers: Ints, limit: int) -> tuple[Ints, Ints]:
-    """The different numbers, and which of them each one is."""
-    if limit > _MOST_COUNTED:
-        found, place = np.unique(numbers, return_inverse=True)
-        return found, place.astype(np.int64)
-    found = np.flatnonzero(np.bincount(numbers, minlength=limit))
-    place_of = np.zeros(limit, dtype=np.int64)
-    place_of[found] = np.arange(len(found))
-    return found, place_of[numbers]

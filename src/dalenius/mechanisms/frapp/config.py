@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dalenius.errors import PolicyError
-from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
+from dalenius.mechanisms.tuples.config import TupleConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FrappConfig(AlphaBetaConfig):
+class FrappConfig(TupleConfig):
     """How records are randomised: it publishes a multiset, every row counted unless "distinct" is chosen."""
 
     method: str = "frapp"
@@ -22,7 +22,8 @@ class FrappConfig(AlphaBetaConfig):
     def from_policy(cls, section: Mapping[str, Any]) -> Self:
         """Read the section."""
         keys = cls.parse_keys(section)
-        misplaced = {"views": keys["views"] > 1, "noise": keys["noise"], "exclusive": keys["exclusive"]}
+        misplaced = {"views": keys.pop("views") > 1, "noise": keys.pop("noise")}
+        misplaced["exclusive"] = keys.pop("exclusive")
         for key, is_set in misplaced.items():
             if is_set:
                 raise PolicyError(

@@ -16,9 +16,9 @@ from dalenius.arrays import Ints
 from dalenius.mechanisms.dealing import Dealer, deal, fewest_bits
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
-from dalenius.prefetch import mapped
+from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness, random_keys
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 
 CodeArray = NDArray[np.int32]
 
@@ -116,5 +116,5 @@ def data_rows(
             {**columns, **encoder.decode(published), "part": parts + np.int32(1), tag: tags}
         )
 
-    yield from mapped(rows, prepared())
+    yield from map_parallel(rows, prepared())
     perturber.finish()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -19,10 +18,11 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.promises.rho_privacy import amplification_limit, frequency_behind
+from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
 
 
-def check_parts(connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterator[Check]:
+def check_parts(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterator[Check]:
     """Parts and their values in the data, then their laws."""
     public = PublicParts.read(connection, manifest)
     cells = ", ".join(f"{identifier(name)} AS c{i}" for i, name in enumerate(public.values.column_names))
@@ -65,10 +65,10 @@ def _n_foreign(connection: duckdb.DuckDBPyConnection, public: PublicParts) -> in
     )
 
 
-def _check_laws(sizes: list[int], channels: tuple[Channel, ...], manifest: dict[str, Any]) -> Check:
-    promise = manifest["promise"]
+def _check_laws(sizes: list[int], channels: tuple[Channel, ...], manifest: Manifest) -> Check:
+    promise = manifest.promise
     rho2 = Fraction(promise["rho2"])
-    if manifest["mechanism"]["method"] == "uniform":
+    if manifest.mechanism.method == "uniform":
         limit = amplification_limit(Fraction(promise["prior_at_most"]), rho2)
         ok = len(channels) == 1 and channels[0].gamma <= limit
         detail = "gamma is what rho1 and rho2 allow" if ok else "gamma is above what rho1 and rho2 allow"

@@ -29,7 +29,8 @@ from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.release.manifest import Manifest
+from dalenius.tables.histogram import Histogram
 from dalenius.tables.names import unused_name
 
 
@@ -70,7 +71,7 @@ class Perturb:
     def draft(self, policy: Policy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
         """Number the parts and say how records are perturbed."""
         numbered = _numbered(plan.perturbation, randomness)
-        encoder = Encoder.of(plan.histogram, plan.schema)
+        encoder = plan.histogram.encoder(plan.schema)
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         tag = unused_name("tag", (*quasi, *sensitive, "part"))
 
@@ -87,7 +88,7 @@ class Perturb:
                 randomness=randomness.child("perturb"),
             ).shards()
 
-        parameters = to_parameters(dict(zip(encoder.columns, encoder.cells, strict=True)), numbered.channels)
+        parameters = to_parameters(encoder.cells, numbered.channels)
         return Draft(
             method=numbered.method,
             tables=(
@@ -107,7 +108,7 @@ class Perturb:
         """A person's published values and parts in all releases, multiplied."""
         return repeat_perturbation(plan.perturbation, times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every value is one of its part's, and every part's law fits the promise."""
         return check_parts(connection, manifest)
 

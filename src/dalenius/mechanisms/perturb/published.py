@@ -8,7 +8,7 @@ thousands of values a list of texts per part would be larger than the data.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.release.manifest import Manifest
 from dalenius.sql import connect_shared, identifier
 
 
@@ -49,7 +50,7 @@ def from_ranges(text: str, n_values: int) -> tuple[int, ...]:
     return tuple(codes)
 
 
-def to_parameters(cells: dict[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
+def to_parameters(cells: Mapping[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
     """The manifest's `parameters`, from the values' cells by column and the laws of the parts."""
     with connect_shared() as connection:
         connection.register("cells", pa.table(cells))
@@ -74,10 +75,10 @@ class PublicParts:
     """The law of part 1, part 2, …"""
 
     @classmethod
-    def read(cls, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> PublicParts:
+    def read(cls, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> PublicParts:
         """From a manifest, and a connection in which `data` is the published table."""
-        parameters = manifest["parameters"]
-        columns = [column["name"] for column in manifest["columns"] if column["role"] == "sensitive"]
+        parameters = manifest.parameters
+        columns = manifest.columns_of("sensitive")
         values = parameters["values"]
         if not values or any(len(value) != len(columns) for value in values):
             raise ReleaseCorrupt("the manifest does not list a cell per sensitive column for every value")
@@ -94,7 +95,7 @@ class PublicParts:
 
 
 def _typed(
-    connection: duckdb.DuckDBPyConnection, columns: list[str], values: list[list[str | None]]
+    connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...], values: list[list[str | None]]
 ) -> pa.Table:
     """The texts, cast to the types of the published columns."""
     types = {name: kind for name, kind, *_ in connection.execute("DESCRIBE data").fetchall()}

@@ -9,15 +9,16 @@ import duckdb
 
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.suppress.d_suppression import is_candidate_for_l
+from dalenius.release.manifest import Manifest
 from dalenius.sql import identifiers
 
 
 def check_suppression(
-    connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any], sensitive: tuple[str, ...]
+    connection: duckdb.DuckDBPyConnection, manifest: Manifest, sensitive: tuple[str, ...]
 ) -> Check:
     """Whether what was withheld fits the method that the manifest names."""
     problem = _problem(manifest, _published_counts(connection, sensitive))
-    withheld = manifest["rows"]["suppressed"]
+    withheld = manifest.rows.suppressed
     fine = f"{withheld} records were withheld, and the counts fit the method" if withheld else "none withheld"
     return Check(name="suppression", ok=problem is None, detail=problem or fine)
 
@@ -28,13 +29,13 @@ def _published_counts(connection: duckdb.DuckDBPyConnection, sensitive: tuple[st
     return sorted((int(total) for (total,) in rows), reverse=True)
 
 
-def _problem(manifest: dict[str, Any], counts: list[int]) -> str | None:
-    suppression, ell = manifest["promise"].get("suppression"), manifest["promise"].get("l")
-    withheld = manifest["rows"]["suppressed"]
+def _problem(manifest: Manifest, counts: list[int]) -> str | None:
+    suppression, withheld = manifest.promise.get("suppression"), manifest.rows.suppressed
     if not withheld:
         return None
     if suppression is None:
         return f"{withheld} records were withheld, and the manifest names no method"
+    ell = int(manifest.promise["l"])
     n_rows, padded = sum(counts) + withheld, counts + [0] * ell
     if not is_candidate_for_l(padded, n_rows, ell):
         return f"fewer than {ell} values can have been the commonest of the source (l-candidacy)"

@@ -28,7 +28,8 @@ from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.policy import Policy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.release.manifest import Manifest
+from dalenius.tables.histogram import Histogram
 
 _MOST_SHOWN = 8
 _NO_BUCKETS = ("buckets", "loss", "mse", "lower_bound", "gap")
@@ -126,7 +127,7 @@ class SuppressedBucketize:
         contents = published.with_withheld(kept, plan.histogram.counts)
         return repeat_buckets([contents], (Fraction(1, ell),) * len(kept), times)
 
-    def check(self, connection: duckdb.DuckDBPyConnection, manifest: dict[str, Any]) -> Iterable[Check]:
+    def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Bucketize's own check knows suppression."""
         return Bucketize().check(connection, manifest)
 
@@ -166,7 +167,7 @@ def _thinned(histogram: Histogram, kept: Counts) -> Histogram:
 def _withholder(plan: StagedPlan, kept: Counts, randomness: Randomness) -> Withholder:
     kept_counts = np.array(kept, dtype=np.int64)
     return Withholder(
-        Encoder.of(plan.histogram, plan.schema),
+        plan.histogram.encoder(plan.schema),
         kept=kept_counts,
         withheld=np.array(plan.histogram.counts, dtype=np.int64) - kept_counts,
         stream=randomness.stream("suppress", "records"),

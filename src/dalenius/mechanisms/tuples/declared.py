@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from dalenius.errors import PolicyError, ReleaseCorrupt, SourceError
 from dalenius.mechanisms.base import Scan
-from dalenius.mechanisms.tuples.config import COPY, TupleConfig
+from dalenius.mechanisms.tuples.apply import Reads
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
-from dalenius.mechanisms.tuples.tuple_set import Reads
 from dalenius.policy import Policy
+from dalenius.tables.codes import ascending
 from dalenius.tables.domains import whole_range
 from dalenius.tables.recode import Bins, MapFile
 
@@ -26,12 +27,21 @@ class PublicDomain:
     active: tuple[str, ...]
 
 
-def find_domain(policy: Policy, config: TupleConfig, scan: Scan, reads: Reads) -> PublicDomain:
-    """The domain of the published columns (and of the copy number), every record inside it."""
+def find_domain(
+    policy: Policy, active_domains: tuple[str, ...] | None, scan: Scan, reads: Reads
+) -> PublicDomain:
+    """The domain of the published columns (and of the copy number), every record inside it.
+
+    Args:
+        policy: its `[domains]` and recodings declare values.
+        active_domains: columns whose domain may be read off the data; None: all that are not declared.
+        scan: the table.
+        reads: whether copies are numbered.
+    """
     names = (*policy.columns.published, *((COPY,) if reads == "copies" else ()))
     declared = _declared(policy, scan)
     missing = [name for name in names if name not in declared]
-    allowed = missing if config.active_domains is None else config.active_domains
+    allowed = missing if active_domains is None else active_domains
     _refuse_missing([name for name in missing if name not in allowed])
     columns = []
     for name in names:
@@ -42,7 +52,7 @@ def find_domain(policy: Policy, config: TupleConfig, scan: Scan, reads: Reads) -
             values = _copy_numbers(scan.most_copies()) if name == COPY else scan.active_values(name)
         _refuse_type(name, values.type)
         # ascending, NULL last: rows in the order of their codes are then in the order of their cells
-        columns.append(DomainColumn(name=name, values=values.take(pc.array_sort_indices(values))))
+        columns.append(DomainColumn(name=name, values=ascending(values)))
     active = tuple(name for name in names if name not in declared)
     return PublicDomain(domain=Domain(columns=tuple(columns)), active=active)
 

@@ -25,7 +25,8 @@ from dalenius.mechanisms.alphabeta.attacks.views import (
 )
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.parameters import choose_law
-from dalenius.mechanisms.suppress.attacks.eligibility import attack_eligibility
+from dalenius.mechanisms.suppress.attacks import attack_eligibility
+from dalenius.mechanisms.tuples.declared import describe_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.release.folder import StoredRelease, sha256
 from tests.auditing.releases import deal, people, write_manifest, write_release
@@ -93,12 +94,19 @@ def write_view(
         "domain_size": str(domain.size),
         "d": str(d),
         "gamma": str(gamma),
+        "unit": "tuple",
+        "domains": describe_domain(domain),
     }
     write_manifest(
         path,
         table,
         [{"name": "view", "rows": len(view), "files": [entry]}],
-        promise={"kind": "d-gamma-privacy", "gamma": str(gamma), "d": str(d)},
+        promise={
+            "kind": "d-gamma-privacy",
+            "gamma": str(gamma),
+            "d": str(d),
+            "adversary": "independent",
+        },
         parameters=parameters,
         kind="alpha-beta",
     )

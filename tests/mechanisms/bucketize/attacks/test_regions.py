@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 import dalenius
 from dalenius import Policy
-from dalenius.auditing.order import attack_dealing
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.mechanisms.bucketize.attacks.order import attack_dealing
 from tests.auditing.releases import deal, people, write_release
 
-REGIONS = [{"where": [{"column": "sex", "in": [sex]}]} for sex in ("F", "M")]
+REGIONS = [{"rows": 1_000, "buckets": 1, "where": [{"column": "sex", "in": [sex]}]} for sex in ("F", "M")]
 
 
 def dealt_by_sex(folder: Path, rng: np.random.Generator | None) -> BucketCase:

@@ -274,15 +274,14 @@ def test_expected_counts_are_unbiased_and_equal_shares_are_not() -> None:
     problem, plan, _ = planned(2)
     fakes = plan_fakes(plan, problem, 2)
     parameters = {
-        "per_bucket": 2,
+        **fakes.to_summary(),
         "values": [[str(x)] for x in range(10)],
         "sizes": [
             {"size": law.size, "counts": [row[j] for row in plan.loads], "real": law.real, "fake": law.fake}
             for j, law in enumerate(fakes.laws)
         ],
     }
-    published = PublishedFakes.read({"fakes": parameters})
-    assert published is not None
+    published = PublishedFakes.of(parameters)
     z_ours, z_plain = [], []
     for seed in range(30):
         layout = MixedLayout(plan, problem, fakes, Randomness.seeded(seed))

@@ -25,7 +25,7 @@ from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions import plan as region_plan
 from dalenius.mechanisms.bucketize.regions.cells import NumberCells, TextCells, first_cells
 from dalenius.mechanisms.bucketize.regions.cut import CutRule, least_rows
-from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets, regions_of_rows
+from dalenius.mechanisms.bucketize.regions.published import Regions
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.release.verify import check_promise
@@ -211,7 +211,7 @@ def test_verify_finds_a_record_in_a_bucket_of_another_region(tmp_path: Path) -> 
     (file,) = release.stored.files("qit")
     rows = pq.read_table(file)
     bucket = rows["bucket"].to_numpy().copy()
-    region = regions_of_rows(release.manifest["parameters"]["regions"], rows)
+    region = Regions.of(release.manifest["parameters"]["regions"]).of_rows(rows)
     other = int(np.flatnonzero(region != region[0])[0])
     bucket[[0, other]] = bucket[[other, 0]]
     pq.write_table(rows.set_column(rows.schema.get_field_index("bucket"), "bucket", pa.array(bucket)), file)
@@ -221,15 +221,14 @@ def test_verify_finds_a_record_in_a_bucket_of_another_region(tmp_path: Path) -> 
 
 def test_buckets_outside_the_stated_regions_are_refused() -> None:
     rows = pa.table({"sex": ["F", "M"]})
-    stated = [{"where": [{"column": "sex", "in": [cell]}]} for cell in ("F", "M", "X")]
+    stated = [
+        {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": [cell]}]} for cell in ("F", "M", "X")
+    ]
     home = np.array([0, 1])
-    assert regions_of_buckets({}, rows, home, 2) is None
-    found = regions_of_buckets({"regions": stated[:2]}, rows, home, 2)
-    assert found is not None
-    assert found.tolist() == [0, 1]
+    assert Regions.of(stated[:2]).of_buckets(rows, home, 2).tolist() == [0, 1]
     for wrong in (stated[:1], stated):
         with pytest.raises(ReleaseCorrupt, match="not in the regions"):
-            regions_of_buckets({"regions": wrong}, rows, home, 2)
+            Regions.of(wrong).of_buckets(rows, home, 2)
 
 
 def test_a_plan_shows_its_regions_and_what_they_cost(tmp_path: Path) -> None:

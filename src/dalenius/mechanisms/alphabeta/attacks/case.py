@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
+from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
-from dalenius.threats.original import code_column, combine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +38,19 @@ class ViewCase:
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
         """Compare a view's rows with the table's distinct ones."""
-        stated = release.manifest["parameters"]
+        view = read(release.manifest)
         own, shown = (np.unique(codes) for codes in code_tuples(original, [release]))
         n_shown = int(np.isin(shown, own, assume_unique=True).sum())
-        beta = Fraction(stated["beta"])
-        kept, noise = _shaped(release.manifest, original, beta)
+        kept, noise = _expect_shaped(view, original)
         return cls(
-            law=ViewLaw(
-                retention=Fraction(stated["alpha"]) + beta,
-                beta=beta,
-                views=int(stated["views"]),
-                decay=Fraction(stated["decay"]),
-            ),
-            d=Fraction(stated["d"]),
-            gamma=Fraction(stated["gamma"]),
-            domain_size=int(stated["domain_size"]),
+            law=view.law,
+            d=view.d,
+            gamma=view.gamma,
+            domain_size=view.domain_size,
             n_table=len(own),
             n_shown=n_shown,
             n_noise=len(shown) - n_shown,
-            index=int((release.manifest["series"] or {}).get("index", 1)),
+            index=view.index,
             kept_stated=kept,
             noise_stated=noise,
         )
@@ -89,41 +81,13 @@ class ViewCase:
         return float(self.own_law.retention)
 
 
-def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
-    """One number per row of the original and of each view: equal if and only if all columns are."""
-    names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
-    if views[0].manifest["parameters"].get("unit") == "copy":
-        names, original = [*names, COPY], number_copies(original.select(names))
-    tables = [view.read("view", names) for view in views]
-    return combine([code_column(name, (original, *tables)) for name in names])
-
-
-def number_copies(table: pa.Table) -> pa.Table:
-    """With a column that numbers equal rows from 1.
-
-    >>> number_copies(pa.table({"a": [7, 8, 7]}))["copy"].to_pylist()
-    [1, 1, 2]
-    """
-    (code,) = combine([code_column(name, (table,)) for name in table.column_names])
-    order = np.argsort(code, kind="stable")
-    first = np.flatnonzero(np.diff(code[order], prepend=-1))
-    rank = np.arange(len(code)) - np.repeat(first, np.diff(first, append=len(code)))
-    copy = np.empty(len(code), dtype=np.int64)
-    copy[order] = rank + 1
-    return table.append_column(COPY, pa.array(copy))
-
-
-def _shaped(
-    manifest: dict[str, Any], original: pa.Table, beta: Fraction
-) -> tuple[float | None, float | None]:
+def _expect_shaped(view: PublishedView, original: pa.Table) -> tuple[float | None, float | None]:
     """How many tuples of the table, and of all others, noise by a declared distribution should show."""
-    if manifest["parameters"].get("noise_shares") is None:
+    if view.noise is None:
         return None, None
-    view = PublishedView.of(manifest)
-    assert view.noise is not None  # noqa: S101  (shares are stated)
     names = view.domain.names
     distinct = (number_copies(original) if COPY in names else original).select(names).group_by(names)
     share = view.noise.relative(view.domain.encode(distinct.aggregate([]).combine_chunks()))
-    alpha = float(Fraction(manifest["parameters"]["alpha"]))
-    kept = alpha * len(share) + float(beta) * float(share.sum())
-    return kept, float(view.noise_rows) - float(beta) * float(share.sum())
+    inserted = float(view.law.beta) * float(share.sum())
+    kept = float(view.law.alpha) * len(share) + inserted
+    return kept, float(view.noise_rows) - inserted

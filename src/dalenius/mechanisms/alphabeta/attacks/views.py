@@ -8,13 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from dalenius.mechanisms.alphabeta.attacks.case import ViewCase, code_tuples
+from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.repeated import repeated_ratio
+from dalenius.mechanisms.repeated import repeat_evidence
+from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.release.folder import StoredRelease
-from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
-from dalenius.threats.result import AttackResult, against_chance, computed
-from dalenius.threats.threat import COINS, SAME_COINS, Threat
+from dalenius.threats.interval import FALSE_ALARM, clopper_pearson
+from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.several import shared_coins
 
 _NOISIER = "publish with parameters for the number of views that there will be"
 
@@ -52,7 +53,7 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
 def attack_correlated_tuples(case: ViewCase) -> AttackResult:
     """Two brothers (theorem 6.1): tuples that are in the table together or not at all, both in the view."""
     ratio = case.law.retention / case.law.beta
-    posterior = _bayes(case.d, ratio * ratio)
+    posterior = repeat_evidence(case.d, ratio, 2)
     return _exact(
         "correlated tuples",
         Threat(
@@ -124,7 +125,7 @@ def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
 
 def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
     """A tuple that independent views, which were not planned together, all show: ratios multiply."""
-    posterior = repeated_ratio(case.d, case.law.largest_ratio(), 1 + others)
+    posterior = repeat_evidence(case.d, case.law.largest_ratio(), 1 + others)
     return _exact(
         "two releases",
         Threat(
@@ -173,15 +174,7 @@ def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa
     same = np.intersect1d(first, second, assume_unique=True)
     hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
     expected = case.n_noise * (len(second) / max(case.domain_size, 1))
-    return against_chance(
-        "shared coins",
-        COINS,
-        hits=hits,
-        trials=case.n_noise,
-        expected=expected,
-        limit=expected + bernstein_limit(2 * expected, 2.0),
-        recommendation=SAME_COINS,
-    )
+    return shared_coins(hits, expected, case.n_noise)
 
 
 def _interval(case: ViewCase, confidence: float) -> tuple[float, float]:
@@ -200,11 +193,6 @@ def _rates(case: ViewCase, confidence: float) -> tuple[tuple[float, float], tupl
 def _posterior(case: ViewCase, kept: float, inserted: float) -> float:
     d = float(case.d)
     return d * kept / max(d * kept + (1 - d) * inserted, 1e-300)
-
-
-def _bayes(prior: Fraction, ratio: Fraction) -> Fraction:
-    odds = ratio * prior / (1 - prior)
-    return odds / (1 + odds)
 
 
 def _exact(

@@ -1,1 +1,47 @@
 """Attacks on bucketized releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.mechanisms.bucketize.attacks.corruption import attack_corruption
+from dalenius.mechanisms.bucketize.attacks.definetti import attack_definetti
+from dalenius.mechanisms.bucketize.attacks.exclusions import attack_negative_association, learn_exclusions
+from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion
+from dalenius.mechanisms.bucketize.attacks.linking import attack_linking
+from dalenius.mechanisms.bucketize.attacks.order import (
+    attack_bucket_numbers,
+    attack_dealing,
+    attack_row_order,
+    attack_source_order,
+)
+from dalenius.mechanisms.bucketize.attacks.pairs import RowPairs, draw_buckets
+from dalenius.mechanisms.bucketize.attacks.several import attack_two_bucketizations
+from dalenius.mechanisms.registry import stage_rooms
+from dalenius.threats.metadata import attack_metadata
+from dalenius.threats.original import Subject
+from dalenius.threats.result import AttackResult
+
+
+def attack(subject: Subject) -> Iterator[AttackResult]:
+    """All attacks, on the stages before the buckets too."""
+    release, original, stream = subject.release, subject.original, subject.randomness.stream
+    case = BucketCase.load(release, original)
+    yield attack_linking(case)
+    yield attack_corruption(case, stream("audit", "corruption"))
+    pairs = RowPairs.of(case, draw_buckets(case, stream("audit", "buckets")))
+    exclusions = learn_exclusions(case)
+    yield attack_negative_association(case, pairs, exclusions)
+    if case.n_fakes:
+        yield attack_fakes_by_exclusion(case, exclusions)
+    yield attack_definetti(case, pairs, stream("audit", "definetti"))
+    yield attack_row_order(case)
+    yield attack_source_order(case)
+    yield attack_bucket_numbers(case)
+    yield attack_dealing(case)
+    yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
+    for stage in stage_rooms("attacks"):
+        yield from stage.attack(subject)
+    for other in subject.also:
+        yield from attack_two_bucketizations(case, BucketCase.load(other, original))

@@ -1,7 +1,7 @@
 """A bucketized release beside its original, as arrays.
 
-Who only has quasi-identifiers cannot tell the records of equal ones apart, and neither can an audit: which
-of several people with one profile a published row is, is known only where all of them have the same value.
+Which of several people with one profile a published row is, is known only where all of them have the same
+value.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
-from dalenius.mechanisms.bucketize.regions.published import regions_of_buckets
-from dalenius.promises.thresholds import Thresholds
+from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
-from dalenius.threats.original import Coded, code_column, combine, known_values, number
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,13 +28,9 @@ class BucketCase:
     """What is attacked, and the truth to score by."""
 
     release: StoredRelease
-    columns: tuple[Coded, ...]
-    """The quasi columns: codes of the original's rows and of the published rows."""
-    profile: Ints
-    """Each person's combination of quasi-identifiers."""
+    people: People
     value: Ints
     """Each person's sensitive value."""
-    row_profile: Ints
     row_bucket: Ints
     """Of each published row; buckets from 0 in the order of their numbers."""
     region: Ints
@@ -57,47 +53,28 @@ class BucketCase:
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> BucketCase:
         """Read the release and find the original's people in it."""
-        quasi, secret = release.columns("quasi"), release.columns("sensitive")
-        qit = release.read("qit", (*quasi, "bucket"))
-        st = release.read("st", ("bucket", *secret, "count"))
-        columns = tuple(code_column(name, (original, qit)) for name in quasi)
-        everybody = np.zeros(original.num_rows, dtype=np.int64), np.zeros(qit.num_rows, dtype=np.int64)
-        profile, row_profile = combine(columns) if columns else everybody
-        if not np.isin(row_profile, profile).any():
-            raise InputError(
-                "no published row has the quasi-identifiers of a row of the original",
-                hint="if the policy recodes columns, give the policy file as the original",
-            )
-        cells = [code_column(name, (original, st)) for name in secret]
-        value, st_value = combine(cells)
-        numbers, st_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
-        row_bucket = np.searchsorted(numbers, qit.column("bucket").to_numpy())
-        if row_bucket.max() >= len(numbers):
-            raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
-        region = regions_of_buckets(release.manifest["parameters"], qit, row_bucket, len(numbers))
-        values = _values(cells, value, st_value)
-        thresholds = Thresholds.of(release.manifest["promise"])
-        fakes = PublishedFakes.read(release.manifest["parameters"])
-        order = np.lexsort((st_value, st_bucket.ravel()))
-        entries = st_bucket.ravel().astype(np.int64)[order], st_value[order]
-        counts = st.column("count").to_numpy().astype(np.int64)[order]
-        numbered = _numbers(fakes, values)
-        size = np.bincount(row_bucket, minlength=len(numbers))
+        stated, tables = published.read(release.manifest), read_tables(release)
+        people = People.find(original, tables.people, release.columns("quasi"))
+        common = CommonCodes.of(stated.sensitive, (original, tables.entries))
+        value, st_value = common.of_rows(stated.sensitive)
+        values = common.cells(stated.sensitive)
+        order = np.lexsort((st_value, tables.entry_bucket))
+        st_bucket, st_value, st_count = tables.entry_bucket[order], st_value[order], tables.count[order]
+        numbered = _numbers(stated.fakes, values)
+        one_region = np.zeros(tables.n_buckets, dtype=np.int64)
         return cls(
             release=release,
-            columns=columns,
-            profile=profile,
+            people=people,
             value=value,
-            row_profile=row_profile,
-            row_bucket=row_bucket.astype(np.int64),
-            region=np.zeros(len(numbers), dtype=np.int64) if region is None else region,
-            st_bucket=entries[0],
-            st_value=entries[1],
-            st_count=counts,
-            st_expected=_expected(fakes, entries[0], numbered[entries[1]], counts, size),
+            row_bucket=tables.row_bucket,
+            region=one_region if stated.regions is None else tables.regions(stated.regions),
+            st_bucket=st_bucket,
+            st_value=st_value,
+            st_count=st_count,
+            st_expected=_expected(stated.fakes, st_bucket, numbered[st_value], st_count, tables.size),
             labels=tuple(label(cells) for cells in values),
-            thresholds=tuple(map(thresholds.of_value, map(write_cells, values))),
-            fakes=fakes,
+            thresholds=tuple(map(stated.thresholds.of_value, map(write_cells, values))),
+            fakes=stated.fakes,
             fake_number=numbered,
         )
 
@@ -138,8 +115,7 @@ class BucketCase:
 
     def row_truth(self) -> Ints:
         """The sensitive value behind each published row; −1 where people of one profile differ."""
-        n_profiles = int(max(self.profile.max(), self.row_profile.max())) + 1
-        return known_values(self.profile, self.value, n_profiles)[self.row_profile]
+        return self.people.value_of_row(self.value)
 
     def known_buckets(self) -> Bools:
         """The buckets in which the value behind every row is known."""
@@ -148,36 +124,25 @@ class BucketCase:
 
 
 def success_by_profile(
-    case: BucketCase, row: Ints, value: Ints, belief: Floats, people: Bools | None = None
+    case: BucketCase, row: Ints, value: Ints, belief: Floats, among: Bools | None = None
 ) -> tuple[float, int]:
     """How many people are guessed right by who knows their quasi-identifiers, and how many there are.
 
     A person's belief is the mean over the published rows with the person's profile. `row`, `value` and
     `belief` list the beliefs about rows that are not 0.
     """
-    place, keys = number(case.row_profile[row] * case.n_values + value)
+    people = case.people
+    place, keys = number(people.row_profile[row] * case.n_values + value)
     total = np.bincount(place, belief)
     owner = keys // case.n_values
     best = np.lexsort((total, owner))
     best = best[np.append(np.flatnonzero(np.diff(owner[best])), len(best) - 1)]
-    n_profiles = int(max(case.profile.max(), case.row_profile.max())) + 1
-    guess = np.full(n_profiles, -1)
+    guess = np.full(people.n_profiles, -1)
     guess[owner[best]] = keys[best] % case.n_values
-    chosen = guess[case.profile] >= 0
-    if people is not None:
-        chosen &= people
-    return float((guess[case.profile] == case.value)[chosen].sum()), int(chosen.sum())
-
-
-def _values(cells: list[Coded], value: Ints, st_value: Ints) -> list[tuple[Any, ...]]:
-    """The cells of each combined value."""
-    n_values = int(max(value.max(), st_value.max())) + 1
-    columns = []
-    for column in cells:
-        code = np.zeros(n_values, dtype=np.int64)
-        code[np.concatenate([value, st_value])] = np.concatenate(column.codes)
-        columns.append(column.cells.take(pa.array(code)).to_pylist())
-    return list(zip(*columns, strict=True))
+    chosen = guess[people.profile] >= 0
+    if among is not None:
+        chosen &= among
+    return float((guess[people.profile] == case.value)[chosen].sum()), int(chosen.sum())
 
 
 def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:

@@ -14,8 +14,7 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_last_person
-from dalenius.threats.result import AttackResult, measured
-from dalenius.threats.threat import Threat
+from dalenius.threats.result import AttackResult, Threat, measured
 
 _SWEEP = (0, 1, 2, 4, 8, 16)
 THREAT = Threat(

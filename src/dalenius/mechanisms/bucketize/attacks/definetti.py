@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from dalenius.arrays import Bools, Floats
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, success_by_profile
 from dalenius.mechanisms.bucketize.attacks.pairs import RowPairs, usable_columns
-from dalenius.threats.result import AttackResult, measured
-from dalenius.threats.threat import Threat
+from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
     knows="everybody's quasi-identifiers and the whole release; nothing about any sensitive value",
@@ -93,12 +92,12 @@ def believe(case: BucketCase, pairs: RowPairs, model: NaiveBayes) -> Floats:
 
 def cells_of(case: BucketCase, pairs: RowPairs, column: int) -> NDArray[np.int32]:
     """The place of each pair in a table of a column's cells × values."""
-    code = case.columns[column].codes[1][pairs.row]
+    code = case.people.columns[column].rows[pairs.row]
     return np.asarray(code * case.n_values + pairs.value, dtype=np.int32)
 
 
 def _learn(case: BucketCase, cell: NDArray[np.int32], belief: Floats, column: int) -> Floats:
-    shape = case.columns[column].n_values, case.n_values
+    shape = case.people.columns[column].n_cells, case.n_values
     counts = np.bincount(cell, belief, shape[0] * shape[1]).reshape(shape)
     # towards the column's own distribution, so that a value that is hardly seen says nothing
     prior = counts.sum(axis=1, keepdims=True) / max(counts.sum(), 1.0)
@@ -126,15 +125,15 @@ def _control(
 
     A row stands for each person of its profile in equal parts.
     """
-    rows = np.flatnonzero(held_out[case.row_bucket] & np.isin(case.row_profile, case.profile))
+    rows = np.flatnonzero(held_out[case.row_bucket] & np.isin(case.people.row_profile, case.people.profile))
     if not len(rows) or not model.columns:
         return None
     rows = stream.permutation(rows)[: max(1, _CELLS_AT_ONCE // case.n_values)]
     score = np.tile(np.log(np.maximum(case.frequency, 1e-12)), (len(rows), 1))
     for column, table in zip(model.columns, model.tables, strict=True):
-        score += table[case.columns[column].codes[1][rows]]
-    keys, counts = np.unique(case.profile * case.n_values + case.value, return_counts=True)
-    wanted = case.row_profile[rows] * case.n_values + score.argmax(axis=1)
+        score += table[case.people.columns[column].rows[rows]]
+    keys, counts = np.unique(case.people.profile * case.n_values + case.value, return_counts=True)
+    wanted = case.people.row_profile[rows] * case.n_values + score.argmax(axis=1)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     right = np.where(keys[place] == wanted, counts[place], 0)
-    return float((right / np.bincount(case.profile)[case.row_profile[rows]]).mean())
+    return float((right / np.bincount(case.people.profile)[case.people.row_profile[rows]]).mean())

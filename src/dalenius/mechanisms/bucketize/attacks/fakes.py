@@ -18,8 +18,7 @@ from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions
 from dalenius.mechanisms.bucketize.fakes.counting import counted_law
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, last_trials, likeliest_is_first
-from dalenius.threats.result import AttackResult, measured
-from dalenius.threats.threat import Threat
+from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
     knows="a bucket's members, the sensitive values of all of them but one, the histogram, the fakes' law, "
@@ -45,8 +44,9 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
     naive = best = certainty = 0.0
     n_buckets = n_victims = 0
     curve: dict[int, list[float]] = {q: [] for q in _SWEEP}
-    assert case.fakes is not None  # noqa: S101  (the caller has seen that there are some)
-    for law in case.fakes.laws:
+    stated = case.fakes
+    assert stated is not None  # noqa: S101  (the caller has seen that there are some)
+    for law in stated.laws:
         mine = np.flatnonzero((contents.sum(axis=1) == law.size) & (fakes >= 0).all(axis=1))
         mine = mine[: MOST_VICTIMS // law.size]
         known, left, weight = last_trials(contents[mine], fakes[mine])
@@ -61,15 +61,14 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
         n_victims += len(left)
         for q in [q for q in _SWEEP if q < law.size]:
             curve[q] += success_knowing(law, contents[mine[:_SWEPT]], fakes[mine[:_SWEPT]], q, stream)
-    stated = case.release.manifest["parameters"]["fakes"]
     result = measured(
         "corruption",
         THREAT,
         successes=best,
         trials=n_buckets,
         baseline=float(case.frequency.max()),
-        control=float(stated["posterior_without_table"]),
-        bound=float(stated["posterior"]),
+        control=stated.posterior_without_table,
+        bound=stated.posterior,
         n_failed=case.n_people - n_victims,
         detail={
             "curve": [{"known": str(q), "success": float(np.mean(s))} for q, s in curve.items() if s],

@@ -59,10 +59,9 @@ class RowPairs:
 
     def people(self, case: BucketCase) -> Bools:
         """The people all of whose possible rows are looked at."""
-        n_profiles = int(max(case.profile.max(), case.row_profile.max())) + 1
-        missing = np.zeros(n_profiles, dtype=bool)
-        missing[case.row_profile[~self.is_used[case.row_bucket]]] = True
-        return ~missing[case.profile]
+        missing = np.zeros(case.people.n_profiles, dtype=bool)
+        missing[case.people.row_profile[~self.is_used[case.row_bucket]]] = True
+        return ~missing[case.people.profile]
 
 
 def draw_buckets(case: BucketCase, stream: np.random.Generator) -> Bools:
@@ -77,4 +76,4 @@ def draw_buckets(case: BucketCase, stream: np.random.Generator) -> Bools:
 def usable_columns(case: BucketCase) -> list[int]:
     """Quasi columns with several values, but not so many that nothing can be learnt of each."""
     most = min(_MOST_CELLS, max(len(case.row_bucket) // 20, 2))
-    return [c for c, column in enumerate(case.columns) if 1 < column.n_values <= most]
+    return [c for c, column in enumerate(case.people.columns) if 1 < column.n_cells <= most]

@@ -9,7 +9,7 @@ the expectations are scaled to the number of people of each bucket and value, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +33,14 @@ class PublishedFakes:
     laws: tuple[FakeLaw, ...]
     counts: tuple[Ints, ...]
     """How many records of each value the buckets of each size hold."""
+    posterior: float
+    """How often the best attacker is right about the last person of a bucket, who knows all the others."""
+    posterior_without_table: float
+    """The same of an attacker who does not count the sensitive table."""
 
     @classmethod
-    def read(cls, parameters: dict[str, Any]) -> PublishedFakes | None:
-        """From a manifest's parameters; None where there are no fakes."""
-        fakes = parameters.get("fakes")
-        if not fakes:
-            return None
+    def of(cls, fakes: Mapping[str, Any]) -> PublishedFakes:
+        """From the manifest's section."""
         n_fakes = int(fakes["per_bucket"])
         return cls(
             n_fakes=n_fakes,
@@ -54,6 +55,8 @@ class PublishedFakes:
                 for entry in fakes["sizes"]
             ),
             counts=tuple(np.array(entry["counts"], dtype=np.int64) for entry in fakes["sizes"]),
+            posterior=float(fakes["posterior"]),
+            posterior_without_table=float(fakes["posterior_without_table"]),
         )
 
     def codes_of(self, values: Sequence[Value]) -> Ints:

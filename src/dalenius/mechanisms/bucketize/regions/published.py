@@ -7,65 +7,86 @@ Are the people of every bucket of one region, as the manifest has it? From the p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.sql import one_row
+from dalenius.tables.codes import encode
 from dalenius.tables.histogram import write_cells
 from dalenius.tables.reading import BATCH_ROWS
 
 _UNKNOWN = -1
 
 
-def regions_of_rows(regions: list[dict[str, Any]], rows: pa.Table) -> Ints:
-    """The region whose conditions each row satisfies; −1: none.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Regions:
+    """The regions that a manifest lists.
 
-    >>> regions = [{"where": [{"column": "sex", "in": ["F"]}]}, {"where": [{"column": "sex", "in": ["M"]}]}]
-    >>> regions_of_rows(regions, pa.table({"sex": ["M", "F", None]})).tolist()
+    >>> regions = Regions.of(
+    ...     [
+    ...         {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": ["F"]}]},
+    ...         {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": ["M"]}]},
+    ...     ]
+    ... )
+    >>> regions.of_rows(pa.table({"sex": ["M", "F", None]})).tolist()
     [1, 0, -1]
     """
-    found = np.full(rows.num_rows, _UNKNOWN, dtype=np.int64)
-    names = {condition["column"] for region in regions for condition in region["where"]}
-    columns = {name: _conditions(rows.column(name)) for name in names}
-    for number, region in enumerate(regions):
-        inside = np.ones(rows.num_rows, dtype=bool)
-        for condition in region["where"]:
-            inside &= columns[condition["column"]](condition)
-        found[inside] = number
-    return found
+
+    where: tuple[Sequence[Mapping[str, Any]], ...]
+    """The conditions that the people of each region satisfy."""
+    rows: tuple[int, ...]
+    """How many people each has."""
+    buckets: tuple[int, ...]
+
+    @classmethod
+    def of(cls, listed: Sequence[Mapping[str, Any]]) -> Regions:
+        """From the manifest's list."""
+        where, rows, buckets = (
+            tuple(region[key] for region in listed) for key in ("where", "rows", "buckets")
+        )
+        return cls(where=where, rows=rows, buckets=buckets)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.where)
+
+    def of_rows(self, rows: pa.Table) -> Ints:
+        """The region whose conditions each row satisfies; −1: none."""
+        found = np.full(rows.num_rows, _UNKNOWN, dtype=np.int64)
+        names = {condition["column"] for conditions in self.where for condition in conditions}
+        columns = {name: _conditions(rows.column(name)) for name in names}
+        for number, conditions in enumerate(self.where):
+            inside = np.ones(rows.num_rows, dtype=bool)
+            for condition in conditions:
+                inside &= columns[condition["column"]](condition)
+            found[inside] = number
+        return found
+
+    def of_buckets(self, rows: pa.Table, row_bucket: Ints, n_buckets: int) -> Ints:
+        """The region of each bucket, by one of its people."""
+        one = np.zeros(n_buckets, dtype=np.int64)
+        one[row_bucket] = np.arange(len(row_bucket))
+        found = self.of_rows(rows.take(pa.array(one)))
+        if not np.array_equal(np.unique(found), np.arange(len(self))):
+            raise ReleaseCorrupt("the buckets are not in the regions that the manifest lists")
+        return found
 
 
-def regions_of_buckets(
-    parameters: dict[str, Any], rows: pa.Table, row_bucket: NDArray[np.integer], n_buckets: int
-) -> Ints | None:
-    """The region of each bucket, by one of its people; None: there are no regions."""
-    if "regions" not in parameters:
-        return None
-    one = np.zeros(n_buckets, dtype=np.int64)
-    one[row_bucket] = np.arange(len(row_bucket))
-    found = regions_of_rows(parameters["regions"], rows.take(pa.array(one)))
-    if not np.array_equal(np.unique(found), np.arange(len(parameters["regions"]))):
-        raise ReleaseCorrupt("the buckets are not in the regions that the manifest lists")
-    return found
-
-
-def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
+def _conditions(column: pa.ChunkedArray) -> Callable[[Mapping[str, Any]], Bools]:
     """Which rows satisfy a condition on the column."""
-    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    codes = coded.indices.to_numpy()
-    cells = coded.dictionary
+    codes, cells = encode(column)
     empty = cells.is_null().to_numpy(zero_copy_only=False)
 
-    def satisfy(condition: dict[str, Any]) -> Bools:
+    def satisfy(condition: Mapping[str, Any]) -> Bools:
         if "in" in condition:
             wanted = set(condition["in"])
             labels = write_cells(cells.to_pylist())
@@ -81,7 +102,7 @@ def _conditions(column: pa.ChunkedArray) -> Callable[[dict[str, Any]], Bools]:
     return satisfy
 
 
-def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str, Any]]) -> Check:
+def check_regions(connection: duckdb.DuckDBPyConnection, regions: Regions) -> Check:
     """Every record is in a region, every bucket in one region, and the regions have the stated sizes."""
     least, last, n_rows = one_row(connection, "SELECT min(bucket), max(bucket), count(*) FROM qit")
     if not n_rows or least < 1 or last > n_rows:  # there are no more buckets than people
@@ -90,7 +111,7 @@ def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str,
     rows = np.zeros(len(regions), dtype=np.int64)
     n_outside = n_strangers = 0
     for batch in connection.sql("SELECT * FROM qit").to_arrow_reader(BATCH_ROWS):
-        found = regions_of_rows(regions, pa.Table.from_batches([batch]))
+        found = regions.of_rows(pa.Table.from_batches([batch]))
         bucket = batch.column("bucket").to_numpy()
         known = found >= 0
         n_outside += int((~known).sum())
@@ -99,8 +120,8 @@ def check_regions(connection: duckdb.DuckDBPyConnection, regions: list[dict[str,
         region_of[bucket[new]] = found[new]
         n_strangers += int((region_of[bucket] != found)[known].sum())
     buckets = np.bincount(region_of[region_of >= 0], minlength=len(regions))
-    stated = [(region["rows"], region["buckets"]) for region in regions]
-    ok = n_outside == n_strangers == 0 and stated == list(zip(rows.tolist(), buckets.tolist(), strict=True))
+    sizes = regions.rows == tuple(rows.tolist()) and regions.buckets == tuple(buckets.tolist())
+    ok = n_outside == n_strangers == 0 and sizes
     return Check(
         name="regions",
         ok=ok,

@@ -1,1 +1,28 @@
 """Attacks on perturbed releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dalenius.mechanisms.perturb.attacks.case import PerturbCase
+from dalenius.mechanisms.perturb.attacks.linking import attack_linking, attack_retention
+from dalenius.mechanisms.perturb.attacks.priors import attack_another_prior, attack_corruption
+from dalenius.mechanisms.perturb.attacks.several import attack_two_perturbations
+from dalenius.threats.metadata import attack_metadata
+from dalenius.threats.order import attack_table_order
+from dalenius.threats.original import Subject
+from dalenius.threats.result import AttackResult
+
+
+def attack(subject: Subject) -> Iterator[AttackResult]:
+    """All attacks."""
+    release, original = subject.release, subject.original
+    case = PerturbCase.load(release, original)
+    yield attack_linking(case)
+    yield attack_retention(case)
+    yield attack_another_prior(case)
+    yield attack_corruption(case)
+    yield attack_table_order(case.people)
+    yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
+    for other in subject.also:
+        yield from attack_two_perturbations(case, PerturbCase.load(other, original))

@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.errors import InputError
 from dalenius.mechanisms.perturb.channel import Channel, reconstruct
 from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label
-from dalenius.threats.original import Coded, code_column, combine, known_values
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,10 +27,9 @@ class PerturbCase:
     """What is attacked, and the truth to score by. Values are numbered as the manifest lists them."""
 
     release: StoredRelease
-    profile: Ints
+    people: People
     value: Ints
     """Of each person of the original; −1 for a value that the manifest does not list."""
-    row_profile: Ints
     row_part: Ints
     """From 0."""
     row_value: Ints
@@ -46,24 +44,15 @@ class PerturbCase:
         data = release.read("data", (*quasi, *secret, "part"))
         with release.connect() as connection:
             public = PublicParts.read(connection, release.manifest)
-        columns: list[Coded] = [code_column(name, (original, data)) for name in quasi]
-        everybody = np.zeros(original.num_rows, dtype=np.int64), np.zeros(data.num_rows, dtype=np.int64)
-        profile, row_profile = combine(columns) if columns else everybody
-        if not np.isin(row_profile, profile).any():
-            raise InputError(
-                "no published row has the quasi-identifiers of a row of the original",
-                hint="if the policy recodes columns, give the policy file as the original",
-            )
-        value, row_value, listed = combine(
-            [code_column(name, (original, data, public.values)) for name in secret]
-        )
+        people = People.find(original, data, quasi)
+        common = CommonCodes.of(secret, (original, data, public.values))
+        value, row_value, listed = common.of_rows(secret)
         number = np.full(int(max(value.max(), row_value.max(), listed.max())) + 1, -1)
         number[listed] = np.arange(len(listed))
         return cls(
             release=release,
-            profile=profile,
+            people=people,
             value=number[value],
-            row_profile=row_profile,
             row_part=data.column("part").to_numpy().astype(np.int64) - 1,
             row_value=number[row_value],
             channels=public.channels,
@@ -78,12 +67,12 @@ class PerturbCase:
     @property
     def rho2(self) -> Fraction:
         """What no posterior of a protected value may exceed."""
-        return Fraction(self.release.manifest["promise"]["rho2"])
+        return Fraction(self.release.manifest.promise["rho2"])
 
     @property
     def is_uniform(self) -> bool:
         """Whether the promise is for every prior."""
-        return bool(self.release.manifest["promise"].get("prior") == "any")
+        return bool(self.release.manifest.promise.get("prior") == "any")
 
     @cached_property
     def counts(self) -> Ints:
@@ -93,7 +82,7 @@ class PerturbCase:
     @cached_property
     def protected(self) -> Bools:
         """The values that the promise is about: those with a share of at most ρ1."""
-        rho1 = self.release.manifest["promise"]["rho1"]
+        rho1 = self.release.manifest.promise["rho1"]
         if rho1 == "max":
             return np.ones(self.n_values, dtype=bool)
         limit = Fraction(rho1)
@@ -104,8 +93,7 @@ class PerturbCase:
     @cached_property
     def row_truth(self) -> Ints:
         """The value behind each row; −1 where people of one profile differ."""
-        n_profiles = int(max(self.profile.max(), self.row_profile.max())) + 1
-        return known_values(self.profile, self.value, n_profiles)[self.row_profile]
+        return self.people.value_of_row(self.value)
 
     @cached_property
     def known(self) -> Ints:

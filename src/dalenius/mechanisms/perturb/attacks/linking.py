@@ -10,8 +10,7 @@ import numpy as np
 from dalenius.arrays import Ints
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
-from dalenius.threats.result import AttackResult, measured
-from dalenius.threats.threat import Threat
+from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
     knows="everybody's quasi-identifiers, so the person's part and published value; the parts' histograms "

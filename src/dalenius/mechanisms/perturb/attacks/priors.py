@@ -10,8 +10,7 @@ from dalenius.arrays import Floats
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.interval import clopper_pearson
-from dalenius.threats.result import AttackResult, computed
-from dalenius.threats.threat import Threat
+from dalenius.threats.result import AttackResult, Threat, computed
 
 _OTHER_PRIOR = "gamma is above what rho1 and rho2 allow: publish again, and `dalenius verify` it"
 _MOST_VALUES = 300
@@ -73,7 +72,7 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
     others, the last person has it. So it is with a value that is listed and that none of the others has.
     """
     n_sure, n_looked = 0, len(case.row_part)
-    tells_top = not case.is_uniform or case.release.manifest["promise"]["rho1"] == "max"
+    tells_top = not case.is_uniform or case.release.manifest.promise["rho1"] == "max"
     for part, channel in enumerate(case.channels):
         mine = case.known[case.row_part[case.known] == part]
         n_rows = int((case.row_part == part).sum())
@@ -109,7 +108,7 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
 
 
 def _prior(case: PerturbCase) -> float:
-    promise = case.release.manifest["promise"]
+    promise = case.release.manifest.promise
     if "prior_at_most" in promise:
         return float(Fraction(promise["prior_at_most"]))
     if promise["rho1"] != "max":

@@ -1,0 +1,140 @@
+"""A table that this machine reads: counted by DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from dalenius.engines.local.source import LocalSource
+from dalenius.engines.local.writing import LocalWriter, SortedCodes, sort_rows
+from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
+from dalenius.errors import InternalError
+from dalenius.mechanisms.base import Coding, Counting, PublishedTable
+from dalenius.prefetch import map_parallel
+from dalenius.release.manifest import TableEntry
+from dalenius.sql import count, identifier, identifiers, one_row
+from dalenius.tables.histogram import Histogram, count_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalScan:
+    """An opened table on this machine."""
+
+    source: LocalSource
+    spill: Path | None
+    _expected: dict[bytes, Future[str]] = field(default_factory=dict, init=False)
+    _counted: dict[tuple[str, ...], Histogram] = field(default_factory=dict, init=False)
+    _kept: dict[Coding, SortedCodes] = field(default_factory=dict, init=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Types of the published columns, after recoding."""
+        return self.source.schema
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        return self.source.connection
+
+    @property
+    def _select(self) -> str:
+        return self.source.select
+
+    def histogram(self, columns: tuple[str, ...]) -> Histogram:
+        """How often each combination of cells of these columns occurs."""
+        if columns not in self._counted:
+            self._counted[columns] = count_values(self._connection, f"({self._select})", columns)
+        return self._counted[columns]
+
+    def n_rows(self) -> int:
+        """How many records there are."""
+        return self.source.n_rows
+
+    def n_different(self, coding: Coding) -> int:
+        """How many different records there are; different ones have different codes."""
+        if self.spill is not None:
+            return self._codes(coding, self.spill).n_different
+        # planning writes nothing, not even codes
+        return count(
+            self._connection, f"SELECT count(*) FROM (SELECT DISTINCT * FROM ({self.source.coded_select()}))"
+        )
+
+    def most_copies(self) -> int:
+        """How often the most frequent record occurs."""
+        return count(
+            self._connection,
+            f"SELECT max(n) FROM (SELECT count(*) AS n FROM ({self.source.coded_select()}) "
+            f"GROUP BY {identifiers(self.schema.names)})",
+        )
+
+    def active_values(self, column: str) -> pa.Array:
+        """The different values of a column in ascending order, NULL last."""
+        return self.source.columns().different_values(self._connection, self._select, column)
+
+    def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
+        """How many records have one of the values in the column, and the number of the first, from 1."""
+        self._connection.register("sought", pa.table({"v": values}))
+        n_found, first = one_row(
+            self._connection,
+            f"SELECT count(*), coalesce(min(n), 0) FROM (SELECT {identifier(column)} AS c, row_number() "
+            f"OVER () AS n FROM ({self._select})) SEMI JOIN sought ON c IS NOT DISTINCT FROM v",
+        )
+        self._connection.unregister("sought")
+        return int(n_found), int(first)
+
+    def tally(self, counting: Counting) -> pa.Table:
+        """The counts of all batches of records added up: columns `key` and `n`, each key once."""
+        keys = counts = np.zeros(0, dtype=np.int64)
+        for batch in map(counting, self.source.batches()):
+            keys, place = np.unique(np.concatenate([keys, batch.column("key")]), return_inverse=True)
+            together = np.zeros(len(keys), dtype=np.int64)
+            np.add.at(together, place.ravel(), np.concatenate([counts, batch.column("n")]))
+            counts = together
+        return pa.table({"key": keys, "n": counts})
+
+    def expect_fingerprint(self, key: bytes) -> None:
+        """Start on the fingerprint, and on what else has to be known before records are read."""
+        background = self.source.background
+        if background is not None:
+            self.source.find_columns_early(background)  # some plans ask for values
+            self._expected[key] = background.start(partial(self._fingerprint, key))
+
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed digest of the records that does not depend on their order."""
+        expected = self._expected.get(key)
+        return self._fingerprint(key, self._connection) if expected is None else expected.result()
+
+    def _fingerprint(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> str:
+        asked = fingerprint_sums(key, self.schema.names, f"({self._select})", self.source.n_rows)
+        return fingerprint_of(key, self.schema, one_row(connection, asked))
+
+    def record_fingerprint(self, key: bytes) -> str:
+        """The same of whole records, however many there are."""
+        asked = record_sums(key, self.schema.names, f"({self._select})")
+        return fingerprint_of(key, self.schema, one_row(self._connection, asked))
+
+    def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
+        """Write each table as a Parquet file into the folder, in its order."""
+        if self.spill is None:
+            raise InternalError("a table opened for planning cannot be written")
+        spill = self.spill
+        writer = LocalWriter(
+            source=self.source, codes=lambda coding: self._codes(coding, spill), staging=spill
+        )
+        return writer.write(tables, folder)
+
+    def _codes(self, coding: Coding, spill: Path) -> SortedCodes:
+        """The codes, sorted when they are needed first."""
+        if coding not in self._kept:
+            folder = spill / f"codes{len(self._kept)}"
+            folder.mkdir()
+            codes = map_parallel(coding.encode, self.source.batches())
+            ascending = sort_rows(codes, coding.names, coding.bits, self.source.n_rows, folder)
+            self._kept[coding] = SortedCodes.write(ascending, folder / "codes.arrow")
+        return self._kept[coding]

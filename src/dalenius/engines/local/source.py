@@ -1,0 +1,164 @@
+"""A policy's source as this machine reads it: recoded, in a fixed order, in batches of a fixed size.
+
+Text columns of few values are read as codes. These, and whatever else will be needed before the records are
+read, are looked for on a second connection while the plan is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.engines.base import Progress
+from dalenius.engines.preparing import (
+    refuse_empty,
+    refuse_intervals,
+    selection,
+)
+from dalenius.policy import Policy
+from dalenius.prefetch import prefetch
+from dalenius.sql import count, identifiers, literal, scan_parquet
+from dalenius.tables.csv import CsvSource
+from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, rebatch
+
+T = TypeVar("T")
+
+_SECONDS_BETWEEN_LOOKS = 0.05
+
+
+class Background:
+    """A second connection to a database, and a thread that works on it; what is left at the end is dropped.
+
+    It does not see what is registered on the first connection.
+
+    >>> with duckdb.connect() as connection, Background(connection) as background:
+    ...     answer = background.start(lambda second: second.sql("SELECT 6 * 7").fetchall())
+    ...     print(answer.result())
+    [(42,)]
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection.cursor()
+        self._worker = ThreadPoolExecutor(1)
+        self._started: list[Future[Any]] = []
+
+    def start(self, work: Callable[[duckdb.DuckDBPyConnection], T]) -> Future[T]:
+        """Do this after what was started before."""
+        answer = self._worker.submit(work, self._connection)
+        self._started.append(answer)
+        return answer
+
+    def __enter__(self) -> Background:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        running = [answer for answer in self._started if not answer.cancel()]
+        # who presses Ctrl-C does not wait for answers; a question that is about to be asked is stopped too
+        while wait(running, timeout=0).not_done:
+            self._connection.interrupt()
+            wait(running, timeout=_SECONDS_BETWEEN_LOOKS)
+        self._worker.shutdown()
+        self._connection.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalSource:
+    """The published columns, recoded."""
+
+    connection: duckdb.DuckDBPyConnection
+    background: Background | None
+    """For what publishing needs later; None for planning, and for a frame, which one connection sees."""
+    select: str
+    schema: pa.Schema
+    """Types of the published columns, after recoding."""
+    n_rows: int
+    progress: Progress
+    _coded: list[Future[DictionaryColumns]] = field(default_factory=list, init=False)
+    """Found when they are needed first, or before."""
+
+    def table(self) -> pa.Table:
+        """All records, in memory."""
+        return self.connection.sql(self.select).to_arrow_table()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats.
+
+        Text columns of few values are dictionary arrays.
+        """
+        done = 0
+        reader = self.connection.sql(self.coded_select()).to_arrow_reader(BATCH_ROWS)
+        for batch in prefetch(rebatch(reader, BATCH_ROWS)):
+            yield self.columns().decode(batch)
+            done += batch.num_rows
+            self.progress("reading", done, self.n_rows)
+
+    def coded_select(self) -> str:
+        """SQL for the records with text columns of few values as codes."""
+        return self.columns().code(self.select)
+
+    def columns(self) -> DictionaryColumns:
+        """Which columns are read as codes, and of which values."""
+        if not self._coded:
+            found: Future[DictionaryColumns] = Future()
+            found.set_result(self._find_coded(self.connection))
+            self._coded.append(found)
+        return self._coded[0].result()
+
+    def find_columns_early(self, background: Background) -> None:
+        """Look for them now, while the connection is used for something else."""
+        self._coded.append(background.start(self._find_coded))
+
+    def _find_coded(self, connection: duckdb.DuckDBPyConnection) -> DictionaryColumns:
+        return DictionaryColumns.of(connection, self.select)
+
+
+def find_relation(connection: duckdb.DuckDBPyConnection, policy: Policy, spill: Path | None) -> str:
+    """SQL to select the source's columns from; not recoded yet."""
+    relation = policy.source.scan(connection)
+    if spill is not None and isinstance(policy.source, CsvSource):
+        return _copy_to_parquet(connection, policy, relation, spill)
+    return relation
+
+
+def prepare(
+    connection: duckdb.DuckDBPyConnection,
+    background: Background | None,
+    policy: Policy,
+    relation: str,
+    progress: Progress,
+) -> LocalSource:
+    """The published columns, recoded; refuses what cannot be published."""
+    select = selection(policy, relation, policy.columns.published)
+    schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
+    refuse_intervals(schema)
+    n_rows = count(connection, f"SELECT count(*) FROM ({select})")
+    refuse_empty(policy, n_rows)
+    return LocalSource(
+        connection=connection,
+        background=background,
+        select=select,
+        schema=schema,
+        n_rows=n_rows,
+        progress=progress,
+    )
+
+
+def _copy_to_parquet(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str, spill: Path) -> str:
+    """The columns that are read, as Parquet: publishing reads them several times, and a CSV file is slow."""
+    unit = () if policy.columns.unit is None else (policy.columns.unit,)
+    listed = identifiers(dict.fromkeys((*unit, *policy.columns.published)))
+    target = str(spill / "source.parquet")
+    connection.execute(f"COPY (SELECT {listed} FROM {source}) TO {literal(target)} (FORMAT parquet)")
+    return scan_parquet([target])

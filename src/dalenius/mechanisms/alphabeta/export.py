@@ -1,0 +1,26 @@
+"""The weights of αβ views: 1/α for a row that is shown, −β/α for every tuple that could be."""
+
+from __future__ import annotations
+
+import duckdb
+
+from dalenius.mechanisms.alphabeta.published import marginal_law, read
+from dalenius.mechanisms.tuples.export import TupleRates, weigh_tuples
+from dalenius.question.weighting import Place, Weighting
+from dalenius.release.folder import StoredRelease
+
+
+def weigh(
+    release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
+) -> Weighting:
+    """The shown rows, and less weight for every row that could be."""
+    view = read(release.manifest)
+    law = marginal_law(view.law, view.index)
+    rates = TupleRates(
+        domain=view.domain,
+        noise=view.noise,
+        shown=1 / law.alpha,
+        possible=-law.beta / law.alpha,
+        counts_rows=view.counts_rows,
+    )
+    return weigh_tuples(rates, connection, place, columns)

@@ -1,0 +1,166 @@
+"""Order: do rows within buckets, the numbers of buckets, or who was dealt where tell anything?"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, rank_correlation
+from dalenius.threats.order import SOURCE_ORDER, correlated
+from dalenius.threats.result import AttackResult, Threat, against_chance
+
+_FILE_ORDER = Threat(
+    knows="the release's files, byte by byte", wants="sensitive values from the order of rows", covered=True
+)
+
+
+def attack_row_order(case: BucketCase) -> AttackResult:
+    """Guess that the k-th row of a bucket has the k-th of the bucket's values, in the tables' order.
+
+    Under a random order a row with value x is at one of the places listed for x with probability c(x)/|g|.
+    """
+    truth, size = case.row_truth(), case.size
+    places = np.bincount(case.st_bucket, case.st_count, case.n_buckets)
+    even = (places == size)[case.row_bucket]  # with fakes there is no k-th value
+    order = np.argsort(case.row_bucket, kind="stable")
+    within = np.empty_like(order)
+    within[order] = np.arange(len(order)) - (np.cumsum(size) - size)[case.row_bucket[order]]
+    rows = np.flatnonzero(even & (truth >= 0))
+    listed = np.repeat(case.st_value, case.st_count)
+    first_place = (np.cumsum(places) - places).astype(np.int64)
+    guess = listed[first_place[case.row_bucket[rows]] + within[rows]]
+    n_same = _entry_counts(case, case.row_bucket[rows], truth[rows])
+    expected = float((n_same / size[case.row_bucket[rows]]).sum())
+    # hits in one bucket are all but independent: their variance is below twice their mean
+    limit = expected + bernstein_limit(2 * expected, float(size.max()))
+    return against_chance(
+        "row order",
+        _FILE_ORDER,
+        hits=int((guess == truth[rows]).sum()),
+        trials=len(rows),
+        expected=expected,
+        limit=limit,
+        n_failed=len(case.row_bucket) - len(rows),
+        recommendation="rows within a bucket must be in random order",
+    )
+
+
+def attack_source_order(case: BucketCase) -> AttackResult:
+    """Do neighbours in a bucket follow the source's order? Guess that the earlier row comes first."""
+    position = case.people.position_of_row()
+    known = np.flatnonzero(position >= 0)
+    same = case.row_bucket[known[1:]] == case.row_bucket[known[:-1]]
+    rising = (position[known[1:]] > position[known[:-1]])[same]
+    trials, hits = len(rising), int(rising.sum())
+    # the signs of neighbouring differences of a random order vary less than coins do; both ways count
+    limit = trials / 2 + math.sqrt(trials * math.log(2 / FALSE_ALARM) / 2)
+    return against_chance(
+        "source order",
+        SOURCE_ORDER,
+        hits=max(hits, trials - hits),
+        trials=trials,
+        expected=trials / 2,
+        limit=limit,
+        n_failed=len(case.row_bucket) - len(known),
+        recommendation="rows within a bucket must be in random order, not in the source's",
+    )
+
+
+def attack_bucket_numbers(case: BucketCase) -> AttackResult:
+    """Do bucket numbers follow the source's order, or the buckets' sizes or contents?"""
+    position = case.people.position_of_row()
+    known = position >= 0
+    mean_position = np.bincount(case.row_bucket[known], position[known], case.n_buckets) / np.maximum(
+        np.bincount(case.row_bucket[known], minlength=case.n_buckets), 1
+    )
+    has_position = np.bincount(case.row_bucket[known], minlength=case.n_buckets) > 0
+    mean_value = np.bincount(case.st_bucket, case.st_value * case.st_count, case.n_buckets)
+    numbers = np.arange(case.n_buckets)
+    found = {
+        "source order": abs(rank_correlation(numbers[has_position], mean_position[has_position])),
+        "contents": abs(_tied_correlation(numbers, mean_value)),
+        "size": abs(_tied_correlation(numbers, case.size)),
+    }
+    n = int(has_position.sum())
+    return correlated(
+        "bucket numbers",
+        found,
+        n=n,
+        n_failed=case.n_buckets - n,
+        recommendation="bucket numbers must be a random permutation",
+    )
+
+
+def attack_dealing(case: BucketCase) -> AttackResult:
+    """Were the records of each value dealt to the buckets in the source's order?
+
+    Take the records of one value in the source's order: each and the next one make a step from a bucket to
+    a bucket. Dealt round-robin without a shuffle, all values make the same steps. The share of steps that an
+    earlier value made too is compared with random dealing; bucket numbers do not matter.
+    """
+    position = case.people.position_of_row()
+    truth = case.row_truth()
+    rows = np.flatnonzero((position >= 0) & (truth >= 0))
+    kind = case.region[case.row_bucket[rows]] * case.n_values + truth[rows]  # dealt region by region
+    by_kind = np.lexsort((position[rows], kind))
+    rows, value = rows[by_kind], kind[by_kind]
+    bucket = case.row_bucket[rows]
+    is_step = value[1:] == value[:-1]
+    step = (bucket[:-1] * case.n_buckets + bucket[1:])[is_step]
+    repeated = len(step) - len(np.unique(step))
+    expected = _expected_coincidences(case, np.bincount(value, minlength=_n_kinds(case)))
+    limit = expected + bernstein_limit(2 * expected, 2.0)
+    return against_chance(
+        "dealing",
+        SOURCE_ORDER,
+        hits=repeated,
+        trials=len(step),
+        expected=expected,
+        limit=limit,
+        n_failed=len(case.row_bucket) - len(rows),
+        recommendation="which record of a value goes to which bucket must be a random choice",
+    )
+
+
+def _expected_coincidences(case: BucketCase, n_known: Ints) -> float:
+    """How many pairs of steps are the same under random dealing.
+
+    A step of value x goes from g to h with probability c(g,x)·c(h,x)/(o_x(o_x−1)); with G = Σ_g c(g,x)·c(g,y)
+    a step of x and one of y are the same with probability G²/(o_x(o_x−1)·o_y(o_y−1)).
+    """
+    kind = case.region[case.st_bucket] * case.n_values + case.st_value
+    contents = sp.csr_array(
+        (case.st_count.astype(np.float64), (case.st_bucket, kind)), shape=(case.n_buckets, _n_kinds(case))
+    )
+    counts: Floats = np.asarray(contents.sum(axis=0), dtype=np.float64)
+    # a place is taken once: of c(g,x) records in a bucket another one makes the same step
+    together = sp.csr_array(contents.T @ contents - sp.diags_array(counts))
+    steps = np.maximum(n_known - 1, 0) / np.maximum(counts * (counts - 1), 1.0)
+    return float(np.dot(steps, np.asarray(together.power(2) @ steps))) / 2
+
+
+def _n_kinds(case: BucketCase) -> int:
+    """How many pairs of region and value there are."""
+    return (int(case.region.max()) + 1) * case.n_values
+
+
+def _entry_counts(case: BucketCase, bucket: Ints, value: Ints) -> Ints:
+    """How often the sensitive table lists a value in a bucket."""
+    keys = case.st_bucket * case.n_values + case.st_value
+    wanted = bucket * case.n_values + value
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, case.st_count[place], 0)
+
+
+def _tied_correlation(numbers: Ints, measure: Ints) -> float:
+    """Rank correlation of two sequences of which the second has ties: ties share their mean rank."""
+    n = len(numbers)
+    _, place, counts = np.unique(measure, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(counts) - (counts + 1) / 2)[place.ravel()]
+    if n < 2 or rank.std() == 0:
+        return 0.0
+    return float(np.corrcoef(numbers, rank)[0, 1])

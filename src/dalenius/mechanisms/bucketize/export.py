@@ -1,0 +1,81 @@
+"""The weights of bucketized releases: Anatomy's, with fakes taken off where there are some."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from dalenius.mechanisms.bucketize import published
+from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
+from dalenius.release.folder import StoredRelease
+from dalenius.sql import identifier, identifiers
+from dalenius.tables.names import unused_name
+
+_TABLE = "bucket_weights"
+_SOMEBODYS = "a value that people of the bucket have, nobody knows who"
+_FAKES = " Some entries of st are fakes; the weights take them off by the law that the manifest states."
+
+
+def weigh(
+    release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
+) -> Weighting:
+    """Every person with every value of the bucket, weighted count/|bucket| (Anatomy's estimator)."""
+    fakes = published.read(release.manifest).fakes
+    secret = release.columns("sensitive")
+    if fakes is None:
+        share = 'CAST("count" AS DOUBLE) / sum("count") OVER (PARTITION BY bucket)'
+        connection.execute(
+            f"CREATE TABLE {_TABLE} AS SELECT bucket, {identifiers(secret)}, {share} AS weight FROM st "
+            "ORDER BY ALL"
+        )
+    else:
+        stage(connection, _TABLE, _without_fakes(connection, fakes, secret))
+    return Weighting(
+        helpers=((_TABLE, "what each person of a bucket counts towards each of its values"),),
+        columns=(
+            ("qit", "bucket", "the number of the person's bucket; numbers are random"),
+            ("st", "bucket", "the number of a bucket; numbers are random"),
+            ("st", "count", "how many people of the bucket have the value"),
+            (_TABLE, "bucket", "the number of a bucket; numbers are random"),
+            (_TABLE, "weight", "the share of the bucket's people that have the value"),
+        ),
+        published=(
+            ("qit", "quasi", AS_IT_IS),
+            ("st", "sensitive", f"{_SOMEBODYS}; it may be a fake"),
+            (_TABLE, "sensitive", _SOMEBODYS),
+        ),
+        view=f"SELECT {listed_columns(columns, {'q': release.columns('quasi'), 'b': secret})}, b.weight\n"
+        f"FROM {place('qit')} AS q\n"
+        f"JOIN {place(_TABLE)} AS b ON b.bucket = q.bucket",
+        weight="the share of the bucket's people that have the row's sensitive value: count / people",
+        note="SUM(weight) is Anatomy's estimate: it takes every matching of people with values in a bucket "
+        "as equally likely and so leans towards independence where the sensitive value depends on the "
+        "columns asked about. The default estimator of `dalenius ask` is better, and `dalenius ask "
+        "--estimator anatomy` gives the same as SUM(weight)." + ("" if fakes is None else _FAKES),
+    )
+
+
+def _without_fakes(
+    connection: duckdb.DuckDBPyConnection, fakes: PublishedFakes, secret: tuple[str, ...]
+) -> pa.Table:
+    """The entries of st, weighted by their expected real counts."""
+    number = unused_name("number", secret)
+    values = connection.sql(f"SELECT DISTINCT {identifiers(secret)} FROM st").to_arrow_table()
+    codes = fakes.codes_of([tuple(row[name] for name in secret) for row in values.to_pylist()])
+    connection.register("fake_values", values.append_column(number, pa.array(codes)))
+    same = " AND ".join(f"s.{identifier(n)} IS NOT DISTINCT FROM f.{identifier(n)}" for n in secret)
+    cells = listed_columns(secret, {"s": secret})
+    entries = connection.sql(
+        f'SELECT s.bucket, {cells}, s."count", f.{identifier(number)} '
+        f"FROM st AS s JOIN fake_values AS f ON {same} ORDER BY ALL"
+    ).to_arrow_table()
+    connection.unregister("fake_values")
+    people = connection.sql("SELECT count(*) AS n FROM qit GROUP BY bucket ORDER BY bucket").to_arrow_table()
+    size = people.column("n").to_numpy()
+    _, bucket = np.unique(entries.column("bucket").to_numpy(), return_inverse=True)
+    expected = fakes.expected_counts(
+        bucket, entries.column(number).to_numpy(), entries.column("count").to_numpy(), size
+    )
+    return entries.select(["bucket", *secret]).append_column("weight", pa.array(expected / size[bucket]))

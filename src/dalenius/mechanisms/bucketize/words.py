@@ -1,0 +1,231 @@
+"""Buckets in words: how they work, and how large a share of any bucket each sensitive value makes up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dalenius.mechanisms.bucketize import published
+from dalenius.pages.document import (
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Legend,
+    Number,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    Verdict,
+)
+from dalenius.pages.words import SHOWN, Key, Words, judge_limit, key_of, plural, sensitive_names
+from dalenius.release.folder import StoredRelease
+from dalenius.sql import identifier, one_row
+from dalenius.tables.histogram import show_value
+
+Value = tuple[str | None, ...]
+_MOST = """
+    SELECT {cells}, size, max("count")::BIGINT AS most, sum("count")::BIGINT AS total
+    FROM (SELECT *, (sum("count") OVER (PARTITION BY bucket))::BIGINT - {fakes} AS size FROM st)
+    GROUP BY ALL ORDER BY ALL
+"""
+_SIZES = """
+    SELECT count(*), min(people), max(people)
+    FROM (SELECT count(*) AS people FROM qit GROUP BY bucket)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worst:
+    """A value and the bucket in which it comes nearest to its threshold."""
+
+    value: Value
+    most: int
+    """Records of the value in that bucket."""
+    size: int
+    """People in that bucket."""
+    threshold: Fraction | None
+    """None: the promise does not know the value."""
+    total: int
+    """Records of the value in the release."""
+
+    @property
+    def share(self) -> Fraction:
+        """Of that bucket."""
+        return Fraction(self.most, max(self.size, 1))
+
+    @property
+    def closeness(self) -> Fraction:
+        """The share as a part of the threshold; above 1 the promise is broken."""
+        return self.share / self.threshold if self.threshold else self.share + 1
+
+
+def describe_limits(release: StoredRelease) -> Section:
+    """The section on thresholds and buckets."""
+    parts = release.parts
+    worst = _worst_of_all(parts)
+    worst.sort(key=lambda w: (w.threshold == 1, -w.closeness, show_value(w.value)))
+    n_records = sum(part.manifest.rows.published or 0 for part in parts)
+    has_fakes = any(_n_fakes(part) for part in parts)
+    rows = [_row(entry, None if has_fakes else n_records) for entry in worst[:SHOWN]]
+    blocks: list[Block] = [
+        Paragraph(text=_explain(release)),
+        _bucket_facts(parts),
+        Table(
+            caption="The limit of each value, and the bucket that comes nearest to it",
+            columns=(
+                Column(title=f"value of {sensitive_names(release)}"),
+                Column(
+                    title="share of a bucket",
+                    legend=Legend(
+                        bar="largest share in any bucket",
+                        reference=None if has_fakes else "share in the whole release",
+                        limit="limit",
+                    ),
+                ),
+                *([] if has_fakes else [Column(title="whole release")]),
+                Column(title="worst bucket"),
+                Column(title="people in it"),
+                Column(title="limit"),
+                Column(title="kept"),
+            ),
+            rows=tuple(rows),
+            note=_note(worst, has_fakes=has_fakes),
+        ),
+    ]
+    return Section(
+        id="limits", title="The limits, and how near the release comes to them", blocks=tuple(blocks)
+    )
+
+
+def _explain(release: StoredRelease) -> str:
+    return (
+        "People were dealt into small groups, the buckets. Of each bucket the release lists the people and, "
+        f"apart from them, the values of {sensitive_names(release)}, but not whose value is whose. Somebody "
+        "who knows a person's bucket and nothing else can therefore only say that the person has a value "
+        "with the share that it has in the bucket. That share must not exceed the value's limit."
+    )
+
+
+def _bucket_facts(parts: tuple[StoredRelease, ...]) -> Facts:
+    n_buckets, smallest, largest = 0, [], []
+    for part in parts:
+        with part.connect() as connection:
+            number, least, most = one_row(connection, _SIZES)
+        n_buckets += number
+        smallest.append(least or 0)
+        largest.append(most or 0)
+    n_fakes = max(_n_fakes(part) for part in parts)
+    items: list[tuple[str, Cell]] = [
+        ("Buckets", Number(value=n_buckets)),
+        ("People in a bucket", _from_to(min(smallest), max(largest))),
+    ]
+    if n_fakes:
+        items.append(("Made-up values in every bucket", Number(value=n_fakes)))
+    return Facts(items=tuple(items))
+
+
+def _from_to(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _n_fakes(part: StoredRelease) -> int:
+    return published.read(part.manifest).n_fakes
+
+
+def _worst_of_all(parts: tuple[StoredRelease, ...]) -> list[Worst]:
+    """Every value's worst bucket over all releases of a series."""
+    worst: dict[Value, Worst] = {}
+    totals: dict[Value, int] = {}
+    for part in parts:
+        for entry in _entries(part):
+            totals[entry.value] = totals.get(entry.value, 0) + entry.total
+            if entry.value not in worst or entry.closeness > worst[entry.value].closeness:
+                worst[entry.value] = entry
+    return [
+        Worst(value=w.value, most=w.most, size=w.size, threshold=w.threshold, total=totals[w.value])
+        for w in worst.values()
+    ]
+
+
+def _entries(part: StoredRelease) -> Iterator[Worst]:
+    """Per value and bucket size the largest count, as exact integers."""
+    sensitive = part.columns("sensitive")
+    cells = ", ".join(f"CAST({identifier(name)} AS VARCHAR) AS v{i}" for i, name in enumerate(sensitive))
+    with part.connect() as connection:
+        rows = connection.execute(_MOST.format(cells=cells, fakes=_n_fakes(part))).fetchall()
+    threshold = published.read(part.manifest).thresholds.of_value
+    for *cells_of, size, most, total in rows:
+        value: Value = tuple(cells_of)
+        yield Worst(value=value, most=int(most), size=int(size), threshold=threshold(value), total=int(total))
+
+
+def _row(entry: Worst, n_records: int | None) -> tuple[Cell, ...]:
+    overall = None if n_records is None else entry.total / max(n_records, 1)
+    limit = None if entry.threshold is None else float(entry.threshold)
+    return (
+        show_value(entry.value),
+        Picture(bar=float(entry.share), reference=overall, limit=limit),
+        *([] if overall is None else [Number(value=overall, style="share")]),
+        Number(value=float(entry.share), style="share"),
+        f"{entry.most:,} of {entry.size:,}",
+        None if limit is None else Number(value=limit, style="share"),
+        _verdict(entry),
+    )
+
+
+def _verdict(entry: Worst) -> Verdict:
+    if entry.threshold == 1:
+        return Verdict(tone="note", text="no limit was set")
+    return judge_limit(ok=entry.threshold is not None and entry.closeness <= 1)
+
+
+def _note(worst: list[Worst], *, has_fakes: bool) -> str | None:
+    notes = []
+    if len(worst) > SHOWN:
+        rest = worst[SHOWN:]
+        broken = sum(entry.closeness > 1 for entry in rest)
+        fine = "all of them within their limit" if not broken else f"{broken:,} of them ABOVE their limit"
+        notes.append(
+            f"The {SHOWN} values that come nearest to their limit are listed; "
+            f"{plural(len(rest), 'other', 'others')} are further from it, {fine}."
+        )
+    if has_fakes:
+        notes.append(
+            "Every bucket also lists made-up values that are nobody's. Shares are of the bucket's people, so "
+            "that they hold also for who knows which values are made up."
+        )
+    return " ".join(notes) or None
+
+
+def count_exactly(release: StoredRelease) -> dict[Key, float] | None:
+    """The counts of the sensitive table, which `ask` answers too, but slowly where values are thousands."""
+    parts = release.parts
+    if any(_n_fakes(part) for part in parts):
+        return None
+    totals: dict[Key, float] = {}
+    for part in parts:
+        with part.connect() as connection:
+            counted = published.count_published(connection, release.columns("sensitive"))
+        for cells, count in zip(counted.values, counted.counts, strict=True):
+            totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
+    return totals
+
+
+WORDS = Words(
+    how="people and sensitive values are published apart, and only the bucket joins them",
+    tables={
+        "qit": "the people: their quasi-identifiers and the number of their bucket",
+        "st": "the sensitive values of each bucket, and how often each is in it",
+    },
+    glossary={
+        "Bucket": "a small group of people whose sensitive values are listed together, in no order",
+        "Corruption": "an attacker who already knows the values of the others in a bucket",
+        "deFinetti": "an attack that learns from all buckets how values go with age, sex and the like",
+        "Fake": "a made-up value in a bucket, which is nobody's",
+    },
+    limits=describe_limits,
+    count_exactly=count_exactly,
+)

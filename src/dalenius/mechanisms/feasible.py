@@ -1,0 +1,63 @@
+"""What `inspect` tells a publisher of a mechanism before there is a policy.
+
+A mechanism's own is the function `find(facts)` of its room `feasible`, and so is that of a stage before it.
+The room may also have a function `suggest(facts)`: the text of a policy's sections that `init` writes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dalenius.tables.histogram import Histogram
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFacts:
+    """What a column looks like."""
+
+    name: str
+    type: str
+    n_distinct: int = field(metadata={"json": "distinct"})
+    """NULL counts as a value."""
+    n_null: int = field(metadata={"json": "nulls"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What a table looks like. Private: it holds counts."""
+
+    n_rows: int
+    columns: tuple[ColumnFacts, ...]
+    histogram: Histogram | None
+    """Of the sensitive columns; None: there are none."""
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The columns of the histogram."""
+        return () if self.histogram is None else self.histogram.columns
+
+    @property
+    def domain_size(self) -> int:
+        """How many different rows the columns' values could form."""
+        return math.prod(column.n_distinct for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTable:
+    """A table on a terminal."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Which promises could be kept, and at which cost."""
+
+    data: Mapping[str, Any]
+    """As `inspect --json` prints it."""
+    text: tuple[str | TextTable, ...] = ()
+    """What a terminal shows."""

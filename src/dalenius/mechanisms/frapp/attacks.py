@@ -1,0 +1,98 @@
+"""Attacks on FRAPP: how many records were kept, and what a tuple that is shown several times tells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from dalenius.mechanisms.frapp.published import read
+from dalenius.mechanisms.tuples.attacks import code_tuples
+from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
+from dalenius.threats.metadata import attack_metadata
+from dalenius.threats.original import Subject
+from dalenius.threats.result import AttackResult, Threat, computed
+
+
+def attack(subject: Subject) -> Iterator[AttackResult]:
+    """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
+    release, original = subject.release, subject.original
+    view = read(release.manifest)
+    own, shown = code_tuples(original, [release])
+    if not view.counts_rows:
+        own = np.unique(own)
+    m = view.domain_size
+    n_codes = int(max(own.max(), shown.max())) + 1
+    here, there = np.bincount(own, minlength=n_codes), np.bincount(shown, minlength=n_codes)
+    n_same = int(np.minimum(here, there).sum())
+    # replaced records that come to be a tuple of the table, which look as if they had been kept
+    by_chance = (1 - float(view.law.gamma_f)) * len(shown) * int((here > 0).sum()) / m
+    kept = _KeptRate(
+        prior=float(view.law.k) / m,
+        domain_size=m,
+        n_rows=len(shown),
+        n_kept=max(0.0, n_same - by_chance),
+    )
+    surely = max(0.0, n_same - by_chance - bernstein_limit(by_chance, 1.0)) if by_chance else n_same
+    yield _linking(kept, surely, view.gamma)
+    yield _often(there, here, view.gamma, float(view.law.k) * len(shown) / m)
+    yield attack_metadata(subject, genuine=())  # a record may become any tuple of the domain
+
+
+class _KeptRate:
+    """How likely a record is its published tuple, at some rate of keeping."""
+
+    def __init__(self, *, prior: float, domain_size: int, n_rows: int, n_kept: float) -> None:
+        self.prior, self.domain_size, self.n_rows, self.n_kept = prior, domain_size, n_rows, n_kept
+
+    def posterior(self, rate: float) -> float:
+        """Bayes on one record that had the prior and is seen in its place."""
+        other = (1 - rate) / max(self.domain_size - 1, 1)
+        return self.prior * rate / max(self.prior * rate + (1 - self.prior) * other, 1e-300)
+
+
+def _linking(kept: _KeptRate, surely: float, gamma: Fraction) -> AttackResult:
+    low, high = clopper_pearson(kept.n_kept, kept.n_rows)
+    doubtless = clopper_pearson(math.floor(surely), kept.n_rows, 1 - 2 * FALSE_ALARM)[0]
+    return computed(
+        "linking",
+        Threat(
+            knows=f"that a record is a tuple with probability {kept.prior:.3g}, and which row it became",
+            wants="whether it is, having seen the tuple there",
+            covered=True,
+        ),
+        posterior=kept.posterior(kept.n_kept / max(kept.n_rows, 1)),
+        interval=(kept.posterior(low), kept.posterior(high)),
+        baseline=kept.prior,
+        bound=float(gamma),
+        holds=kept.posterior(doubtless) <= float(gamma),
+        n_trials=kept.n_rows,
+        detail={"kept": kept.n_kept / max(kept.n_rows, 1)},
+        recommendation="more records are kept than stated: publish again",
+    )
+
+
+def _often(there: np.ndarray, here: np.ndarray, gamma: Fraction, d: float) -> AttackResult:
+    """A tuple that the release shows j times has odds of about j·γ/(1−γ): the promise is per record."""
+    j = int(there.max())
+    odds = j * float(gamma / (1 - gamma))
+    n_right = int(((there == j) & (here > 0)).sum())
+    d = min(d, 1.0)  # the expected number of a tuple's records, at most which its probability is
+    return computed(
+        "repeated tuples",
+        Threat(
+            knows=f"a tuple that is in the table with probability {d:.3g}",
+            wants="whether it is, having seen it in the release more often than any other",
+            covered=False,
+        ),
+        posterior=odds / (1 + odds),
+        baseline=d,
+        bound=None,
+        holds=None,
+        detail={"times": j, "tuples": int((there == j).sum()), "in_the_table": n_right},
+        recommendation='method = "alpha-beta" promises for a tuple, however often it occurs'
+        if j > 1
+        else None,
+    )

@@ -1,0 +1,27 @@
+"""The weights of FRAPP: of n rows each one is any other tuple with probability q = (1−γ_f)/(m−1)."""
+
+from __future__ import annotations
+
+import duckdb
+
+from dalenius.mechanisms.frapp.published import read
+from dalenius.mechanisms.tuples.export import TupleRates, weigh_tuples
+from dalenius.question.weighting import Place, Weighting
+from dalenius.release.folder import StoredRelease
+from dalenius.sql import count
+
+
+def weigh(
+    release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
+) -> Weighting:
+    """The shown rows count 1/(γ_f−q), and every tuple that could be −n·q/(γ_f−q)."""
+    view = read(release.manifest)
+    n_rows = count(connection, "SELECT count(*) FROM view")
+    rates = TupleRates(
+        domain=view.domain,
+        noise=None,
+        shown=1 / view.law.slope,
+        possible=-n_rows * view.law.other_rate / view.law.slope,
+        counts_rows=view.counts_rows,
+    )
+    return weigh_tuples(rates, connection, place, columns)

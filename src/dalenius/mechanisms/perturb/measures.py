@@ -1,0 +1,62 @@
+"""What a comparison asks of perturb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import pyarrow as pa
+
+from dalenius.mechanisms.measures import Measures, RowSample
+from dalenius.mechanisms.perturb.config import PerturbConfig
+from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.policy import Policy
+from dalenius.promises.bound import Bound
+from dalenius.promises.rho_privacy import RhoPrivacy
+from dalenius.release.folder import StoredRelease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerturbMeasures(Measures):
+    """A record keeps its value with a probability that is its part's."""
+
+    label: str = "perturbation"
+    notes: tuple[str, ...] = (
+        "perturb (rho2): about values believed with at most rho1 before; for `uniform` whatever else the "
+        "attacker believes, for the other methods only if the belief is the histogram of the person's part",
+    )
+
+    def bound(self, policy: Policy, bound: Bound) -> Bound:
+        """What the attacker may believe before depends on the method."""
+        is_uniform = policy.mechanism.method == "uniform"
+        prior = "any belief" if is_uniform else "the part's histogram as belief"
+        return replace(bound, meaning=f"{bound.meaning}, from {prior}")
+
+    def baseline(
+        self,
+        table: Policy,
+        bound: Fraction,
+        others: Sequence[Policy],  # noqa: ARG002
+    ) -> tuple[str, Policy]:
+        """Uniform perturbation with ρ2 at the bound."""
+        promise = RhoPrivacy(rho1=None, rho2=bound)
+        return "UP", replace(table, promise=promise, mechanism=PerturbConfig(method="uniform"))
+
+    def retention(self, release: StoredRelease, n_rows: int) -> float:
+        """A perturbed record keeps its value with γ/(m−1+γ)."""
+        with release.connect() as connection:
+            channels = PublicParts.read(connection, release.manifest).channels
+            sizes = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
+        diagonals = [float(channel.gamma / (channel.n_values - 1 + channel.gamma)) for channel in channels]
+        kept = float(sum(sizes.get(number, 0) * kept for number, kept in enumerate(diagonals, start=1)))
+        return kept / n_rows
+
+    def training_rows(
+        self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: RowSample
+    ) -> pa.Table:
+        """The records as they are published."""
+        return sample.read(release, "data", (*quasi, *sensitive))
+
+
+MEASURES = PerturbMeasures()

@@ -1,0 +1,150 @@
+"""Perturbation in words: how it works, and how sure anybody can become of a protected value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.pages.document import (
+    Cell,
+    Column,
+    Facts,
+    Number,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+)
+from dalenius.pages.words import SHOWN, Words, belief_column, judge_limit, plural, sensitive_names
+from dalenius.promises.rho_privacy import frequency_behind
+from dalenius.release.folder import StoredRelease
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a perturbed table, as the release tells of it."""
+
+    number: int
+    n_records: int
+    channel: Channel
+    before: Fraction
+    """The largest belief that is protected: the share of the part's commonest protected value."""
+
+    @property
+    def after(self) -> Fraction:
+        """The belief that it becomes for who sees that value published: Bayes with γ (equation 6)."""
+        odds = self.channel.gamma * self.before / (1 - self.before)
+        return odds / (1 + odds)
+
+
+def describe_limits(release: StoredRelease) -> Section:
+    """The section on parts and their ρ2."""
+    promise = release.manifest.promise
+    rho2 = Fraction(promise["rho2"])
+    parts = _parts(release, rho2)
+    n_kept = sum(part.channel.diagonal * part.n_records for part in parts)
+    n_records = sum(part.n_records for part in parts)
+    is_uniform = "prior_at_most" in promise
+    facts = Facts(
+        items=(
+            *(() if is_uniform else (("Parts", Number(value=len(parts))),)),
+            ("Values published as they were", Number(value=float(n_kept / max(n_records, 1)), style="share")),
+            ("Nobody may become surer than", Number(value=float(rho2), style="share")),
+        )
+    )
+    return Section(
+        id="limits",
+        title="The limit, and how near the release comes to it",
+        blocks=(
+            Paragraph(text=_explain(release, is_uniform=is_uniform)),
+            facts,
+            _tabulate(parts, rho2),
+        ),
+    )
+
+
+def _explain(release: StoredRelease, *, is_uniform: bool) -> str:
+    drawn = (
+        f"Every published value of {sensitive_names(release)} went through a toss of coins: it is either the "
+        "person's own or one drawn at random, and nobody can see which. How often it is the person's own was "
+        "chosen so that no protected value can be believed with more than the limit."
+    )
+    if is_uniform:
+        return f"{drawn} The same coins were used for all records."
+    return (
+        f"{drawn} The table was divided into parts with few different values each, because fewer values need "
+        "less noise; every part has its own coins."
+    )
+
+
+def _parts(release: StoredRelease, rho2: Fraction) -> list[Part]:
+    with release.connect() as connection:
+        public = PublicParts.read(connection, release.manifest)
+        rows = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
+    stated = release.manifest.promise.get("prior_at_most")
+    return [
+        Part(
+            number=number,
+            n_records=int(rows.get(number, 0)),
+            channel=channel,
+            before=frequency_behind(channel.gamma, rho2) if stated is None else Fraction(stated),
+        )
+        for number, channel in enumerate(public.channels, start=1)
+    ]
+
+
+def _tabulate(parts: list[Part], rho2: Fraction) -> Table:
+    parts = sorted(parts, key=lambda part: (-part.after, -part.n_records, part.number))
+    listed = parts[:SHOWN]
+    note = None
+    if len(parts) > SHOWN:
+        rest = parts[SHOWN:]
+        most = max(part.after for part in rest)
+        note = (
+            f"The {SHOWN} largest parts are listed. In {plural(len(rest), 'other part', 'other parts')} the "
+            f"belief becomes at most {float(most):.1%}, and nothing above the limit."
+            if most <= rho2
+            else f"Of {len(rest):,} parts that are not listed at least one is ABOVE the limit."
+        )
+    return Table(
+        caption="How sure anybody can become of a protected value, in each part",
+        columns=(
+            Column(title="part"),
+            belief_column("belief in a value"),
+            Column(title="records"),
+            Column(title="different values"),
+            Column(title="published as it was"),
+            Column(title="before, at most"),
+            Column(title="after, at most"),
+            Column(title="limit kept"),
+        ),
+        rows=tuple(_row(part, rho2) for part in listed),
+        note=note,
+    )
+
+
+def _row(part: Part, rho2: Fraction) -> tuple[Cell, ...]:
+    return (
+        f"part {part.number}",
+        Picture(bar=float(part.after), reference=float(part.before), limit=float(rho2)),
+        Number(value=part.n_records),
+        Number(value=part.channel.n_values),
+        Number(value=float(part.channel.diagonal), style="share"),
+        Number(value=float(part.before), style="share"),
+        Number(value=float(part.after), style="share"),
+        judge_limit(ok=part.after <= rho2),
+    )
+
+
+WORDS = Words(
+    how="every record is published, its sensitive value replaced at random with a known probability",
+    tables={"data": "every record, with its part and a sensitive value that may have been replaced"},
+    glossary={
+        "Part": "records that have few different values, perturbed with the same coins",
+        "gamma": "how much likelier it is that a value is published as it is than as one given other value",
+        "rho1, rho2": "the belief in a value before the release that is protected, and the limit after it",
+    },
+    limits=describe_limits,
+)

@@ -1,0 +1,140 @@
+"""What the plans of αβ and of FRAPP share: the table as tuples of a domain, and what is hopeless for both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Generic, Protocol, TypeVar
+
+from dalenius.mechanisms.base import Batches, Coding, PublishedTable, Scan
+from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.mechanisms.tuples.apply import Reads, TupleSet, word_names
+from dalenius.mechanisms.tuples.declared import PublicDomain, find_domain
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.policy import Policy
+
+Parameters = dict[str, str | int | float]
+_NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
+_USELESS_SHARE = 0.5
+
+
+class LawPlan(Protocol):
+    """The probabilities by which tuples are published, and what they cost for so many tuples."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many tuples or records the view is made from."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the publisher should know before publishing; it names private numbers."""
+
+    def to_dict(self) -> dict[str, object]:
+        """The plan for the publisher, private numbers included."""
+
+
+Law = TypeVar("Law", bound=LawPlan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TupleSource:
+    """A table as what a view is made from."""
+
+    public: PublicDomain
+    reads: Reads
+    coding: Coding
+    """Of records, where a view is made from different ones or from numbered copies."""
+    n_rows: int
+    """How many records the table has."""
+    n_tuples: int
+    """How many of them count: the different ones, or all."""
+
+    @classmethod
+    def of(
+        cls, policy: Policy, scan: Scan, reads: Reads, active_domains: tuple[str, ...] | None
+    ) -> TupleSource:
+        """Find the domain, every record inside it, and count."""
+        public = find_domain(policy, active_domains, scan, reads)
+        coding = TupleSet.of(public.domain).coding()
+        n_rows = scan.n_rows()
+        return cls(
+            public=public,
+            reads=reads,
+            coding=coding,
+            n_rows=n_rows,
+            n_tuples=scan.n_different(coding) if reads == "distinct" else n_rows,
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """Every tuple that a row could be."""
+        return self.public.domain
+
+    def publish_view(
+        self,
+        rows: Callable[[Callable[[], Batches]], Batches],
+        finish: Callable[[Batches], Batches],
+        shards: Callable[[Census], Shards] | None,
+    ) -> PublishedTable:
+        """The view as a table of packed words, which are decoded when they are in order."""
+        return PublishedTable(
+            name="view",
+            columns=self.domain.names,
+            rows=rows,
+            order_by=word_names(self.domain),
+            order_bits=self.domain.first_word_bits,
+            reads=None if self.reads == "records" else self.coding,
+            finish=finish,
+            shards=shards,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ViewPlan(Generic[Law]):
+    """The parameters of a table's views, with the domain that they were computed for."""
+
+    law: Law
+    source: TupleSource
+
+    @property
+    def n_rows(self) -> int:
+        """How many records the source has."""
+        return self.source.n_rows
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the publisher should know before publishing."""
+        repeated = self.n_rows - self.law.n_rows
+        merged = f"{repeated:,} of {self.n_rows:,} rows repeat another; answers will count different rows"
+        return (*([merged] if repeated else []), *self.law.warnings())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as `dalenius plan --json` prints it."""
+        return {
+            **self.law.to_dict(),
+            "rows": self.n_rows,
+            "tuples": self.law.n_rows,
+            "active_domains": list(self.source.public.active),
+            "warnings": list(self.warnings()),
+        }
+
+    def __str__(self) -> str:
+        extra = [f"warning         {text}" for text in self.warnings() if text not in self.law.warnings()]
+        return "\n".join([str(self.law), *extra])
+
+
+def warn_of_impossibility(
+    d: Fraction, domain_size: int, n_rows: int, rho: float, miss: float
+) -> tuple[str, ...]:
+    """Theorem 3.3: nothing useful and private for k of the order of √m, up to an unknown constant."""
+    k = d * domain_size / n_rows
+    bound = rho * math.sqrt(n_rows)
+    share = bound / n_rows
+    near = k**2 * _NEAR_IMPOSSIBLE**2 >= domain_size
+    if not near and share < _USELESS_SHARE:
+        return ()
+    reason = f"k = {float(k):.3g} is near √m = {math.sqrt(domain_size):.3g}; " if near else ""
+    return (
+        f"{reason}a count is only known to ±{bound:,.0f}, {share:.0%} of the table's {n_rows:,} rows, with "
+        f"probability {1 - miss:g}; a lower k or larger domains would help",
+    )

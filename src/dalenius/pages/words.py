@@ -1,0 +1,100 @@
+"""The words of a mechanism: what a report says of its releases, and how it calls what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dalenius.mechanisms.registry import find_room
+from dalenius.pages.document import Column, Legend, Section, Verdict
+from dalenius.release.folder import StoredRelease
+from dalenius.tables.histogram import escape_controls, label_cell
+
+Key = tuple[str, ...]
+"""The labels of a group's cells."""
+SHOWN = 30
+"""How many values, or parts, a table lists; the others are summed up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Words:
+    """What a mechanism's room `words` offers."""
+
+    how: str = ""
+    """How the table became the release, as the end of a sentence."""
+    tables: Mapping[str, str] = field(default_factory=dict)
+    """What each table of the release holds."""
+    glossary: Mapping[str, str] = field(default_factory=dict)
+    limits: Callable[[StoredRelease], Section] | None = None
+    """The section on what is promised and how near the release comes to it."""
+    promise: Callable[[StoredRelease], str] | None = None
+    """What is promised; None: what the promise says by itself."""
+    count_exactly: Callable[[StoredRelease], dict[Key, float] | None] = lambda _: None
+    """How often each sensitive value occurs, where the release shows it as it is."""
+    rows_are_people: bool = True
+    """Whether every published row is somebody's, and everybody has one who is not withheld."""
+    counts_repeats: Callable[[StoredRelease], bool] = lambda _: True
+    """Whether a row that repeats another counts again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StageWords:
+    """What the room `words` of a stage before the mechanism offers; nothing, if the release skipped it."""
+
+    section: Callable[[StoredRelease], Section | None]
+    promise: Callable[[StoredRelease], str | None]
+    """What the stage adds to the promise."""
+
+
+def words_of(release: StoredRelease) -> Words:
+    """The words of the mechanism that made a release."""
+    room = find_room(release.mechanism, release.method, "words")
+    found: Words = Words() if room is None else room.WORDS
+    return found
+
+
+def unit_of(release: StoredRelease) -> str:
+    """What a count counts."""
+    return "records" if words_of(release).counts_repeats(release) else "different rows"
+
+
+def key_of(cells: Iterable[Any]) -> Key:
+    """The labels of some cells; numbers are the same however they are stored."""
+    return tuple(label_cell(cell) for cell in cells)
+
+
+def quote_names(columns: Iterable[str]) -> str:
+    """Columns in a sentence.
+
+    >>> quote_names(["age"]), quote_names(["age", "sex", "zip"])
+    ('“age”', '“age”, “sex” and “zip”')
+    """
+    quoted = [f"“{escape_controls(column)}”" for column in columns]
+    return " and ".join([", ".join(quoted[:-1]), *quoted[-1:]] if len(quoted) > 1 else quoted)
+
+
+def sensitive_names(release: StoredRelease) -> str:
+    """The sensitive attribute in a sentence: one column, or a combination of several."""
+    columns = release.columns("sensitive")
+    return f"the combination of {quote_names(columns)}" if len(columns) > 1 else quote_names(columns)
+
+
+def plural(n: int, one: str, many: str) -> str:
+    """A number with its noun.
+
+    >>> plural(1, "record", "records"), plural(2000, "record", "records")
+    ('1 record', '2,000 records')
+    """
+    return f"{n:,} {one if n == 1 else many}"
+
+
+def judge_limit(*, ok: bool) -> Verdict:
+    """Whether a limit is kept, loudly where it is not."""
+    return Verdict(tone="good", text="yes") if ok else Verdict(tone="bad", text="NO")
+
+
+def belief_column(title: str) -> Column:
+    """A column of pictures of how a belief grows, on a scale from 0 to 100 %."""
+    legend = Legend(bar="after the release, at most", reference="before the release", limit="limit")
+    return Column(title=title, legend=legend, whole=True)

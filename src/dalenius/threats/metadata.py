@@ -1,0 +1,91 @@
+"""Metadata: what the files say beside their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dalenius.release.folder import StoredRelease, changed_files
+from dalenius.release.manifest import FILE_NAME
+from dalenius.threats.original import Subject
+from dalenius.threats.result import AttackResult, Threat
+
+THREAT = Threat(
+    knows="the release's files, byte by byte",
+    wants="anything about the source that the promise does not speak of",
+    covered=True,
+)
+
+
+def attack_metadata(subject: Subject, genuine: Collection[str]) -> AttackResult:
+    """Look for what a writer may leave: metadata, uneven row groups, unpublished cells, other files.
+
+    Args:
+        subject: The release and its original.
+        genuine: The columns of which every published cell is somebody's in the original; noise may have any.
+    """
+    release = subject.release
+    leaks = list(_leaks(subject, genuine))
+    n_looked = 1 + sum(len(release.files(entry.name)) for entry in release.manifest.tables)
+    return AttackResult(
+        name="metadata",
+        threat=THREAT,
+        success=min(1.0, len(leaks) / n_looked),
+        low=0.0 if not leaks else 1.0 / n_looked,
+        high=min(1.0, len(leaks) / n_looked),
+        baseline=0.0,
+        control=None,
+        bound=0.0,
+        holds=not leaks,
+        n_trials=n_looked,
+        detail={"leaks": leaks, "seeded": not release.manifest.for_publication},
+        recommendation="write the tables with Dalenius, and add nothing to the folder" if leaks else None,
+    )
+
+
+def _leaks(subject: Subject, genuine: Collection[str]) -> Iterator[str]:
+    release = subject.release
+    listed = {FILE_NAME, *(f.file for entry in release.manifest.tables for f in entry.files)}
+    for path in release.path.rglob("*"):
+        if path.is_file() and path.relative_to(release.path).as_posix() not in listed:
+            yield f"{path.name} is not part of the release"
+    yield from changed_files(release)
+    for entry in release.manifest.tables:
+        for path in release.files(entry.name):
+            yield from _file_leaks(path)
+    if len(release.manifest.created) > len("2026-01-01"):
+        yield "the manifest states a time finer than a day"
+    for table, column in _published_cells(release, genuine):
+        outside = _n_outside(release, subject.original, table, column)
+        if outside:
+            yield f"{table}: {outside} different cells of {column!r} are nobody's in the original"
+
+
+def _file_leaks(path: Path) -> Iterator[str]:
+    metadata = pq.read_metadata(path)
+    if metadata.metadata:
+        yield f"{path.name} has key-value metadata ({len(metadata.metadata)} entries)"
+    groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    if len(set(groups[:-1])) > 1 or (len(groups) > 1 and groups[-1] > groups[0]):
+        yield f"{path.name} has row groups of different sizes, which may follow the source's batches"
+
+
+def _published_cells(release: StoredRelease, genuine: Collection[str]) -> Iterator[tuple[str, str]]:
+    for entry in release.manifest.tables:
+        for path in release.files(entry.name)[:1]:
+            for column in pq.read_schema(path).names:
+                if column in genuine:
+                    yield entry.name, column
+
+
+def _n_outside(release: StoredRelease, original: pa.Table, table: str, column: str) -> int:
+    """Cells, or dictionary entries, that no row of the original has."""
+    known = original.column(column).unique()
+    published = release.read(table, [column]).column(column).unique()
+    if pa.types.is_dictionary(published.type):
+        published = published.dictionary_decode()
+    return int(pc.sum(pc.invert(pc.is_in(published, value_set=known.cast(published.type)))).as_py() or 0)
