@@ -23,8 +23,8 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.engines.spark.engine import GROUP_ROWS
-from dalenius.engines.spark.files import MOST_BYTES, USUAL_PARTS
 from dalenius.engines.spark.shuffle import COLLECTED_ROWS, to_blocks
+from dalenius.engines.spark.source import MOST_BYTES, USUAL_PARTS
 
 CORES = 2
 _PUBLISH = ("count", "fingerprint", "scatter", "gather")

@@ -32,7 +32,7 @@ from dalenius.question.query import (
     atoms,
     columns_of,
 )
-from dalenius.tables.columns import Coded, Table
+from dalenius.tables.columns import Coded, CodedTable
 
 _MOST_CELLS = 20_000_000
 _AT_ONCE = 200
@@ -46,9 +46,9 @@ Truths = NDArray[np.int8]
 class Lookup:
     """Evaluates expressions on the values of a release's columns, and remembers what it found."""
 
-    rows: Table
+    rows: CodedTable
     """The quasi columns, a row per person."""
-    sensitive: Table
+    sensitive: CodedTable
     """The sensitive columns, a row per sensitive value."""
     database: Database
     deadline: Deadline
@@ -115,10 +115,10 @@ class Lookup:
         if not fits:
             return None
         truths = np.zeros(coded.n_values, dtype=np.int8)
-        known = [coded.positions[value] for value in atom.values if value in coded.positions]
+        known = [coded.code_of[value] for value in atom.values if value in coded.code_of]
         truths[known] = 1
-        if None in coded.positions:
-            truths[coded.positions[None]] = -1
+        if None in coded.code_of:
+            truths[coded.code_of[None]] = -1
         return truths[coded.codes][:, None] if is_sensitive else truths[None, :]
 
     def _n_outer(self, expression: Expression) -> int:

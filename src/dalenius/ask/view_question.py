@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +32,7 @@ from dalenius.question.query import (
     Query,
 )
 from dalenius.question.totals import Total, totals_of
+from dalenius.tables.codes import encode
 
 EVERYTHING = Table(columns=(), holds=np.array(True))
 
@@ -207,6 +207,5 @@ def _as_floats(cells: pa.Array, argument: Expression) -> pa.Array:
 def _group_table(key: GroupKey, atoms: Atoms) -> GroupTable:
     columns, shape, cells = atoms.values(parse_predicate(key.expression.sql))
     refuse_nested(cells.type, key.name)
-    encoded = cells.dictionary_encode(null_encoding="encode")
-    codes: Any = encoded.indices.to_numpy(zero_copy_only=False)
-    return GroupTable(columns=columns, codes=codes.astype(np.int64).reshape(shape), values=encoded.dictionary)
+    codes, values = encode(cells)
+    return GroupTable(columns=columns, codes=codes.astype(np.int64).reshape(shape), values=values)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pyspark import TaskContext
 
-from dalenius.engines.spark.errors import Batches, guarded
+from dalenius.engines.spark.errors import guard
+from dalenius.mechanisms.base import Batches
 
 Task = Callable[[Batches], Batches]
 
@@ -22,7 +23,7 @@ def failing_first(run: Task) -> Task:
         if TaskContext.get().attemptNumber() == 0:  # type: ignore[union-attr]
             raise OSError("the first attempt fails")
 
-    return guarded(task)
+    return guard(task)
 
 
 def blurting(run: Task) -> Task:
@@ -32,7 +33,7 @@ def blurting(run: Task) -> Task:
         yield from run(batches)
         raise ValueError("Bronchitis-of-somebody")
 
-    return guarded(task)
+    return guard(task)
 
 
 def killing(marker: Path) -> Callable[[Task], Task]:
@@ -49,6 +50,6 @@ def killing(marker: Path) -> Callable[[Task], Task]:
             executor = int(Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1])
             os.kill(executor, signal.SIGKILL)
 
-        return guarded(task)
+        return guard(task)
 
     return wrap

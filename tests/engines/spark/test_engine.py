@@ -29,7 +29,8 @@ from dalenius.mechanisms.base import Coding
 from dalenius.randomness import Randomness
 from dalenius.tables.reading import rebatch
 from tests.conftest import PROJECT
-from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
+from tests.contract.subject import Subject, people
+from tests.contract.subjects import SPARK_SUBJECTS
 
 pytest.importorskip("pyspark")
 
@@ -171,7 +172,7 @@ def test_tasks_that_fail_and_run_again_write_the_same_release(
 ) -> None:
     """Every task that scatters, inserts, gathers or writes fails at its first attempt, with its work done."""
     plain = subject.publish(subject.policy(people(), tmp_path / "plain"), seed=3)
-    monkeypatch.setattr(spark_writing, "guarded", flaky.failing_first)
+    monkeypatch.setattr(spark_writing, "guard", flaky.failing_first)
     again = subject.publish(subject.policy(people(), tmp_path / "again"), seed=3)
     assert hashes(again) == hashes(plain)
     assert again.verify().ok
@@ -229,7 +230,7 @@ def test_neither_keys_nor_cells_are_logged(
     monkeypatch.setattr(Randomness, "derived_key", noted)
     monkeypatch.setattr(spark_writing.SparkWriter, "_pieces", explained)
     dalenius.publish(BUCKETS.policy(people(), tmp_path / "r"), engine=SMALL)
-    monkeypatch.setattr(spark_writing, "guarded", flaky.blurting)
+    monkeypatch.setattr(spark_writing, "guard", flaky.blurting)
     with pytest.raises(EngineError, match=r"ValueError at flaky\.py") as caught:
         dalenius.publish(BUCKETS.policy(people(), tmp_path / "s"), again=True, engine=SMALL)
     printed = capfd.readouterr()
@@ -268,7 +269,7 @@ def test_the_command_line_asks_and_audits_a_release_of_many_files(
 
 
 def test_an_engine_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = SUBJECTS[0].policy(people(10), Path("r"))
+    policy = BUCKETS.policy(people(10), Path("r"))
     with pytest.raises(InputError, match="did you mean 'spark'"):
         dalenius.plan(policy, engine="sparc")
     monkeypatch.setitem(sys.modules, "dalenius.engines.spark.engine", None)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.engines.spark import source as spark_files
-from dalenius.engines.spark.files import FileParts
 from dalenius.engines.spark.shuffle import from_blocks, to_blocks
+from dalenius.engines.spark.source import FileParts
 from dalenius.errors import InternalError
 from dalenius.tables.source import ParquetSource
 

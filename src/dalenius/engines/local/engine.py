@@ -7,12 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
+
 from dalenius.engines.base import Progress
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.local.scan import LocalScan
-from dalenius.engines.local.source import Background, open_source
+from dalenius.engines.local.source import Background, find_relation, prepare
+from dalenius.engines.preparing import count_outside, refuse_outside, refuse_texts, refuse_units
 from dalenius.policy import Policy
-from dalenius.sql import connect
+from dalenius.sql import connect, count, identifier, one_row
+from dalenius.tables.csv import CsvSource
+from dalenius.tables.source import ParquetSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,4 +30,30 @@ class LocalEngine:
     def open(self, policy: Policy, spill: Path | None, progress: Progress) -> Iterator[LocalScan]:
         """Open the source, recode it, and refuse what no promise could cover."""
         with engine_errors(), connect(spill) as connection, Background(connection) as background:
-            yield LocalScan(source=open_source(connection, background, policy, spill, progress), spill=spill)
+            relation = find_relation(connection, policy, spill)
+            _check_recodes(connection, policy, relation)
+            _check_units(connection, policy, relation)
+            is_file = isinstance(policy.source, ParquetSource | CsvSource)
+            helper = background if is_file and spill is not None else None
+            source = prepare(connection, helper, policy, relation, progress)
+            yield LocalScan(source=source, spill=spill)
+
+
+def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, relation: str) -> None:
+    if not policy.recode:
+        return
+    described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    refuse_texts(policy, {name: kind for name, kind, *_ in described})
+    refuse_outside(policy, one_row(connection, count_outside(policy, relation)))
+
+
+def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, relation: str) -> None:
+    if policy.columns.unit is None:
+        return
+    unit = identifier(policy.columns.unit)
+    unknown = count(connection, f"SELECT count(*) FROM {relation} WHERE {unit} IS NULL")
+    repeated = count(
+        connection,
+        f"SELECT count(*) FROM (SELECT {unit} FROM {relation} GROUP BY {unit} HAVING count(*) > 1)",
+    )
+    refuse_units(policy.columns.unit, unknown, repeated)

@@ -18,20 +18,15 @@ import pyarrow as pa
 
 from dalenius.engines.base import Progress
 from dalenius.engines.preparing import (
-    count_outside,
     refuse_empty,
     refuse_intervals,
-    refuse_outside,
-    refuse_texts,
-    refuse_units,
     selection,
 )
 from dalenius.policy import Policy
 from dalenius.prefetch import prefetch
-from dalenius.sql import count, identifier, identifiers, literal, one_row, scan_parquet
+from dalenius.sql import count, identifiers, literal, scan_parquet
 from dalenius.tables.csv import CsvSource
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, rebatch
-from dalenius.tables.source import ParquetSource
 
 T = TypeVar("T")
 
@@ -129,28 +124,30 @@ class LocalSource:
         return DictionaryColumns.of(connection, self.select)
 
 
-def open_source(
-    connection: duckdb.DuckDBPyConnection,
-    background: Background,
-    policy: Policy,
-    spill: Path | None,
-    progress: Progress,
-) -> LocalSource:
-    """Open and recode what the policy names, and refuse what no promise could cover."""
+def find_relation(connection: duckdb.DuckDBPyConnection, policy: Policy, spill: Path | None) -> str:
+    """SQL to select the source's columns from; not recoded yet."""
     relation = policy.source.scan(connection)
     if spill is not None and isinstance(policy.source, CsvSource):
-        relation = _copy_to_parquet(connection, policy, relation, spill)
-    _check_recodes(connection, policy, relation)
-    _check_units(connection, policy, relation)
+        return _copy_to_parquet(connection, policy, relation, spill)
+    return relation
+
+
+def prepare(
+    connection: duckdb.DuckDBPyConnection,
+    background: Background | None,
+    policy: Policy,
+    relation: str,
+    progress: Progress,
+) -> LocalSource:
+    """The published columns, recoded; refuses what cannot be published."""
     select = selection(policy, relation, policy.columns.published)
     schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
     refuse_intervals(schema)
     n_rows = count(connection, f"SELECT count(*) FROM ({select})")
     refuse_empty(policy, n_rows)
-    is_file = isinstance(policy.source, ParquetSource | CsvSource)
     return LocalSource(
         connection=connection,
-        background=background if is_file and spill is not None else None,
+        background=background,
         select=select,
         schema=schema,
         n_rows=n_rows,
@@ -165,22 +162,3 @@ def _copy_to_parquet(connection: duckdb.DuckDBPyConnection, policy: Policy, sour
     target = str(spill / "source.parquet")
     connection.execute(f"COPY (SELECT {listed} FROM {source}) TO {literal(target)} (FORMAT parquet)")
     return scan_parquet([target])
-
-
-def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:
-    if not policy.recode:
-        return
-    described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    refuse_texts(policy, {name: kind for name, kind, *_ in described})
-    refuse_outside(policy, one_row(connection, count_outside(policy, source)))
-
-
-def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str) -> None:
-    if policy.columns.unit is None:
-        return
-    unit = identifier(policy.columns.unit)
-    unknown = count(connection, f"SELECT count(*) FROM {source} WHERE {unit} IS NULL")
-    repeated = count(
-        connection, f"SELECT count(*) FROM (SELECT {unit} FROM {source} GROUP BY {unit} HAVING count(*) > 1)"
-    )
-    refuse_units(policy.columns.unit, unknown, repeated)

@@ -25,10 +25,10 @@ from dalenius.engines.preparing import (
     refuse_texts,
     refuse_units,
 )
-from dalenius.engines.spark.errors import guarded, spark_errors
-from dalenius.engines.spark.scan import SparkScan, added_up, open_partitions
-from dalenius.engines.spark.source import SparkSource, find_source
-from dalenius.engines.spark.tasks import RELATION, SUMS, AggregateTask, PrepareTask
+from dalenius.engines.spark.errors import guard, spark_errors
+from dalenius.engines.spark.scan import SparkScan, add_up, open_partitions
+from dalenius.engines.spark.source import RELATION, SparkSource, find_source
+from dalenius.engines.spark.tasks import SUMS, AggregateTask, PrepareTask
 from dalenius.engines.spark.wire import spark_schema, wire_schema
 from dalenius.errors import EngineError
 from dalenius.policy import Policy
@@ -49,7 +49,7 @@ class SparkEngine:
     @contextmanager
     def open(self, policy: Policy, spill: Path | None, progress: Progress) -> Iterator[SparkScan]:
         """Open the source, recode it, count it, and refuse what no promise could cover."""
-        session = _session(policy)
+        session = _find_session(policy)
         progress("counting", 0, None)
         with spark_errors():
             source = find_source(policy.source, session)
@@ -62,7 +62,7 @@ class SparkEngine:
         yield SparkScan(policy=policy, source=source, partitions=partitions, spill=spill, progress=progress)
 
 
-def _session(policy: Policy) -> Any:
+def _find_session(policy: Policy) -> Any:
     """The data frame's session, the active one, or one as Spark's own settings say."""
     if isinstance(policy.source, SparkFrameSource):
         return policy.source.frame.sparkSession
@@ -91,8 +91,8 @@ def _check_recodes(policy: Policy, source: SparkSource) -> None:
     refuse_texts(policy, {name: kind for name, kind, *_ in described})
     task = AggregateTask(preparation=preparation, sql=count_outside(policy, relation))
     with spark_errors():
-        found = source.read(columns).mapInArrow(guarded(task.run), SUMS).toArrow()
-    refuse_outside(policy, added_up(found))
+        found = source.read(columns).mapInArrow(guard(task.run), SUMS).toArrow()
+    refuse_outside(policy, add_up(found))
 
 
 def _check_units(policy: Policy, source: SparkSource) -> None:
@@ -102,7 +102,7 @@ def _check_units(policy: Policy, source: SparkSource) -> None:
     preparation = source.preparation(policy, (unit,))
     schema = spark_schema(wire_schema(preparation.schema))
     with spark_errors():
-        units = source.read((unit,)).mapInArrow(guarded(PrepareTask(preparation=preparation).run), schema)
+        units = source.read((unit,)).mapInArrow(guard(PrepareTask(preparation=preparation).run), schema)
         unknown = units.filter("c0 IS NULL").count()
         repeated = units.groupBy("c0").count().filter("count > 1").count()
     refuse_units(unit, unknown, repeated)

@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow as pa
-
 from dalenius import errors
 from dalenius.errors import DaleniusError, EngineError
-
-Batches = Iterator[pa.RecordBatch]
+from dalenius.mechanisms.base import Batches
 
 CHANGED = "the table changed between two passes over it"
 _CHANGED_HINT = (
@@ -26,19 +23,19 @@ class TaskFailed(Exception):  # noqa: N818  (its name is seen in Spark's logs)
     """Raised by a task instead of what really happened, whose text may quote a cell."""
 
 
-def guarded(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+def guard(run: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """The task with its errors made safe to log."""
 
     def task(batches: Batches) -> Batches:
         try:
             yield from run(batches)
         except Exception as error:
-            raise TaskFailed(_MARK + _described(error)) from None
+            raise TaskFailed(_MARK + _describe(error)) from None
 
     return task
 
 
-def _described(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, DaleniusError):  # these never quote a cell
         told = error.to_dict()["error"]
     else:
@@ -58,10 +55,10 @@ def spark_errors() -> Iterator[None]:
     except DaleniusError:
         raise
     except Exception as error:
-        raise told(str(error), type(error).__name__) from None  # Spark's text may quote a cell
+        raise translate(str(error), type(error).__name__) from None  # Spark's text may quote a cell
 
 
-def told(text: str, kind: str) -> DaleniusError:
+def translate(text: str, kind: str) -> DaleniusError:
     """The error that a task raised, or that Spark failed."""
     _, mark, rest = text.partition(_MARK)
     if not mark:

@@ -14,16 +14,14 @@ import pyarrow.compute as pc
 
 from dalenius.engines.base import Progress
 from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
-from dalenius.engines.spark.errors import guarded, spark_errors
+from dalenius.engines.spark.errors import guard, spark_errors
 from dalenius.engines.spark.shuffle import BLOCKS, GROUP, CountDifferentTask, MeetTask
-from dalenius.engines.spark.source import SparkSource
+from dalenius.engines.spark.source import RELATION, SparkSource
 from dalenius.engines.spark.tasks import (
     DOMAINS,
     FOUND,
-    RELATION,
     SUMS,
     AggregateTask,
-    Batches,
     CensusTask,
     DomainTask,
     FindTask,
@@ -34,10 +32,11 @@ from dalenius.engines.spark.tasks import (
 from dalenius.engines.spark.wire import from_wire, spark_schema, wire_schema
 from dalenius.engines.spark.writing import Partitions, SparkWriter
 from dalenius.errors import InternalError
-from dalenius.mechanisms.base import Coding, Counting, PublishedTable
+from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable
 from dalenius.mechanisms.sharding import Census
 from dalenius.policy import Policy
 from dalenius.release.manifest import TableEntry
+from dalenius.tables.codes import ascending
 from dalenius.tables.histogram import Histogram, Value, with_one_nan
 
 if TYPE_CHECKING:
@@ -80,8 +79,8 @@ class SparkScan:
         meet = MeetTask(preparation=self.source.preparation(self.policy, names), n_groups=n_groups)
         counting = CountDifferentTask(schema=self.schema)
         with spark_errors():
-            sent = self.source.read(names).mapInArrow(guarded(meet.run), BLOCKS)
-            met = sent.repartitionById(n_groups, GROUP).mapInArrow(guarded(counting.run), "n bigint")
+            sent = self.source.read(names).mapInArrow(guard(meet.run), BLOCKS)
+            met = sent.repartitionById(n_groups, GROUP).mapInArrow(guard(counting.run), "n bigint")
             return int(pc.sum(met.toArrow().column(0)).as_py())
 
     def most_copies(self) -> int:
@@ -105,7 +104,7 @@ class SparkScan:
         for index, packed in zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True):
             column = pa.schema([("v", schema.field(index).type)])
             values[schema.names[index]].append(pa.ipc.read_record_batch(packed, column).column(0))
-        return {name: _ascending(pa.concat_arrays(arrays).unique()) for name, arrays in values.items()}
+        return {name: ascending(pa.concat_arrays(arrays).unique()) for name, arrays in values.items()}
 
     def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
         """How many records have one of the values in the column, and the number of the first, from 1."""
@@ -123,7 +122,7 @@ class SparkScan:
         names = self.schema.names
         task = TallyTask(preparation=self.source.preparation(self.policy, names), counting=counting)
         with spark_errors():
-            counted = self.source.read(names).mapInArrow(guarded(task.run), "key bigint, n bigint")
+            counted = self.source.read(names).mapInArrow(guard(task.run), "key bigint, n bigint")
             found = counted.groupBy("key").sum("n").toArrow()
         return found.rename_columns(["key", "n"]).sort_by("key")
 
@@ -172,21 +171,17 @@ class SparkScan:
         """Columns of the table, recoded, under the names c0, c1 and so on."""
         preparation = self.source.preparation(self.policy, columns)
         schema = spark_schema(wire_schema(preparation.schema))
-        return self.source.read(columns).mapInArrow(guarded(PrepareTask(preparation=preparation).run), schema)
+        return self.source.read(columns).mapInArrow(guard(PrepareTask(preparation=preparation).run), schema)
 
     def _run(self, task: Callable[[Batches], Batches], columns: Sequence[str], schema: str) -> pa.Table:
         with spark_errors():
-            return self.source.read(columns).mapInArrow(guarded(task), schema).toArrow()
+            return self.source.read(columns).mapInArrow(guard(task), schema).toArrow()
 
     def _sums(self, task: AggregateTask, columns: Sequence[str]) -> list[int]:
-        return added_up(self._run(task.run, columns, SUMS))
+        return add_up(self._run(task.run, columns, SUMS))
 
 
-def _ascending(values: pa.Array) -> pa.Array:
-    return values.take(pc.sort_indices(values))  # NULL last
-
-
-def added_up(found: pa.Table) -> list[int]:
+def add_up(found: pa.Table) -> list[int]:
     """The partitions' sums, added up."""
     rows = [list(map(int, row)) for row in found.column(0).to_pylist()]
     return [sum(column) for column in zip(*rows, strict=True)]
@@ -213,7 +208,7 @@ def take_census(
     task = CensusTask(preparation=preparation, counted=counted, digested=digested, key=key)
     schema = pa.schema([preparation.schema.field(name) for name in counted])
     with spark_errors():
-        frame = source.read(columns).mapInArrow(guarded(task.run), census_schema(schema))
+        frame = source.read(columns).mapInArrow(guard(task.run), census_schema(schema))
         found = frame.toArrow()
     values = _values(found, schema)
     numbers = found.column(_PARTITION).to_numpy()

@@ -23,14 +23,14 @@ from pyspark import TaskContext
 from dalenius.arrays import Ints
 from dalenius.engines.parquet import write_parquet
 from dalenius.engines.spark.errors import CHANGED
-from dalenius.engines.spark.tasks import Digest, Preparation, numbers
+from dalenius.engines.spark.source import Preparation, read_numbers
+from dalenius.engines.spark.tasks import Digest
 from dalenius.errors import EngineError, InternalError
+from dalenius.mechanisms.base import Batches
 from dalenius.mechanisms.dealing import fewest_bits
 from dalenius.mechanisms.sharding import Scattered, Shards
 from dalenius.release.folder import sha256
 from dalenius.sql import connect, count, identifiers
-
-Batches = Iterator[pa.RecordBatch]
 
 GROUP = "g"
 BLOCKS = f"{GROUP} int, source bigint, place int, block binary"
@@ -43,9 +43,9 @@ _LIMITS = tuple((np.iinfo(kind.to_pandas_dtype()), kind) for kind in _NARROW)
 
 def to_blocks(scattered: Scattered, source: int, most_rows: int = COLLECTED_ROWS) -> Batches:
     """The rows of one source, a block for each group that they go to."""
-    for place, (groups, rows) in enumerate(_collected(scattered, most_rows)):
+    for place, (groups, rows) in enumerate(_collect(scattered, most_rows)):
         order = np.argsort(fewest_bits(groups), kind="stable")
-        narrow = _narrowed(rows)
+        narrow = _narrow_columns(rows)
         # Numbers are moved in the fewest bytes: they stay in the processor's cache.
         moved = pa.RecordBatch.from_arrays(
             [column.take(pa.array(order)) for column in narrow.columns], schema=narrow.schema
@@ -81,25 +81,25 @@ def from_blocks(batches: Batches, group: int, wire: pa.Schema) -> pa.Table:
     return pa.Table.from_batches([rows for _, _, rows in found], wire).combine_chunks()
 
 
-def _collected(scattered: Scattered, most_rows: int) -> Iterator[tuple[Ints, pa.RecordBatch]]:
+def _collect(scattered: Scattered, most_rows: int) -> Iterator[tuple[Ints, pa.RecordBatch]]:
     """Several batches together: the more rows, the fewer blocks. What is together follows from the rows."""
     held: list[tuple[Ints, pa.RecordBatch]] = []
     for groups, rows in scattered:
         if rows.num_rows:
             held.append((groups, rows))
         if sum(len(one) for one, _ in held) >= most_rows or sum(one.nbytes for _, one in held) >= _MOST_BYTES:
-            yield _together(held)
+            yield _join(held)
             held = []
     if held:
-        yield _together(held)
+        yield _join(held)
 
 
-def _together(held: list[tuple[Ints, pa.RecordBatch]]) -> tuple[Ints, pa.RecordBatch]:
+def _join(held: list[tuple[Ints, pa.RecordBatch]]) -> tuple[Ints, pa.RecordBatch]:
     groups, rows = zip(*held, strict=True)
     return np.concatenate(groups), pa.concat_batches(rows)
 
 
-def _narrowed(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _narrow_columns(rows: pa.RecordBatch) -> pa.RecordBatch:
     columns = [
         _narrow(column) if pa.types.is_signed_integer(column.type) else column for column in rows.columns
     ]
@@ -154,9 +154,9 @@ class ScatterTask:
             if any(batch.num_rows for batch in prepared):
                 raise EngineError(f"{CHANGED}: partition {partition} was empty")
             return
-        yield from to_blocks(self.scatter(partition, self._checked(partition, prepared)), partition)
+        yield from to_blocks(self.scatter(partition, self._check(partition, prepared)), partition)
 
-    def _checked(self, partition: int, batches: Batches) -> Batches:
+    def _check(self, partition: int, batches: Batches) -> Batches:
         digest = Digest(self.key, self.digested)
         for batch in batches:
             digest.update(batch)
@@ -173,7 +173,7 @@ class InsertTask:
 
     def run(self, batches: Batches) -> Batches:
         """For each number that the task is given, its rows in blocks."""
-        for number in numbers(batches):
+        for number in read_numbers(batches):
             yield from to_blocks(self.insert(number), _INSERTERS + number)
 
 
@@ -221,7 +221,7 @@ class PieceTask:
 
     def run(self, batches: Batches) -> Batches:
         """For each number that the task is given, what was written."""
-        for number in numbers(batches):
+        for number in read_numbers(batches):
             yield self.writer.write(number, pa.Table.from_batches([], self.writer.shards.wire))
 
 

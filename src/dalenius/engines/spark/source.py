@@ -1,28 +1,151 @@
-"""A policy's source as a Spark data frame, in the types that one machine would give its columns."""
+"""A policy's source as Spark reads it, in the types that one machine would give its columns.
+
+Tasks read Parquet files themselves, each its part: columns go from the file to Arrow as they are, where
+Spark would make rows of them, and Arrow columns of these. Parts follow from the files alone, not from the
+number of machines, so that two passes see the same ones. Rows of other sources are handed to tasks by Spark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dalenius.engines.preparing import selection
-from dalenius.engines.spark.files import FileParts
-from dalenius.engines.spark.tasks import RELATION, Preparation
-from dalenius.engines.spark.wire import spark_schema, to_wire, wire_schema
+from dalenius.engines.spark.wire import from_wire, spark_schema, to_wire, wire_schema
 from dalenius.errors import InternalError
+from dalenius.mechanisms.base import Batches
 from dalenius.policy import Policy
-from dalenius.sql import connect
+from dalenius.sql import connect, one_row
 from dalenius.tables.csv import CsvSource
+from dalenius.tables.reading import BATCH_ROWS, rebatch
 from dalenius.tables.source import FrameSource, ParquetSource, Source, SparkFrameSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+RELATION = "records"
+"""What a task's SQL calls its records."""
+MOST_BYTES = 2**27
+"""Of a part, as Spark's own; a part has at least one row group."""
+USUAL_PARTS = 256
+"""For as many cores; every part works its share of the quotas out, so that more would cost more."""
+_FEWEST_ROWS = 2**18
+
+Part = tuple[tuple[str, tuple[int, ...]], ...]
+"""Files and the numbers of their row groups."""
 _NULL_TEXT = "\x00NULL\x00"
 """What an empty field becomes on its way to NULL; a quoted empty field is the empty text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileParts:
+    """A table of Parquet files, cut at row groups into parts of about the same size."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def cut(cls, files: Iterable[str], schema: pa.Schema) -> FileParts | None:
+        """None if a file does not hold every column as one machine would see it: then Spark must read it."""
+        footers = {str(Path(file).absolute()): pq.read_metadata(file) for file in files}
+        if not all(_holds(footer.schema.to_arrow_schema(), schema) for footer in footers.values()):
+            return None
+        groups = [
+            (file, number, footer.row_group(number))
+            for file, footer in footers.items()
+            for number in range(footer.num_row_groups)
+        ]
+        n_rows = sum(group.num_rows for _, _, group in groups)
+        most_rows = max(_FEWEST_ROWS, -(-n_rows // USUAL_PARTS))
+        parts: list[list[tuple[str, int]]] = []
+        rows = size = 0
+        for file, number, group in groups:
+            group_size = sum(group.column(i).total_compressed_size for i in range(group.num_columns))
+            if not parts or rows + group.num_rows > most_rows or size + group_size > MOST_BYTES:
+                parts.append([])
+                rows = size = 0
+            parts[-1].append((file, number))
+            rows, size = rows + group.num_rows, size + group_size
+        return cls(parts=tuple(map(_by_file, parts)))
+
+    def read(self, numbers: Iterable[int], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Some columns of the parts with these numbers."""
+        for number in numbers:
+            for file, row_groups in self.parts[number]:
+                with pq.ParquetFile(file) as opened:
+                    for batch in opened.iter_batches(
+                        BATCH_ROWS, row_groups=list(row_groups), columns=schema.names, use_threads=False
+                    ):
+                        yield batch.select(schema.names).cast(schema)
+
+
+def _holds(found: pa.Schema, schema: pa.Schema) -> bool:
+    return all(
+        len(found.get_all_field_indices(field.name)) == 1
+        and _local_type(found.field(field.name).type) == field.type
+        for field in schema
+    )
+
+
+def _local_type(kind: pa.DataType) -> pa.DataType:
+    """As one machine reads it: without dictionaries, texts as texts."""
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(value, value)
+
+
+def _by_file(groups: list[tuple[str, int]]) -> Part:
+    files = dict.fromkeys(file for file, _ in groups)
+    return tuple((file, tuple(number for of, number in groups if of == file)) for file in files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """From the source's rows, as a task gets them, to the published table's."""
+
+    source: pa.Schema
+    """The source's columns that are read, in the types that one machine would see."""
+    select: str | None
+    """SQL for the table's columns; None: they are taken as they are."""
+    schema: pa.Schema
+    files: FileParts | None = None
+    """What the task reads itself, given the number of its part; None: Spark hands it the rows."""
+
+    def batches(self, batches: Batches) -> Batches:
+        """The table's rows in batches of a fixed size."""
+        if self.select is None:
+            yield from rebatch(self._read(batches))
+            return
+        with self._connected(batches) as connection:
+            yield from rebatch(connection.sql(self.select).to_arrow_reader(BATCH_ROWS))
+
+    def one_row(self, batches: Batches, sql: str) -> tuple[Any, ...]:
+        """An aggregate over all rows of the task."""
+        with self._connected(batches) as connection:
+            return one_row(connection, sql)
+
+    def _read(self, batches: Batches) -> Batches:
+        if self.files is None:
+            return (from_wire(batch, self.source) for batch in batches)
+        return self.files.read(read_numbers(batches), self.source)
+
+    @contextmanager
+    def _connected(self, batches: Batches) -> Iterator[duckdb.DuckDBPyConnection]:
+        with connect(threads=1) as connection:
+            reader = pa.RecordBatchReader.from_batches(self.source, self._read(batches))
+            connection.register(RELATION, reader)
+            yield connection
+
+
+def read_numbers(batches: Batches) -> Iterator[int]:
+    """What a range hands to its tasks."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,7 +207,7 @@ def find_source(source: Source, session: SparkSession) -> SparkSource:
         names = {name: name for name in source.column_names}
         return SparkSource(frame=source.frame, columns=names, schema=_local_schema(empty), prunes=False)
     if isinstance(source, FrameSource):
-        return _sent(source, session)
+        return _send(source, session)
     raise InternalError(f"Spark does not know sources of type {type(source).__name__}")
 
 
@@ -115,7 +238,7 @@ def _csv(source: CsvSource, session: SparkSession) -> SparkSource:
     return SparkSource(frame=frame, columns=_in_order(texts), schema=texts, typed=source.typed)
 
 
-def _sent(source: FrameSource, session: SparkSession) -> SparkSource:
+def _send(source: FrameSource, session: SparkSession) -> SparkSource:
     """A table of this process goes to Spark under names and in types that it has."""
     schema = _local_schema(source)
     wire = wire_schema(schema)

@@ -1,27 +1,23 @@
-"""A keyed digest of rows in their order, the same however the rows are cut into batches.
+"""What runs on the machines of a cluster to count: each task sees its own batches and its number.
 
-What runs on the machines of a cluster: each task sees its own batches, its number and what it is given.
+Besides counts, a task gives a keyed digest of its rows in their order, the same however they are cut into
+batches, so that a later pass can tell whether it sees the same rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from dalenius.engines.spark.files import FileParts
-from dalenius.engines.spark.wire import from_wire, spark_schema, to_wire, wire_schema
-from dalenius.mechanisms.base import Counting
-from dalenius.sql import connect, one_row
-from dalenius.tables.reading import BATCH_ROWS, rebatch
+from dalenius.engines.spark.source import Preparation
+from dalenius.engines.spark.wire import spark_schema, to_wire, wire_schema
+from dalenius.mechanisms.base import Batches, Counting
 
 
 class Digest:
@@ -59,50 +55,6 @@ def _content(column: pa.Array) -> Iterator[bytes | memoryview]:
     elif len(cells):
         width = kind.bit_width // 8
         yield memoryview(cells.buffers()[1])[cells.offset * width : (cells.offset + len(cells)) * width]
-
-
-Batches = Iterator[pa.RecordBatch]
-
-RELATION = "records"
-"""What a task's SQL calls its records."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation:
-    """From the source's rows, as a task gets them, to the published table's."""
-
-    source: pa.Schema
-    """The source's columns that are read, in the types that one machine would see."""
-    select: str | None
-    """SQL for the table's columns; None: they are taken as they are."""
-    schema: pa.Schema
-    files: FileParts | None = None
-    """What the task reads itself, given the number of its part; None: Spark hands it the rows."""
-
-    def batches(self, batches: Batches) -> Batches:
-        """The table's rows in batches of a fixed size."""
-        if self.select is None:
-            yield from rebatch(self._read(batches))
-            return
-        with self._connected(batches) as connection:
-            yield from rebatch(connection.sql(self.select).to_arrow_reader(BATCH_ROWS))
-
-    def one_row(self, batches: Batches, sql: str) -> tuple[Any, ...]:
-        """An aggregate over all rows of the task."""
-        with self._connected(batches) as connection:
-            return one_row(connection, sql)
-
-    def _read(self, batches: Batches) -> Batches:
-        if self.files is None:
-            return (from_wire(batch, self.source) for batch in batches)
-        return self.files.read(numbers(batches), self.source)
-
-    @contextmanager
-    def _connected(self, batches: Batches) -> Iterator[duckdb.DuckDBPyConnection]:
-        with connect(threads=1) as connection:
-            reader = pa.RecordBatchReader.from_batches(self.source, self._read(batches))
-            connection.register(RELATION, reader)
-            yield connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +150,7 @@ class CensusTask:
             digest.update(batch)
             counts.append(self._count(batch))
         if counts:
-            yield self._rows(self._merged(counts), digest.value())
+            yield self._rows(self._merge(counts), digest.value())
 
     def _count(self, batch: pa.RecordBatch) -> pa.Table:
         if not self.counted:
@@ -207,7 +159,7 @@ class CensusTask:
         counted = table.group_by(list(self.counted)).aggregate([([], "count_all")])
         return counted.rename_columns([*self.counted, "count"])  # "count" is no source column's name
 
-    def _merged(self, counts: list[pa.Table]) -> pa.Table:
+    def _merge(self, counts: list[pa.Table]) -> pa.Table:
         if not self.counted:
             return pa.table({"count": [pc.sum(pa.concat_tables(counts).column(0)).as_py()]})
         grouped = pa.concat_tables(counts).group_by(list(self.counted))
@@ -237,9 +189,3 @@ def census_schema(schema: pa.Schema) -> str:
     """What a census of columns with that schema gives."""
     cells = spark_schema(wire_schema(schema))
     return "p bigint, digest binary, n bigint" + (f", {cells}" if cells else "")
-
-
-def numbers(batches: Batches) -> Iterator[int]:
-    """What a range hands to its tasks."""
-    for batch in batches:
-        yield from batch.column(0).to_pylist()

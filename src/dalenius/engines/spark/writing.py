@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dalenius.engines.spark.errors import CHANGED, guarded, spark_errors
+from dalenius.engines.spark.errors import CHANGED, guard, spark_errors
 from dalenius.engines.spark.shuffle import (
     BLOCKS,
     GROUP,
@@ -21,7 +21,7 @@ from dalenius.engines.spark.shuffle import (
     PieceWriter,
     ScatterTask,
 )
-from dalenius.engines.spark.tasks import Preparation
+from dalenius.engines.spark.source import Preparation
 from dalenius.errors import EngineError, InputError, InternalError
 from dalenius.mechanisms.base import PublishedTable
 from dalenius.mechanisms.sharding import Census, Shards
@@ -73,21 +73,21 @@ class SparkWriter:
             )
         if sorted(row["group"] for row in written) != list(range(shards.n_groups)):
             raise InternalError(f"not every group of table {table.name!r} wrote its piece")
-        return self._moved(table.name, folder, written)
+        return self._move_pieces(table.name, folder, written)
 
     def _pieces(self, shards: Shards) -> DataFrame:
         session: SparkSession = self.frame.sparkSession
         writer = PieceWriter(folder=str(self.staging.absolute()), shards=shards)
         if shards.scatter is None:
             numbers = session.range(0, shards.n_groups, 1, shards.n_groups)
-            return numbers.mapInArrow(guarded(PieceTask(writer=writer).run), WRITTEN)
+            return numbers.mapInArrow(guard(PieceTask(writer=writer).run), WRITTEN)
         return (
-            self._scattered(shards, session)
+            self._scatter(shards, session)
             .repartitionById(shards.n_groups, GROUP)
-            .mapInArrow(guarded(GatherTask(writer=writer).run), WRITTEN)
+            .mapInArrow(guard(GatherTask(writer=writer).run), WRITTEN)
         )
 
-    def _scattered(self, shards: Shards, session: SparkSession) -> DataFrame:
+    def _scatter(self, shards: Shards, session: SparkSession) -> DataFrame:
         assert shards.scatter is not None  # noqa: S101
         scatter = ScatterTask(
             preparation=self.preparation,
@@ -96,15 +96,15 @@ class SparkWriter:
             key=self.partitions.key,
             scatter=shards.scatter,
         )
-        sent = self.frame.mapInArrow(guarded(scatter.run), BLOCKS)
+        sent = self.frame.mapInArrow(guard(scatter.run), BLOCKS)
         if shards.insert is None:
             return sent
         numbers = session.range(0, shards.n_inserters, 1, shards.n_inserters)
         insert = InsertTask(insert=shards.insert)
         # The partitions come first in the union, and so keep their numbers; their digests are checked.
-        return sent.union(numbers.mapInArrow(guarded(insert.run), BLOCKS))
+        return sent.union(numbers.mapInArrow(guard(insert.run), BLOCKS))
 
-    def _moved(self, name: str, folder: Path, written: list[dict[str, Any]]) -> TableEntry:
+    def _move_pieces(self, name: str, folder: Path, written: list[dict[str, Any]]) -> TableEntry:
         """The pieces that Spark reports, under the numbers of their groups."""
         target = folder / f"{name}.parquet"
         target.mkdir()

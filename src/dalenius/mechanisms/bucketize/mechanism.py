@@ -41,7 +41,7 @@ from dalenius.promises.kinds import BucketPromise
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
-from dalenius.tables.histogram import Encoder, Histogram, label
+from dalenius.tables.histogram import Histogram, label
 from dalenius.tables.names import unused_name
 
 _ASSUMES = (
@@ -126,7 +126,7 @@ class Bucketize:
 
     def draft(self, policy: Policy, plan: BucketizePlan, randomness: Randomness) -> Draft:
         """Number the buckets and say how records find theirs."""
-        encoder = Encoder.of(plan.histogram, plan.schema)
+        encoder = plan.histogram.encoder(plan.schema)
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         key = unused_name("key", quasi)
@@ -190,7 +190,7 @@ def qit_shards(
         return QitGroups(
             groups=_groups(plan, census, randomness),
             census=census,
-            encoder=Encoder.of(counted, plan.schema),
+            encoder=counted.encoder(plan.schema),
             code_of=np.array([planned.get(value, -1) for value in counted.values], dtype=np.int32),
             quasi=quasi,
             schema=plan.schema,
@@ -203,7 +203,7 @@ def st_shards(plan: BucketizePlan, randomness: Randomness) -> Callable[[Census],
     """How the sensitive table is made in pieces."""
 
     def shards(census: Census) -> Shards:
-        encoder = Encoder.of(plan.histogram, plan.schema)
+        encoder = plan.histogram.encoder(plan.schema)
         return StGroups(groups=_groups(plan, census, randomness), encoder=encoder).shards()
 
     return shards
@@ -237,7 +237,7 @@ def _in_regions(policy: Policy, plan: BucketizePlan, scan: Scan) -> BucketizePla
     config, _ = _own_parts(policy)
     asked = config.regions
     least = least_rows(plan.n_rows, config.max_bucket) if isinstance(asked, bool) else asked
-    encoder = Encoder.of(plan.histogram, plan.schema)
+    encoder = plan.histogram.encoder(plan.schema)
     tree, counts = grow(
         scan, encoder, plan.thresholds, policy.columns.quasi, max_bucket=config.max_bucket, least=least
     )

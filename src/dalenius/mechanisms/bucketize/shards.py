@@ -28,7 +28,7 @@ from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.dealing import Dealer, fewest_bits
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 from dalenius.tables.names import unused_name
 
 

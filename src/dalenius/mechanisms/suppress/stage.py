@@ -29,7 +29,7 @@ from dalenius.policy import Policy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.histogram import Histogram
 
 _MOST_SHOWN = 8
 _NO_BUCKETS = ("buckets", "loss", "mse", "lower_bound", "gap")
@@ -167,7 +167,7 @@ def _thinned(histogram: Histogram, kept: Counts) -> Histogram:
 def _withholder(plan: StagedPlan, kept: Counts, randomness: Randomness) -> Withholder:
     kept_counts = np.array(kept, dtype=np.int64)
     return Withholder(
-        Encoder.of(plan.histogram, plan.schema),
+        plan.histogram.encoder(plan.schema),
         kept=kept_counts,
         withheld=np.array(plan.histogram.counts, dtype=np.int64) - kept_counts,
         stream=randomness.stream("suppress", "records"),

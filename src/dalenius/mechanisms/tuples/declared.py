@@ -14,6 +14,7 @@ from dalenius.mechanisms.tuples.apply import Reads
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
 from dalenius.policy import Policy
+from dalenius.tables.codes import ascending
 from dalenius.tables.domains import whole_range
 from dalenius.tables.recode import Bins, MapFile
 
@@ -51,7 +52,7 @@ def find_domain(
             values = _copy_numbers(scan.most_copies()) if name == COPY else scan.active_values(name)
         _refuse_type(name, values.type)
         # ascending, NULL last: rows in the order of their codes are then in the order of their cells
-        columns.append(DomainColumn(name=name, values=values.take(pc.array_sort_indices(values))))
+        columns.append(DomainColumn(name=name, values=ascending(values)))
     active = tuple(name for name in names if name not in declared)
     return PublicDomain(domain=Domain(columns=tuple(columns)), active=active)
 

@@ -20,7 +20,7 @@ from dalenius.mechanisms.perturb.channel import Channel, reconstruct
 from dalenius.mechanisms.perturb.published import PublishedParts
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label
-from dalenius.threats.original import People, code_column, combine
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,7 +47,8 @@ class PerturbCase:
         with release.connect() as connection:
             values = stated.values(connection)
         people = People.find(original, data, quasi)
-        value, row_value, listed = combine([code_column(name, (original, data, values)) for name in secret])
+        common = CommonCodes.of(secret, (original, data, values))
+        value, row_value, listed = common.of_rows(secret)
         number = np.full(int(max(value.max(), row_value.max(), listed.max())) + 1, -1)
         number[listed] = np.arange(len(listed))
         return cls(
