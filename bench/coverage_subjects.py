@@ -43,12 +43,11 @@ from dalenius.mechanisms.perturb.answer import PerturbedModel
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
-from dalenius.mechanisms.tuples.atoms import open_atoms
+from dalenius.mechanisms.tuples.atoms import Atoms
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.answer import Answer
 from dalenius.question.database import Database, Deadline, Limits, Request
 from dalenius.question.model import Estimation, Found, Model
-from dalenius.question.names import ROW
 from dalenius.question.sql import parse
 from dalenius.question.targets import Score, Targets
 from dalenius.randomness import Randomness
@@ -305,9 +304,9 @@ def from_views(kind: str, texts: list[str]) -> Held:
     views = Views(table=people(), kind=kind)
     domain, truth = views.domain(), truths(views.distinct(), texts)
     queries = [parse(text, domain.names) for text in texts]
-    with open_atoms(domain.arrays(), {}, ROW) as atoms:
-        asked = [evaluate_view(query, atoms, domain.sizes) for query in queries]
     database, deadline = Database({}, Limits()), Deadline(Limits(seconds=1e6))
+    atoms = Atoms(domain=domain, database=database, deadline=deadline)
+    asked = [evaluate_view(query, atoms) for query in queries]
 
     def held(seed: int) -> tuple[np.ndarray, np.ndarray]:
         model = views.model(domain, seed)
