@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms import registry
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.repeated import PlannedSeries, Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
 from dalenius.policy import Policy
@@ -171,6 +171,9 @@ class SerialMechanism(Mechanism, Protocol):
 
     def draft_at(self, policy: Policy, plan: Any, randomness: Randomness, place: Place) -> Draft:
         """The draft of the release at that place of its series."""
+
+    def planned_series(self, first: Manifest, index: int) -> PlannedSeries:
+        """What the first release of a series tells about all of them, before release number `index`."""
 
 
 def mechanism_of(policy: Policy) -> Mechanism:
