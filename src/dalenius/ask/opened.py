@@ -36,14 +36,21 @@ class Opened:
 
     def lookup(self, model: Model, request: Request) -> Lookup:
         """For questions with auxiliary tables nothing is shared with other questions."""
-        shared = not request.tables and request.limits.memory == Limits().memory
         return Lookup(
             rows=model.rows,
             sensitive=model.sensitive,
-            database=self.database if shared else Database(request.tables, request.limits),
+            database=self.database_for(request),
             deadline=Deadline(request.limits),
-            remembered=self.remembered if shared else {},
+            remembered=self.remembered if _is_shared(request) else {},
         )
+
+    def database_for(self, request: Request) -> Database:
+        """The release's own, or one with the auxiliary tables and limits of a request."""
+        return self.database if _is_shared(request) else Database(request.tables, request.limits)
+
+
+def _is_shared(request: Request) -> bool:
+    return not request.tables and request.limits.memory == Limits().memory
 
 
 _open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()

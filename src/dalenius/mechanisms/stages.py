@@ -22,7 +22,8 @@ from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.codes import Encoder
+from dalenius.tables.histogram import Histogram
 
 Counts = tuple[int, ...]
 """How many records of each value, in the order of a histogram."""
@@ -144,7 +145,7 @@ class Staged:
         draft = self.mechanism.draft_part(policy, after, plan.histogram, randomness)
 
         def thin(scan: Callable[[], Batches]) -> Batches:
-            encoder = Encoder.of(plan.histogram, plan.schema)
+            encoder = plan.histogram.encoder(plan.schema)
             return plan.stage.withhold(scan(), encoder, kept, randomness)
 
         def thin_rows(rows: Callable[[Callable[[], Batches]], Batches]) -> Any:

@@ -18,6 +18,7 @@ from dalenius.prefetch import prefetch
 from dalenius.promises.thresholds import Thresholds
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
+from dalenius.tables.codes import number
 from dalenius.tables.histogram import write_cells
 from dalenius.tables.reading import BATCH_ROWS
 
@@ -102,7 +103,7 @@ def _malformed(entries: Entries, last: int) -> int:
     """Rows that repeat a value of their bucket, that come after a later bucket, or that count nobody."""
     keys = entries.bucket_of_row() * len(entries.values) + entries.code
     steps = np.diff(keys)
-    n_repeated = np.count_nonzero(np.diff(np.sort(keys)) == 0) if (steps <= 0).any() else 0
+    n_repeated = len(keys) - len(number(keys)[1]) if (steps <= 0).any() else 0
     n_unordered = np.count_nonzero(np.diff(entries.bucket[entries.starts], prepend=last) <= 0)
     return int(n_repeated + n_unordered + np.count_nonzero(entries.count < 1))
 

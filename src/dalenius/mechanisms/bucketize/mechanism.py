@@ -13,7 +13,7 @@ from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
-from dalenius.mechanisms.bucketize.published import count_values
+from dalenius.mechanisms.bucketize.published import count_published
 from dalenius.mechanisms.bucketize.regions.plan import RegionCoder, RegionLayout
 from dalenius.mechanisms.bucketize.repeated import repeat_part, repeat_table
 from dalenius.mechanisms.bucketize.shards import qit_shards, st_shards
@@ -28,7 +28,7 @@ from dalenius.mechanisms.bucketize.table_plan import (
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.histogram import Histogram
 from dalenius.tables.names import unused_name
 
 
@@ -57,7 +57,7 @@ class Bucketize:
         self, policy: BucketPolicy, plan: BucketizePlan, whole: Histogram, randomness: Randomness
     ) -> Draft:
         """The same for a plan of a part of a table's records."""
-        encoder = Encoder.of(plan.histogram, plan.schema)
+        encoder = plan.histogram.encoder(plan.schema)
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         key = unused_name("key", quasi)
@@ -111,7 +111,7 @@ class Bucketize:
 
     def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram:
         """How many published records have each value."""
-        return count_values(connection, manifest.columns_of("sensitive"))
+        return count_published(connection, manifest.columns_of("sensitive"))
 
 
 def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:

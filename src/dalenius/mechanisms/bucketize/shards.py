@@ -29,7 +29,8 @@ from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.dealing import Dealer, fewest_bits
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.codes import Encoder
+from dalenius.tables.histogram import Histogram
 from dalenius.tables.names import unused_name
 
 
@@ -194,7 +195,7 @@ def qit_shards(
         return QitGroups(
             groups=_groups(plan, census, randomness),
             census=census,
-            encoder=Encoder.of(whole, plan.schema),
+            encoder=whole.encoder(plan.schema),
             code_of=np.array([planned.get(value, -1) for value in whole.values], dtype=np.int32),
             quasi=quasi,
             schema=plan.schema,
@@ -207,7 +208,7 @@ def st_shards(plan: BucketizePlan, randomness: Randomness) -> Callable[[Census],
     """How the sensitive table is made in pieces."""
 
     def shards(census: Census) -> Shards:
-        encoder = Encoder.of(plan.histogram, plan.schema)
+        encoder = plan.histogram.encoder(plan.schema)
         return StGroups(groups=_groups(plan, census, randomness), encoder=encoder).shards()
 
     return shards

@@ -21,7 +21,7 @@ from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
 from dalenius.plain import plain_fields
 from dalenius.promises.kinds import BucketPromise
 from dalenius.promises.l_diversity import LDiversity
-from dalenius.tables.histogram import Encoder, Histogram, label
+from dalenius.tables.histogram import Histogram, label
 
 BucketPolicy = PolicyOf[BucketizeConfig, BucketPromise]
 MEASURES = ("loss", "mse", "lower_bound", "gap")
@@ -88,7 +88,7 @@ def plan_in_regions(policy: BucketPolicy, plan: BucketizePlan, scan: Scan) -> Bu
     """The plan with its buckets made inside regions, for the same thresholds."""
     config, asked = policy.mechanism, policy.mechanism.regions
     least = least_rows(plan.n_rows, config.max_bucket) if isinstance(asked, bool) else asked
-    encoder = Encoder.of(plan.histogram, plan.schema)
+    encoder = plan.histogram.encoder(plan.schema)
     tree, counts = grow(
         scan, encoder, plan.thresholds, policy.columns.quasi, max_bucket=config.max_bucket, least=least
     )

@@ -208,7 +208,7 @@ def count_exactly(release: StoredRelease) -> dict[Key, float] | None:
     totals: dict[Key, float] = {}
     for part in parts:
         with part.connect() as connection:
-            counted = published.count_values(connection, release.columns("sensitive"))
+            counted = published.count_published(connection, release.columns("sensitive"))
         for cells, count in zip(counted.values, counted.counts, strict=True):
             totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
     return totals

@@ -28,7 +28,7 @@ from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.histogram import Histogram
 from dalenius.tables.names import unused_name
 
 PerturbPolicy = PolicyOf[PerturbConfig, RhoPrivacy]
@@ -71,7 +71,7 @@ class Perturb:
     def draft(self, policy: PerturbPolicy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
         """Number the parts and say how records are perturbed."""
         numbered = _numbered(plan.perturbation, randomness)
-        encoder = Encoder.of(plan.histogram, plan.schema)
+        encoder = plan.histogram.encoder(plan.schema)
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         tag = unused_name("tag", (*quasi, *sensitive, "part"))
 
@@ -88,7 +88,7 @@ class Perturb:
                 randomness=randomness.child("perturb"),
             ).shards()
 
-        parameters = to_parameters(dict(zip(encoder.columns, encoder.cells, strict=True)), numbered.channels)
+        parameters = to_parameters(encoder.cells, numbered.channels)
         return Draft(
             method=numbered.method,
             tables=(

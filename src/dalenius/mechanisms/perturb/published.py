@@ -8,7 +8,7 @@ thousands of values a list of texts per part would be larger than the data.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -50,7 +50,7 @@ def from_ranges(text: str, n_values: int) -> tuple[int, ...]:
     return tuple(codes)
 
 
-def to_parameters(cells: dict[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
+def to_parameters(cells: Mapping[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
     """The manifest's `parameters`, from the values' cells by column and the laws of the parts."""
     with connect_shared() as connection:
         connection.register("cells", pa.table(cells))

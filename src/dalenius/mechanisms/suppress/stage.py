@@ -18,7 +18,8 @@ from dalenius.mechanisms.suppress.statement import posterior_dict, with_suppress
 from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.codes import Encoder
+from dalenius.tables.histogram import Histogram
 
 _MOST_SHOWN = 8
 

@@ -13,6 +13,7 @@ from dalenius.mechanisms.base import PolicyOf, Scan
 from dalenius.mechanisms.tuples.apply import Reads
 from dalenius.mechanisms.tuples.config import COPY, TupleConfig
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
+from dalenius.tables.codes import ascending
 from dalenius.tables.domains import whole_range
 from dalenius.tables.recode import Bins, MapFile
 
@@ -42,7 +43,7 @@ def find_domain(policy: PolicyOf[TupleConfig, object], scan: Scan, reads: Reads)
             values = _copy_numbers(scan.most_copies()) if name == COPY else scan.active_values(name)
         _refuse_type(name, values.type)
         # ascending, NULL last: rows in the order of their codes are then in the order of their cells
-        columns.append(DomainColumn(name=name, values=values.take(pc.array_sort_indices(values))))
+        columns.append(DomainColumn(name=name, values=ascending(values)))
     read_off = tuple(name for name in names if name not in declared)
     return PublicDomain(domain=Domain(columns=tuple(columns)), active=read_off)
 

@@ -18,8 +18,9 @@ from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
-from dalenius.threats.original import Coded, People, code_column, combine, number
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,9 +55,9 @@ class BucketCase:
         """Read the release and find the original's people in it."""
         stated, tables = published.read(release.manifest), read_tables(release)
         people = People.find(original, tables.people, release.columns("quasi"))
-        cells = [code_column(name, (original, tables.entries)) for name in stated.sensitive]
-        value, st_value = combine(cells)
-        values = _values(cells, value, st_value)
+        common = CommonCodes.of(stated.sensitive, (original, tables.entries))
+        value, st_value = common.of_rows(stated.sensitive)
+        values = common.cells(stated.sensitive)
         order = np.lexsort((st_value, tables.entry_bucket))
         st_bucket, st_value, st_count = tables.entry_bucket[order], st_value[order], tables.count[order]
         numbered = _numbers(stated.fakes, values)
@@ -142,17 +143,6 @@ def success_by_profile(
     if among is not None:
         chosen &= among
     return float((guess[people.profile] == case.value)[chosen].sum()), int(chosen.sum())
-
-
-def _values(cells: list[Coded], value: Ints, st_value: Ints) -> list[tuple[Any, ...]]:
-    """The cells of each combined value."""
-    n_values = int(max(value.max(), st_value.max())) + 1
-    columns = []
-    for column in cells:
-        code = np.zeros(n_values, dtype=np.int64)
-        code[np.concatenate([value, st_value])] = np.concatenate(column.codes)
-        columns.append(column.cells.take(pa.array(code)).to_pylist())
-    return list(zip(*columns, strict=True))
 
 
 def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:

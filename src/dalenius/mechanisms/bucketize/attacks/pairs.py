@@ -76,4 +76,4 @@ def draw_buckets(case: BucketCase, stream: np.random.Generator) -> Bools:
 def usable_columns(case: BucketCase) -> list[int]:
     """Quasi columns with several values, but not so many that nothing can be learnt of each."""
     most = min(_MOST_CELLS, max(len(case.row_bucket) // 20, 2))
-    return [c for c, column in enumerate(case.people.columns) if 1 < column.n_values <= most]
+    return [c for c, column in enumerate(case.people.columns) if 1 < column.n_cells <= most]

@@ -19,7 +19,7 @@ from dalenius.mechanisms.perturb.channel import Channel, reconstruct
 from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label
-from dalenius.threats.original import People, code_column, combine
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,9 +45,8 @@ class PerturbCase:
         with release.connect() as connection:
             public = PublicParts.read(connection, release.manifest)
         people = People.find(original, data, quasi)
-        value, row_value, listed = combine(
-            [code_column(name, (original, data, public.values)) for name in secret]
-        )
+        common = CommonCodes.of(secret, (original, data, public.values))
+        value, row_value, listed = common.of_rows(secret)
         number = np.full(int(max(value.max(), row_value.max(), listed.max())) + 1, -1)
         number[listed] = np.arange(len(listed))
         return cls(
