@@ -13,6 +13,7 @@ import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import DaleniusError, ReleaseCorrupt
+from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.estimate import (
     Ends,
@@ -23,7 +24,6 @@ from dalenius.mechanisms.perturb.estimate import (
     total_of_terms,
     totals_of_products,
 )
-from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.question.targets import Range, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifiers
@@ -124,25 +124,24 @@ class PerturbedModel:
     def load(cls, release: StoredRelease) -> PerturbedModel:
         """Read and encode the table and the parts."""
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
+        parts = published.read(release.manifest)
         with release.connect() as connection:
-            public = PublicParts.read(connection, release.manifest)
+            values = parts.values(connection)
             data = connection.sql(
                 f"SELECT {identifiers((*quasi, *secret, 'part'))} FROM data"
             ).to_arrow_table()
-        laws = Laws.of(public.channels, public.values.num_rows)
-        codes = Encoder.of(dict(zip(secret, map(in_one_piece, public.values.columns), strict=True))).find(
-            data
-        )
-        parts = data.column("part").fill_null(0).to_numpy() - 1
-        if (codes < 0).any() or parts.min() < 0 or parts.max() >= len(public.channels):
+        laws = Laws.of(parts.channels, values.num_rows)
+        codes = Encoder.of(dict(zip(secret, map(in_one_piece, values.columns), strict=True))).find(data)
+        part = data.column("part").fill_null(0).to_numpy() - 1
+        if (codes < 0).any() or part.min() < 0 or part.max() >= len(parts.channels):
             raise ReleaseCorrupt(f"{release.path}: the table and the manifest do not have the same parts")
         try:
-            cells = laws.cells(parts, codes.astype(np.int64))
+            cells = laws.cells(part, codes.astype(np.int64))
         except DaleniusError as error:
             raise ReleaseCorrupt(f"{release.path}: {error.message}") from error
         return cls(
             rows=CodedTable.of(data.select(list(quasi))),
-            sensitive=CodedTable.of(public.values),
+            sensitive=CodedTable.of(values),
             laws=laws,
             cells=cells,
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.channel import Channel
-from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.mechanisms.perturb.published import PublishedParts
 from dalenius.pages.document import (
     Cell,
     Column,
@@ -41,12 +42,11 @@ class Part:
 
 def describe_limits(release: StoredRelease) -> Section:
     """The section on parts and their ρ2."""
-    promise = release.manifest.promise
-    rho2 = Fraction(promise["rho2"])
-    parts = _parts(release, rho2)
+    stated = published.read(release.manifest)
+    rho2, is_uniform = stated.promise.rho2, stated.is_for_any_prior
+    parts = _parts(release, stated)
     n_kept = sum(part.channel.diagonal * part.n_records for part in parts)
     n_records = sum(part.n_records for part in parts)
-    is_uniform = "prior_at_most" in promise
     facts = Facts(
         items=(
             *(() if is_uniform else (("Parts", Number(value=len(parts))),)),
@@ -79,19 +79,17 @@ def _explain(release: StoredRelease, *, is_uniform: bool) -> str:
     )
 
 
-def _parts(release: StoredRelease, rho2: Fraction) -> list[Part]:
+def _parts(release: StoredRelease, stated: PublishedParts) -> list[Part]:
     with release.connect() as connection:
-        public = PublicParts.read(connection, release.manifest)
         rows = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
-    stated = release.manifest.promise.get("prior_at_most")
     return [
         Part(
             number=number,
             n_records=int(rows.get(number, 0)),
             channel=channel,
-            before=frequency_behind(channel.gamma, rho2) if stated is None else Fraction(stated),
+            before=stated.prior_at_most or frequency_behind(channel.gamma, stated.promise.rho2),
         )
-        for number, channel in enumerate(public.channels, start=1)
+        for number, channel in enumerate(stated.channels, start=1)
     ]
 
 
