@@ -28,7 +28,8 @@ TRUTHS: tuple[Truth, ...] = (True, False, None)
 
 
 def truth_at(place: int, atom: str) -> Truth:
-    return TRUTHS[place // 3 ** "abc".index(atom) % 3]
+    power: int = 3 ** "abc".index(atom)
+    return TRUTHS[place // power % 3]
 
 
 class Sets:
@@ -111,7 +112,8 @@ def test_places_are_those_of_the_truth_table(condition: Condition) -> None:
 
 def test_null_is_neither_true_nor_false() -> None:
     """The control: places where an atom is not TRUE are more than those where it is FALSE."""
-    assert where(Negation(part=named("a")), Sets()) != EVERYWHERE - where(named("a"), Sets())
+    is_true: frozenset[int] = where(named("a"), Sets())
+    assert where(Negation(part=named("a")), Sets()) != EVERYWHERE - is_true
 
 
 def test_atoms_are_what_duckdb_can_evaluate_whole() -> None:
