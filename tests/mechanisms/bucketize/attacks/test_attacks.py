@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius.auditing.audit import audit_release
-from dalenius.auditing.original import read_original
+from dalenius.auditing import audit_release, read_original
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase

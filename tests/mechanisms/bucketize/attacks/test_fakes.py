@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.auditing.original import read_original
+from dalenius.auditing import read_original
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions, learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion

@@ -15,8 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Floats
-from dalenius.mechanisms.bucketize.attacks.case import BucketCase, success_by_profile
-from dalenius.mechanisms.bucketize.attacks.pairs import RowPairs, usable_columns
+from dalenius.mechanisms.bucketize.attacks.case import (
+    BucketCase,
+    RowPairs,
+    success_by_profile,
+    usable_columns,
+)
 from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(

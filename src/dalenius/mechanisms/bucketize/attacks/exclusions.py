@@ -14,8 +14,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from dalenius.arrays import Bools, Ints
-from dalenius.mechanisms.bucketize.attacks.case import BucketCase, success_by_profile
-from dalenius.mechanisms.bucketize.attacks.pairs import RowPairs, usable_columns
+from dalenius.mechanisms.bucketize.attacks.case import (
+    BucketCase,
+    RowPairs,
+    success_by_profile,
+    usable_columns,
+)
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
