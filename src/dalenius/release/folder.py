@@ -1,7 +1,7 @@
 """A release's folder: opening it, writing it, and whether its files are the ones that were published.
 
-An open release has its manifest, and its tables as views of a closed-off database. A new one is there whole or
-not at all: everything is written into a hidden folder beside its final place, which is renamed when complete.
+An open release has its manifest, and its tables as views of a closed-off database. A new one is there whole
+or not at all: all is written into a hidden folder beside its final place, which is renamed when complete.
 A run that was killed leaves only such a folder, which no reader opens and the next run removes.
 """
 
