@@ -9,6 +9,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def real_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real microdata at {folder}; set DALENIUS_DATA to its folder")
     return folder
+
+
+@pytest.fixture(autouse=True)
+def joined(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A subject whose mechanism is not built in is known while its test runs."""
+    call = getattr(request.node, "callspec", None)
+    with ExitStack() as stack:
+        for value in () if call is None else call.params.values():
+            if hasattr(value, "joined"):
+                stack.enter_context(value.joined())
+        yield
 
 
 def _new_ledger(factory: pytest.TempPathFactory) -> Path:

@@ -15,12 +15,15 @@ import pytest
 
 import dalenius
 from dalenius.errors import EngineError
-from tests.contract.subjects import SUBJECTS, people
+from tests.contract.subject import people
+from tests.contract.subjects import BUILT_IN
+from tests.mechanisms.bucketize.subjects import SUBJECTS as BUCKETS
 
 SOAK = """
 import gc, resource, shutil, sys
 import dalenius
-from tests.contract.subjects import SUBJECTS, people
+from tests.contract.subject import people
+from tests.contract.subjects import BUILT_IN
 
 def resident():
     gc.collect()
@@ -29,7 +32,7 @@ def resident():
 
 table = people(8_000)
 for i in range(50):
-    subject = SUBJECTS[i % len(SUBJECTS)]
+    subject = BUILT_IN[i % len(BUILT_IN)]
     release = dalenius.publish(subject.policy(table, sys.argv[1]), seed=i)
     shutil.rmtree(release.path)
     if i + 1 in (20, 50):
@@ -38,7 +41,8 @@ for i in range(50):
 LARGE_RUN = """
 import sys
 import dalenius
-from tests.contract.subjects import SUBJECTS, people
+from tests.contract.subject import people
+from tests.mechanisms.bucketize.subjects import SUBJECTS
 policy = SUBJECTS[0].policy(people(150_000), sys.argv[1])
 print("ready", flush=True)
 dalenius.publish(policy, again=True)
@@ -82,7 +86,7 @@ def test_a_run_that_is_killed_at_any_moment_leaves_no_partial_release(tmp_path: 
         else:
             assert ended_by == -signal.SIGKILL, "a run that was left alone publishes"
             n_cut_short += 1
-    assert dalenius.publish(SUBJECTS[0].policy(people(), target)).verify(strict=True).ok
+    assert dalenius.publish(BUCKETS[0].policy(people(), target)).verify(strict=True).ok
     assert [path.name for path in tmp_path.iterdir()] == ["r"], "what killed runs left is gone"
 
 
@@ -96,7 +100,7 @@ def _start(target: Path) -> subprocess.Popen[bytes]:
     return process
 
 
-@pytest.mark.parametrize("index", range(0, len(SUBJECTS), 3))
+@pytest.mark.parametrize("index", range(0, len(BUILT_IN), 3))
 def test_a_full_disk_is_a_clear_error_and_leaves_nothing(index: int, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -110,7 +114,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(index: int, tmp_path: P
         pytest.skip("a small disk can only be made by root where mounting is allowed")
     try:
         with pytest.raises(EngineError, match="the disk is full; nothing was published"):
-            dalenius.publish(SUBJECTS[index].policy(people(60_000), disk / "r"))
+            dalenius.publish(BUILT_IN[index].policy(people(60_000), disk / "r"))
         assert list(disk.iterdir()) == []
     finally:
         subprocess.run([umount, str(disk)], check=True)

@@ -15,7 +15,8 @@ from scipy import stats
 import dalenius
 from dalenius.errors import DaleniusError
 from tests.chance import FALSE_ALARM
-from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
+from tests.contract.subject import Subject, people
+from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS
 
 every_local_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 every_subject = pytest.mark.parametrize(

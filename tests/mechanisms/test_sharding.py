@@ -20,7 +20,8 @@ from dalenius.mechanisms.bucketize.shards import BucketGroups
 from dalenius.mechanisms.sharding import quota_of_partition
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM
-from tests.contract.subjects import SUBJECTS, Subject, people
+from tests.contract.subject import Subject, people
+from tests.contract.subjects import SUBJECTS
 from tests.mechanisms.sharded import CutTable
 
 SHARDED = [subject for subject in SUBJECTS if not subject.mechanism.get("regions")]

@@ -10,7 +10,8 @@ import pytest
 import dalenius
 from dalenius.errors import EngineError, InputError
 from dalenius.release.folder import new_release
-from tests.contract.subjects import SUBJECTS, people
+from tests.contract.subject import people
+from tests.mechanisms.bucketize.subjects import SUBJECTS
 
 POLICY = SUBJECTS[0].policy
 

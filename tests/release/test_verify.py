@@ -17,7 +17,8 @@ from dalenius.errors import InputError, InternalError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize import apply, check
 from dalenius.release.folder import sha256
 from dalenius.release.manifest import read_manifest, schema_errors
-from tests.contract.subjects import DIVERSE, LINEAR, SUBJECTS, people
+from tests.contract.subject import people
+from tests.mechanisms.bucketize.subjects import DIVERSE, LINEAR, SUBJECTS
 
 
 @pytest.fixture(params=[LINEAR, DIVERSE], ids=["f-privacy", "l-diversity"])

@@ -16,7 +16,7 @@ from dalenius.publishing import write_release
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import open_release
 from dalenius.reporting.build import build_report
-from tests.contract.subjects import people
+from tests.contract.subject import people
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 COLUMNS = {"quasi": ["uid", "age"], "sensitive": ["disease"]}

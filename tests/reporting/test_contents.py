@@ -17,7 +17,8 @@ from dalenius.pages.document import Estimate, Notice, Number, Picture, Verdict
 from dalenius.reporting.build import build_report
 from tests.auditing.releases import deal, write_release
 from tests.auditing.releases import people as hand_dealt
-from tests.contract.subjects import SUBJECTS, people
+from tests.contract.subject import people
+from tests.contract.subjects import SUBJECTS
 from tests.reporting.pages import column, page_of, policy, published, section, tables
 
 LIMITS = {"kind": "f-privacy", "default": {"times": 2, "plus": 0.05}, "values": {"Cold": 1.0}}

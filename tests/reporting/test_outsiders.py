@@ -15,14 +15,14 @@ import pytest
 import dalenius
 from dalenius.demo_data import hospital
 from dalenius.pages.html import render_html
-from dalenius.pages.plain import render_text
+from dalenius.pages.writing import render_text
 from dalenius.release.series import open_release
 from dalenius.reporting import build as building
 from dalenius.reporting.build import build_report
 from dalenius.reporting.truth import Truth
 from tests.auditing.releases import deal, people, write_release
+from tests.contract.subject import people as sorted_people
 from tests.contract.subjects import SUBJECTS
-from tests.contract.subjects import people as sorted_people
 from tests.reporting.pages import policy, published
 
 COMMAND = "from dalenius.cli import main; main()"

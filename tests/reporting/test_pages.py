@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from dalenius.errors import InputError
-from dalenius.pages.plain import render_text, to_json
-from tests.contract.subjects import SUBJECTS, Subject, people
+from dalenius.pages.writing import render_text, to_json
+from tests.contract.subject import Subject, people
+from tests.contract.subjects import SUBJECTS
 from tests.reporting.pages import DIVERSE, VIEW, Page, page_of, policy, published, section, tables
 
 D_GAMMA = {"kind": "d-gamma-privacy", "gamma": 0.3, "d": 0.05}

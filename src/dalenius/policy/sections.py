@@ -92,7 +92,8 @@ def parse_promise(section: Any, columns: Columns) -> Promise:
 
 def parse_mechanism(section: Any, promise: Promise) -> MechanismConfig:
     """`[mechanism]`: how the promise is kept."""
-    return config.parse_mechanism(_table(section, "mechanism", 'kind = "bucketize"'), promise.kind)
+    section = _table(section, "mechanism", f'kind = "{next(registry.kinds())}"')
+    return config.parse_mechanism(section, promise.kind)
 
 
 def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -> StageConfig | None:

@@ -14,8 +14,10 @@ import dalenius
 from dalenius.engines.spark import writing as spark_writing
 from dalenius.engines.spark.engine import SparkEngine
 from tests.conftest import spark_settings
-from tests.contract.subjects import ALSO_ON_SPARK, SPARK_SUBJECTS, people
+from tests.contract.subject import people
+from tests.contract.subjects import ALSO_ON_SPARK, SPARK_SUBJECTS
 from tests.engines.spark.flaky import killing
+from tests.mechanisms.bucketize.subjects import SUBJECTS as BUCKETS
 
 
 def hashes(release: dalenius.Release) -> list[str]:
@@ -26,7 +28,7 @@ def kill_executor(folder: Path) -> dict[str, Any]:
     """The same seeded release with and without an executor that dies in the middle."""
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.executor.memory", "1g")
     spark_settings(builder, folder).getOrCreate()
-    subject, engine = SPARK_SUBJECTS[0], SparkEngine(group_rows=200)
+    subject, engine = BUCKETS[0], SparkEngine(group_rows=200)
     plain = dalenius.publish(subject.policy(people(), folder / "plain"), seed=5, engine=engine)
     setattr(spark_writing, "guard", killing(folder / "killed"))  # noqa: B010
     again = dalenius.publish(subject.policy(people(), folder / "again"), seed=5, engine=engine)
@@ -44,8 +46,10 @@ def connect(folder: Path) -> dict[str, Any]:
     session.createDataFrame(people()).write.parquet(str(source))
     frame, ok = session.read.parquet(str(source)), {}
     for subject in [*SPARK_SUBJECTS, *ALSO_ON_SPARK]:
-        policy = subject.policy(frame if subject is SPARK_SUBJECTS[0] else people(), folder / subject.name)
-        ok[subject.name] = subject.publish(policy, again=True).verify(strict=True).ok
+        with subject.joined():
+            table = frame if subject is SPARK_SUBJECTS[0] else people()
+            policy = subject.policy(table, folder / subject.name)
+            ok[subject.name] = subject.publish(policy, again=True).verify(strict=True).ok
     return {"session": type(session).__module__, "ok": ok}
 
 

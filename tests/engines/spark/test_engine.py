@@ -29,7 +29,8 @@ from dalenius.mechanisms.base import Coding
 from dalenius.randomness import Randomness
 from dalenius.tables.reading import rebatch
 from tests.conftest import PROJECT
-from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS, Subject, people
+from tests.contract.subject import Subject, people
+from tests.contract.subjects import SPARK_SUBJECTS
 
 pytest.importorskip("pyspark")
 
@@ -268,7 +269,7 @@ def test_the_command_line_asks_and_audits_a_release_of_many_files(
 
 
 def test_an_engine_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = SUBJECTS[0].policy(people(10), Path("r"))
+    policy = BUCKETS.policy(people(10), Path("r"))
     with pytest.raises(InputError, match="did you mean 'spark'"):
         dalenius.plan(policy, engine="sparc")
     monkeypatch.setitem(sys.modules, "dalenius.engines.spark.engine", None)
