@@ -82,7 +82,7 @@ TO_MEND = {
 """Imports that still go upwards."""
 
 
-DRIVERS = ["auditing", "reporting", "export", "publishing", "api"]
+DRIVERS = ["auditing", "reporting", "export", "publishing", "inspection", "evaluate", "api", "cli"]
 """What drives all mechanisms and knows none of them."""
 
 
