@@ -35,7 +35,7 @@ from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
-from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.frapp.published import PublishedFrapp

@@ -14,7 +14,6 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.published import Entries, read_entries
 from dalenius.mechanisms.bucketize.regions.published import check_regions
-from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.prefetch import prefetch
 from dalenius.promises.thresholds import Thresholds
 from dalenius.release.manifest import Manifest
@@ -59,7 +58,6 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     if stated.regions is not None:
         yield check_regions(connection, stated.regions)
     yield _check_numbers(n_people, manifest.rows.published)
-    yield check_suppression(connection, manifest, sensitive)
     detail = (
         f"{n_broken} entries of the sensitive table are above their threshold"
         if n_broken
