@@ -113,6 +113,7 @@ def _broken(result: AttackResult) -> AttackResult:
     return replace(
         result,
         holds=False,
+        p_value=0.0,
         advice="entries of the sensitive table are above their threshold: publish again, and "
         "`dalenius verify` it",
     )
