@@ -16,7 +16,7 @@ from dalenius.mechanisms.repeated import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.interval import FALSE_ALARM, clopper_pearson
-from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.several import shared_coins
 
 _NOISIER = "publish with parameters for the number of views that there will be"
@@ -28,14 +28,14 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
     holds = doubtless <= float(case.gamma)
     kept = case.kept_scale * case.n_shown / max(case.n_table, 1)
     inserted = case.noise_scale * case.n_noise / max(case.outside, 1)
-    return computed(
-        "linking",
-        Threat(
+    return AttackResult(
+        name="linking",
+        threat=Threat(
             knows=f"a tuple that is in the table with probability {float(case.d):.3g}, whatever others are",
             wants="whether it is, having seen it in the view",
             covered=True,
         ),
-        posterior=_posterior(case, kept, inserted),
+        success=_posterior(case, kept, inserted),
         interval=(low, high),
         baseline=float(case.d),
         bound=float(case.gamma),
@@ -48,7 +48,7 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
             "inserted_stated": float(case.own_law.beta),
             "view": case.index,
         },
-        recommendation="more is kept or less inserted than stated: publish again",
+        advice="more is kept or less inserted than stated: publish again",
     )
 
 
@@ -66,7 +66,7 @@ def attack_correlated_tuples(case: ViewCase) -> AttackResult:
         posterior=posterior,
         baseline=case.d,
         bound=None,
-        recommendation="the promise is for independent tuples: a smaller gamma leaves less to be learnt"
+        advice="the promise is for independent tuples: a smaller gamma leaves less to be learnt"
         if posterior > case.gamma
         else None,
     )
@@ -92,7 +92,7 @@ def attack_exclusive_set(case: ViewCase) -> AttackResult:
         posterior=1 - factor,
         baseline=Fraction(0),
         bound=None,
-        recommendation="[mechanism] exclusive = true plans against such sets (positive leakage only)"
+        advice="[mechanism] exclusive = true plans against such sets (positive leakage only)"
         if factor < case.d / case.gamma
         else None,
     )
@@ -121,7 +121,7 @@ def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
         posterior=posterior,
         baseline=case.d,
         bound=case.gamma,
-        recommendation=_NOISIER,
+        advice=_NOISIER,
     )
 
 
@@ -138,7 +138,7 @@ def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
         posterior=posterior,
         baseline=case.d,
         bound=case.gamma,
-        recommendation=_NOISIER,
+        advice=_NOISIER,
     )
 
 
@@ -156,21 +156,21 @@ def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Ta
     n_kept = int(np.isin(always, own, assume_unique=True).sum())
     both = replace(case, n_shown=n_kept, n_noise=len(always) - n_kept)
     (low, high), (doubtless, _) = _interval(both, 0.95), _interval(both, 1 - FALSE_ALARM)
-    return computed(
-        "every view",
-        Threat(
+    return AttackResult(
+        name="every view",
+        threat=Threat(
             knows=f"{len(views)} views of the table, and a tuple of prior {float(case.d):.3g}",
             wants="whether the tuple, which every one of them shows, is in the table",
             covered=True,
         ),
-        posterior=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
+        success=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
         interval=(low, high),
         baseline=float(case.d),
         bound=float(case.gamma),
         holds=doubtless <= float(case.gamma),
         n_trials=len(always),
         detail={"shown_by_all": len(always), "of_the_table": n_kept},
-        recommendation="noise does not come again as often as it should: was each view drawn in view of the "
+        advice="noise does not come again as often as it should: was each view drawn in view of the "
         "earlier ones?",
     )
 
@@ -209,14 +209,14 @@ def _exact(
     posterior: Fraction,
     baseline: Fraction,
     bound: Fraction | None,
-    recommendation: str | None,
+    advice: str | None,
 ) -> AttackResult:
-    return computed(
-        name,
-        threat,
-        posterior=float(posterior),
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=float(posterior),
         baseline=float(baseline),
         bound=None if bound is None else float(bound),
         holds=None if bound is None else posterior <= bound,
-        recommendation=recommendation,
+        advice=advice,
     )

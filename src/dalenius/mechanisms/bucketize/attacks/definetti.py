@@ -67,7 +67,7 @@ def attack_definetti(case: BucketCase, pairs: RowPairs, stream: np.random.Genera
         control=_control(case, model, held_out, stream),
         n_failed=case.n_people - trials,
         detail={"linking_by_profile": alone / max(trials, 1), "rounds": _ROUNDS},
-        recommendation="no threshold stops this: coarsen or drop the quasi-identifiers that go with the "
+        advice="no threshold stops this: coarsen or drop the quasi-identifiers that go with the "
         "sensitive value, or use perturb or alpha-beta"
         if successes > 1.1 * max(alone, 1)
         else None,
