@@ -280,6 +280,7 @@ def published_of(kind: str) -> PublishedView | PublishedFrapp:
         d=Fraction(1, 10),
         gamma=gamma,
         adversary="independent",
+        promised_views=2,
         domain_size=size,
         index=2 if kind in ("series", "last-view") else 1,
         counts_rows=False,
