@@ -8,8 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
+from dalenius.mechanisms.alphabeta.published import read
 from dalenius.mechanisms.repeated import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.release.folder import StoredRelease
@@ -140,9 +142,14 @@ def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
     )
 
 
+def _code_views(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
+    """Of the original and of each view, which have one domain, its different tuples."""
+    return tuple(map(np.unique, code_tuples(original, views, read(views[0].manifest).domain)))
+
+
 def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
     """The posterior of a tuple that all views of a series so far show, from how many they really show."""
-    own, *shown = (np.unique(codes) for codes in code_tuples(original, views))
+    own, *shown = _code_views(original, views)
     always = shown[0]
     for codes in shown[1:]:
         always = np.intersect1d(always, codes, assume_unique=True)
@@ -170,7 +177,7 @@ def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Ta
 
 def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
     """Independent views show the same noise only by chance."""
-    own, first, second = (np.unique(codes) for codes in code_tuples(original, views))
+    own, first, second = _code_views(original, views)
     same = np.intersect1d(first, second, assume_unique=True)
     hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
     expected = case.n_noise * (len(second) / max(case.domain_size, 1))
