@@ -35,7 +35,7 @@ from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
-from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.frapp.published import PublishedFrapp
@@ -43,17 +43,15 @@ from dalenius.mechanisms.perturb.answer import PerturbedModel
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
-from dalenius.mechanisms.tuples.atoms import open_atoms
+from dalenius.mechanisms.tuples.atoms import Atoms
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.answer import Answer
 from dalenius.question.database import Database, Deadline, Limits, Request
 from dalenius.question.model import Estimation, Found, Model
-from dalenius.question.names import ROW
 from dalenius.question.sql import parse
 from dalenius.question.targets import Score, Targets
 from dalenius.randomness import Randomness
-from dalenius.tables.columns import Table
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.columns import CodedTable
 
 LEVELS = (0.9, 0.95, 0.99)
 ONE_VIEW = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 60))
@@ -188,11 +186,11 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
     )
     plan = dalenius.plan(rules)
     assert isinstance(plan, BucketizePlan)
-    encoder = Encoder.of(plan.histogram, plan.schema)
+    encoder = plan.histogram.encoder(plan.schema)
     codes = encoder.encode(table.combine_chunks().to_batches()[0])
     empty = BucketizedModel(
-        rows=Table.of(table.select(list(QUASI))),
-        sensitive=Table.of(pa.table(dict(zip(encoder.columns, encoder.cells, strict=True)))),
+        rows=CodedTable.of(table.select(list(QUASI))),
+        sensitive=CodedTable.of(pa.table(encoder.cells)),
         buckets=Buckets.of(
             np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.ones(1)
         ),
@@ -227,12 +225,12 @@ def perturbed(table: pa.Table, method: str) -> tuple[pa.Table, Callable[[int], M
         )
     )
     assert isinstance(plan, PerturbTablePlan)
-    encoder = Encoder.of(plan.histogram, plan.schema)
+    encoder = plan.histogram.encoder(plan.schema)
     codes = encoder.encode(table.combine_chunks().to_batches()[0])
     laws = Laws.of(plan.perturbation.channels, len(plan.histogram))
     empty = PerturbedModel(
-        rows=Table.of(table.select(list(QUASI))),
-        sensitive=Table.of(pa.table(dict(zip(encoder.columns, encoder.cells, strict=True)))),
+        rows=CodedTable.of(table.select(list(QUASI))),
+        sensitive=CodedTable.of(pa.table(encoder.cells)),
         laws=laws,
         cells=np.zeros(0, dtype=np.int64),
     )
@@ -306,9 +304,9 @@ def from_views(kind: str, texts: list[str]) -> Held:
     views = Views(table=people(), kind=kind)
     domain, truth = views.domain(), truths(views.distinct(), texts)
     queries = [parse(text, domain.names) for text in texts]
-    with open_atoms(domain.arrays(), {}, ROW) as atoms:
-        asked = [evaluate_view(query, atoms, domain.sizes) for query in queries]
     database, deadline = Database({}, Limits()), Deadline(Limits(seconds=1e6))
+    atoms = Atoms(domain=domain, database=database, deadline=deadline)
+    asked = [evaluate_view(query, atoms) for query in queries]
 
     def held(seed: int) -> tuple[np.ndarray, np.ndarray]:
         model = views.model(domain, seed)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.ask.asking import ask, ask_many
-from dalenius.auditing.audit import audit_release
+from dalenius.auditing import audit_release
 from dalenius.engines.base import Engine
 from dalenius.engines.registry import engine_named
 from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_workload, read_policies

@@ -12,8 +12,8 @@ from dalenius.mechanisms import registry
 from dalenius.mechanisms.config import config_of
 from dalenius.mechanisms.feasible import ColumnFacts, Finding, TableFacts
 from dalenius.plain import plain
-from dalenius.sql import connect, identifier, identifiers, one_row
-from dalenius.tables.histogram import Histogram, label
+from dalenius.sql import connect, identifier, one_row
+from dalenius.tables.histogram import Histogram, count_values, label
 from dalenius.tables.source import Source
 
 _SENSITIVE_WORDS = (
@@ -96,11 +96,7 @@ def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> TableFa
             for i, (name, kind, *_) in enumerate(described)
         )
         chosen = _known(sensitive, columns, source) if sensitive else guess_sensitive(columns, n_rows)
-        histogram = None
-        if chosen and n_rows:
-            listed = identifiers(chosen)
-            rows = connection.execute(f"SELECT {listed}, count(*) FROM {scan} GROUP BY {listed}").fetchall()
-            histogram = Histogram.of(chosen, {tuple(row[:-1]): row[-1] for row in rows})
+        histogram = count_values(connection, scan, chosen) if chosen and n_rows else None
     return TableFacts(n_rows=n_rows, columns=columns, histogram=histogram)
 
 

@@ -32,8 +32,7 @@ from dalenius.pages.document import (
 from dalenius.pages.formatting import write_number
 from dalenius.pages.html import render_html
 from dalenius.pages.pictures import Scale, describe, draw, scale_of
-from dalenius.pages.plain import render_text, to_json
-from dalenius.pages.writing import default_path
+from dalenius.pages.writing import default_path, render_text, to_json
 from tests.reporting.pages import Page
 
 texts = st.text(

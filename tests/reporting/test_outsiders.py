@@ -15,7 +15,7 @@ import pytest
 import dalenius
 from dalenius.demo_data import hospital
 from dalenius.pages.html import render_html
-from dalenius.pages.plain import render_text
+from dalenius.pages.writing import render_text
 from dalenius.release.series import open_release
 from dalenius.reporting import build as building
 from dalenius.reporting.build import build_report

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dalenius.errors import InputError
-from dalenius.pages.plain import render_text, to_json
+from dalenius.pages.writing import render_text, to_json
 from tests.contract.subject import Subject, people
 from tests.contract.subjects import SUBJECTS
 from tests.reporting.pages import DIVERSE, VIEW, Page, page_of, policy, published, section, tables

@@ -9,13 +9,12 @@ from itertools import permutations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InternalError
-from dalenius.tables.histogram import Encoder, Histogram, label, positions
+from dalenius.tables.histogram import Histogram, label
 
 cells = st.one_of(st.none(), st.integers(-3, 3))
 
@@ -31,7 +30,7 @@ def test_encoding_then_decoding_gives_the_cells_back(
             "a": pa.array([row[0] for row in rows], pa.int64()),
         }
     )
-    encoder = Encoder.of(histogram, batch.schema)
+    encoder = histogram.encoder(batch.schema)
     codes = encoder.encode(batch)
     assert [histogram.values[code] for code in codes] == rows
     assert np.bincount(codes, minlength=len(histogram)).tolist() == list(histogram.counts)
@@ -50,23 +49,9 @@ def test_an_unknown_value_is_an_internal_error() -> None:
     histogram = Histogram.of(("a",), {("x",): 1})
     batch = pa.RecordBatch.from_pydict({"a": ["y"]})
     with pytest.raises(InternalError, match="changed between two passes"):
-        Encoder.of(histogram, batch.schema).encode(batch)
+        histogram.encoder(batch.schema).encode(batch)
 
 
 def test_labels_and_frequencies() -> None:
     assert label((None, True, datetime.date(2026, 1, 2))) == "NULL / true / 2026-01-02"
     assert Histogram.of(("a",), {("x",): 1, ("y",): 2}).frequency(0) == Fraction(1, 3)
-
-
-@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()], ids=str)
-@given(data=st.data())
-def test_places_in_a_whole_range_are_those_of_a_look_up(kind: pa.DataType, data: st.DataObject) -> None:
-    bits = kind.bit_width - (0 if str(kind).startswith("u") else 1)
-    least = 0 if str(kind).startswith("u") else -(2**bits)
-    numbers = st.integers(least, 2**bits - 1)
-    first = data.draw(numbers, label="first")
-    last = min(2**bits - 1, first + data.draw(st.integers(0, 40), label="size"))
-    near = st.integers(max(least, first - 3), min(2**bits - 1, last + 3))
-    column = pa.array(data.draw(st.lists(st.one_of(numbers, near, st.none())), label="column"), kind)
-    values = pa.array(range(first, last + 1), kind)
-    assert positions(column, values).to_pylist() == pc.index_in(column, value_set=values).to_pylist()

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.sql import connect
-from dalenius.tables.histogram import positions
 from dalenius.tables.reading import DictionaryColumns
 
 SELECT = "SELECT * FROM t"
@@ -68,14 +67,3 @@ def test_numbers_and_nothing_but_nulls_are_not_coded() -> None:
     with connect() as connection:
         connection.register("t", pa.table({"n": [1, 2], "nothing": pa.nulls(2, pa.string())}))
         assert not DictionaryColumns.of(connection, SELECT).values
-
-
-@given(
-    cells=st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1),
-    value_set=st.lists(st.sampled_from(["a", "b", None]), unique=True),
-)
-def test_positions_of_coded_cells_are_those_of_the_cells(
-    cells: list[str | None], value_set: list[str | None]
-) -> None:
-    values, column = pa.array(value_set, pa.string()), pa.array(cells, pa.string())
-    assert positions(column.dictionary_encode(), values).equals(positions(column, values))

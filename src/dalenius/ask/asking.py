@@ -98,7 +98,7 @@ def ask_many(
     )
     if isinstance(model, ViewModel):
         questions = [parse_shared(text, model.names, request.tables) for text in texts]
-        return answer_from_views(model, questions, request, opened.database)
+        return answer_from_views(model, questions, request, opened.database_for(request))
     lookup = opened.lookup(model, request)
     names = [*model.rows.columns, *model.sensitive.columns]
     queries = [parse_shared(text, names, request.tables) for text in texts]

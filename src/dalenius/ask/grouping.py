@@ -11,6 +11,7 @@ from dalenius.arrays import Ints
 from dalenius.ask.lookup import Lookup
 from dalenius.errors import QueryError
 from dalenius.question.query import Query
+from dalenius.tables.codes import encode
 
 Key = tuple[int, ...]
 """A group: the code of each of its keys."""
@@ -28,14 +29,14 @@ def group_codes(lookup: Lookup, query: Query) -> tuple[tuple[GroupCodes, ...], t
     """The keys of a question, and the different values of each by code."""
     keys, values = [], []
     for group in query.groups:
-        column = lookup.values(group.expression).combine_chunks()
+        column = lookup.values(group.expression)
         refuse_nested(column.type, group.name)
-        encoded = column.dictionary_encode(null_encoding="encode")
-        encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes, cells = encode(column)
         n_outer = lookup.sensitive.n_rows if lookup.sensitive_part(group.expression.columns) else 1
-        keys.append(GroupCodes(codes=codes.reshape(n_outer, -1), columns=group.expression.columns))
-        values.append(encoded.dictionary)
+        keys.append(
+            GroupCodes(codes=codes.astype(np.int64).reshape(n_outer, -1), columns=group.expression.columns)
+        )
+        values.append(cells)
     return tuple(keys), tuple(values)
 
 

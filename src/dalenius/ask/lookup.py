@@ -3,15 +3,12 @@
 An expression over quasi-identifiers only is evaluated once per different combination of their values; one
 over sensitive columns only once per sensitive value; a mixed one on the cross product of both.
 
-Which rows satisfy a condition, in SQL's three-valued logic, for one sensitive value.
-
-Only the rows where a condition is TRUE, or those where it is FALSE, are ever needed: NOT swaps the two, so
-negations move down to the atoms and NULL (neither) needs no bits of its own.
+Which rows satisfy a condition is found for one sensitive value at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,17 +19,17 @@ from numpy.typing import NDArray
 from dalenius.arrays import Bits
 from dalenius.errors import QueryError
 from dalenius.question.database import Database, Deadline
+from dalenius.question.logic import where
 from dalenius.question.query import (
+    Atom,
     Condition,
-    Either,
-    Every,
     Expression,
     Membership,
-    Negation,
     atoms,
     columns_of,
+    expression_of,
 )
-from dalenius.tables.columns import Coded, Table
+from dalenius.tables.columns import Coded, CodedTable
 
 _MOST_CELLS = 20_000_000
 _AT_ONCE = 200
@@ -46,9 +43,9 @@ Truths = NDArray[np.int8]
 class Lookup:
     """Evaluates expressions on the values of a release's columns, and remembers what it found."""
 
-    rows: Table
+    rows: CodedTable
     """The quasi columns, a row per person."""
-    sensitive: Table
+    sensitive: CodedTable
     """The sensitive columns, a row per sensitive value."""
     database: Database
     deadline: Deadline
@@ -86,19 +83,19 @@ class Lookup:
         ends = pc.min_max(numbers).as_py()
         return (-np.inf, np.inf) if ends["min"] is None else (float(ends["min"]), float(ends["max"]))
 
-    def truths(self, atom: Expression | Membership) -> Truths:
+    def truths(self, atom: Atom) -> Truths:
         """The truth of a condition for each sensitive value (outer) and row value (inner)."""
         if isinstance(atom, Membership):
             found = self._member(atom)
             if found is not None:
                 return found
-            atom = atom.expression
-        column = self.values(atom)
+        expression = expression_of(atom)
+        column = self.values(expression)
         if not pa.types.is_boolean(column.type):
-            column = self._as_boolean(atom)
+            column = self._as_boolean(expression)
         flat = column.combine_chunks().cast(pa.int8()).fill_null(-1)
         flat = flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
-        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(self._n_outer(atom), -1)
+        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(self._n_outer(expression), -1)
 
     def _as_boolean(self, atom: Expression) -> pa.ChunkedArray:
         return self.values(Expression(sql=f"CAST({atom.sql} AS BOOLEAN)", columns=atom.columns))
@@ -115,10 +112,10 @@ class Lookup:
         if not fits:
             return None
         truths = np.zeros(coded.n_values, dtype=np.int8)
-        known = [coded.positions[value] for value in atom.values if value in coded.positions]
+        known = [coded.code_of[value] for value in atom.values if value in coded.code_of]
         truths[known] = 1
-        if None in coded.positions:
-            truths[coded.positions[None]] = -1
+        if None in coded.code_of:
+            truths[coded.code_of[None]] = -1
         return truths[coded.codes][:, None] if is_sensitive else truths[None, :]
 
     def _n_outer(self, expression: Expression) -> int:
@@ -158,38 +155,44 @@ class Lookup:
         return pa.table({"__id": np.arange(n_cells), **cells, **secret})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _RowsOfValue:
+    """Sets of rows, as bits, if all their sensitive values were the one with this code."""
+
+    lookup: Lookup
+    value: int
+
+    def atom(self, atom: Atom, is_true: bool) -> Bits:
+        truths = self.lookup.truths(atom)
+        chosen = truths[self.value if len(truths) > 1 else 0] == is_true
+        rows = self.lookup.rows
+        if len(chosen) == 1:
+            return rows.all_rows() if chosen[0] else rows.no_rows()
+        return self.lookup.quasi(columns_of(atom)).select(chosen)
+
+    def every(self, parts: Iterable[Bits]) -> Bits:
+        found: Bits | None = None
+        for part in parts:
+            found = part if found is None else found & part
+            if not found.any():
+                break
+        assert found is not None  # noqa: S101  (a conjunction has parts)
+        return found
+
+    def either(self, parts: Iterable[Bits]) -> Bits:
+        return np.asarray(np.bitwise_or.reduce(list(parts)))
+
+    def arrange(self, parts: Sequence[Condition]) -> Sequence[Condition]:
+        """What the sensitive value alone decides comes first: it often leaves no row at all."""
+        return sorted(parts, key=lambda part: not self._is_secret(part))
+
+    def _is_secret(self, part: Condition) -> bool:
+        secret = self.lookup.sensitive.columns
+        return all(name in secret for atom in atoms(part) for name in columns_of(atom))
+
+
 def rows_where(lookup: Lookup, condition: Condition | None, value: int) -> Bits:
     """The rows for which the condition is TRUE if their sensitive value is the one with code `value`."""
-    return lookup.rows.all_rows() if condition is None else _rows(lookup, condition, value, 1)
-
-
-def _rows(lookup: Lookup, condition: Condition, value: int, wanted: int) -> Bits:
-    match condition:
-        case Negation(part=part):
-            return _rows(lookup, part, value, 1 - wanted)
-        case Every(parts=parts) | Either(parts=parts):
-            if isinstance(condition, Every) == (wanted == 1):
-                return _rows_of_all(lookup, parts, value, wanted)
-            return np.asarray(np.bitwise_or.reduce([_rows(lookup, part, value, wanted) for part in parts]))
-        case _:
-            truths = lookup.truths(condition)
-            row = truths[value if len(truths) > 1 else 0] == wanted
-            if len(row) == 1:
-                return lookup.rows.all_rows() if row[0] else lookup.rows.no_rows()
-            return lookup.quasi(columns_of(condition)).select(row)
-
-
-def _rows_of_all(lookup: Lookup, parts: tuple[Condition, ...], value: int, wanted: int) -> Bits:
-    """What the sensitive value alone decides comes first: it often leaves no row at all."""
-    found: Bits | None = None
-    for part in sorted(parts, key=lambda part: not _is_secret(lookup, part)):
-        own = _rows(lookup, part, value, wanted)
-        found = own if found is None else found & own
-        if not found.any():
-            break
-    assert found is not None  # noqa: S101  (a conjunction has parts)
-    return found
-
-
-def _is_secret(lookup: Lookup, part: Condition) -> bool:
-    return all(name in lookup.sensitive.columns for atom in atoms(part) for name in columns_of(atom))
+    if condition is None:
+        return lookup.rows.all_rows()
+    return where(condition, _RowsOfValue(lookup=lookup, value=value))

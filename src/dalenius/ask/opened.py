@@ -15,7 +15,7 @@ from dalenius.mechanisms.bucketize.answer import load_buckets
 from dalenius.mechanisms.perturb.answer import PerturbedModel
 from dalenius.question.database import Database, Deadline, Limits, Request
 from dalenius.question.model import Model
-from dalenius.release.folder import STRANGE, StoredRelease, refuse_changed
+from dalenius.release.folder import MALFORMED, StoredRelease, refuse_changed
 
 MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
     "bucketize": load_buckets,
@@ -36,14 +36,21 @@ class Opened:
 
     def lookup(self, model: Model, request: Request) -> Lookup:
         """For questions with auxiliary tables nothing is shared with other questions."""
-        shared = not request.tables and request.limits.memory == Limits().memory
         return Lookup(
             rows=model.rows,
             sensitive=model.sensitive,
-            database=self.database if shared else Database(request.tables, request.limits),
+            database=self.database_for(request),
             deadline=Deadline(request.limits),
-            remembered=self.remembered if shared else {},
+            remembered=self.remembered if _is_shared(request) else {},
         )
+
+    def database_for(self, request: Request) -> Database:
+        """The release's own, or one with the auxiliary tables and limits of a request."""
+        return self.database if _is_shared(request) else Database(request.tables, request.limits)
+
+
+def _is_shared(request: Request) -> bool:
+    return not request.tables and request.limits.memory == Limits().memory
 
 
 _open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()
@@ -59,7 +66,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
         refuse_changed(release)
         try:
             model = load(release)
-        except STRANGE as error:
+        except MALFORMED as error:
             raise ReleaseCorrupt(
                 f"{release.path}: the tables are not those of {release.mechanism} ({type(error).__name__})",
                 hint="`dalenius verify` lists what is wrong",

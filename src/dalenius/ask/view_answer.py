@@ -17,10 +17,9 @@ from dalenius.ask.view_kernels import Covariance, Kernel
 from dalenius.ask.view_question import Question, evaluate
 from dalenius.ask.view_sums import Sums
 from dalenius.ask.viewed import ViewModel
-from dalenius.mechanisms.tuples.atoms import open_atoms
+from dalenius.mechanisms.tuples.atoms import Atoms
 from dalenius.question.answer import Answer, AnswerRow, finite
 from dalenius.question.database import Database, Deadline, Request
-from dalenius.question.names import ROW
 from dalenius.question.query import AggregateRef, Expression, Formula, Query
 from dalenius.question.ratios import denominator, fieller, possible_ratio
 from dalenius.question.totals import Linear, linearize, null_sums
@@ -37,12 +36,12 @@ def answer_from_views(
 ) -> list[Answer]:
     """Answer questions of a view, or of the views of a series."""
     deadline = Deadline(request.limits)
+    atoms = Atoms(domain=model.domain, database=database, deadline=deadline)
     answers = []
-    with open_atoms(model.domain.arrays(), request.tables, ROW) as atoms:
-        for query in queries:
-            deadline.check()
-            question = evaluate(query, atoms, model.domain.sizes)
-            answers.append(answer_evaluated(model, query, question, request, database, deadline))
+    for query in queries:
+        deadline.check()
+        question = evaluate(query, atoms)
+        answers.append(answer_evaluated(model, query, question, request, database, deadline))
     return answers
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,23 +18,14 @@ from dalenius.ask.grouping import refuse_nested
 from dalenius.errors import QueryError
 from dalenius.mechanisms.tuples.atoms import Atoms
 from dalenius.mechanisms.tuples.domain import Codes
-from dalenius.mechanisms.tuples.formula import Formula, Table, both, is_true
-from dalenius.mechanisms.tuples.network import LARGEST_RESULT, Tensor, parse_predicate
+from dalenius.mechanisms.tuples.formula import Formula, Table, both
+from dalenius.mechanisms.tuples.network import Tensor
 from dalenius.question.names import ROW
-from dalenius.question.query import (
-    Condition,
-    Either,
-    Every,
-    Expression,
-    GroupKey,
-    Membership,
-    Negation,
-    Query,
-)
+from dalenius.question.query import Expression, GroupKey, Query
 from dalenius.question.totals import Total, totals_of
+from dalenius.tables.codes import encode
 
-EVERYTHING = Table(columns=(), holds=np.array(True))
-
+LARGEST_RESULT = 2**22
 _PIECE_BITS = 40
 _CLOSE = 2.0**-26
 """How exact every single number must be: sums of 10¹² of them are then well within their noise."""
@@ -112,9 +102,9 @@ class Question:
         return tuple(sorted({column for key in self.keys for column in key.columns}))
 
 
-def evaluate(query: Query, atoms: Atoms, sizes: tuple[int, ...]) -> Question:
+def evaluate(query: Query, atoms: Atoms) -> Question:
     """Evaluate a query's conditions, arguments and keys."""
-    where = _formula(query.where, atoms)
+    where = atoms.formula(query.where)
     totals = totals_of(query.aggregates)
     summed = {total.argument for total in totals if total.kind == "sum"}
     numbers = {
@@ -128,7 +118,7 @@ def evaluate(query: Query, atoms: Atoms, sizes: tuple[int, ...]) -> Question:
         summands=tuple(_summand(total, where, numbers, atoms) for total in totals),
         keys=tuple(_group_table(key, atoms) for key in query.groups),
     )
-    n_cells = int(np.prod([float(sizes[column]) for column in question.kept]))
+    n_cells = int(np.prod([float(atoms.domain.sizes[column]) for column in question.kept]))
     if n_cells > LARGEST_RESULT:
         raise QueryError(
             f"the group keys read columns with {n_cells:,} combinations of values; at most "
@@ -141,7 +131,7 @@ def evaluate(query: Query, atoms: Atoms, sizes: tuple[int, ...]) -> Question:
 def _summand(total: Total, where: Formula, numbers: dict[Expression, Numbers], atoms: Atoms) -> Summand:
     parts = [where]
     if total.condition is not None:
-        parts.append(_formula(total.condition, atoms))
+        parts.append(atoms.formula(total.condition))
     if total.argument is None:
         return Summand(holds=both(parts), number=None)
     number = numbers[total.argument]
@@ -149,34 +139,8 @@ def _summand(total: Total, where: Formula, numbers: dict[Expression, Numbers], a
     return Summand(holds=both(parts), number=number if total.kind == "sum" else None)
 
 
-def _formula(condition: Condition | None, atoms: Atoms) -> Formula:
-    match condition:
-        case None:
-            return EVERYTHING
-        case Every(parts=parts):
-            return both(_formula(part, atoms) for part in parts)
-        case Membership(column=column, values=values) if table := atoms.membership(column, values):
-            return table
-        case _:
-            return is_true(parse_predicate(_sql(condition)), atoms.evaluate)
-
-
-def _sql(condition: Condition) -> str:
-    match condition:
-        case Every(parts=parts):
-            return " AND ".join(f"({_sql(part)})" for part in parts)
-        case Either(parts=parts):
-            return " OR ".join(f"({_sql(part)})" for part in parts)
-        case Negation(part=part):
-            return f"NOT ({_sql(part)})"
-        case Membership(expression=expression):
-            return expression.sql
-        case Expression(sql=sql):
-            return sql
-
-
 def _numbers(argument: Expression, atoms: Atoms, *, is_summed: bool) -> Numbers:
-    columns, shape, cells = atoms.values(parse_predicate(argument.sql))
+    columns, shape, cells = atoms.values(argument)
     absent = cells.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
     present = ~np.asarray(absent, dtype=np.bool_).reshape(shape)
     values = np.zeros(shape)
@@ -205,8 +169,7 @@ def _as_floats(cells: pa.Array, argument: Expression) -> pa.Array:
 
 
 def _group_table(key: GroupKey, atoms: Atoms) -> GroupTable:
-    columns, shape, cells = atoms.values(parse_predicate(key.expression.sql))
+    columns, shape, cells = atoms.values(key.expression)
     refuse_nested(cells.type, key.name)
-    encoded = cells.dictionary_encode(null_encoding="encode")
-    codes: Any = encoded.indices.to_numpy(zero_copy_only=False)
-    return GroupTable(columns=columns, codes=codes.astype(np.int64).reshape(shape), values=encoded.dictionary)
+    codes, values = encode(cells)
+    return GroupTable(columns=columns, codes=codes.astype(np.int64).reshape(shape), values=values)

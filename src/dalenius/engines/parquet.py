@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from dalenius.mechanisms.base import Batches
 from dalenius.prefetch import map_parallel
+from dalenius.tables.codes import ascending
 from dalenius.tables.reading import rebatch
 
 ROW_GROUP_ROWS = 122_880
@@ -60,8 +61,7 @@ def _own_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
     if len(used) == len(column.dictionary) and _ascend(column.dictionary):
         return column
     cells = column.dictionary.take(pa.array(used))
-    values = cells.drop_null().unique()
-    values = values.take(pc.array_sort_indices(values))
+    values = ascending(cells.drop_null().unique())
     new_code = np.zeros(len(column.dictionary), dtype=codes.dtype)
     new_code[used] = pc.index_in(cells, value_set=values).fill_null(0).to_numpy()
     if cells.null_count:
@@ -72,4 +72,4 @@ def _own_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def _ascend(values: pa.Array) -> bool:
     is_set = not values.null_count and len(values.unique()) == len(values)
-    return is_set and bool(values.equals(values.take(pc.array_sort_indices(values))))
+    return is_set and bool(values.equals(ascending(values)))

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InputError, did_you_mean
@@ -30,6 +29,7 @@ from dalenius.mechanisms.measures import RowSample
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import connect
+from dalenius.tables.codes import find_codes
 from dalenius.tables.source import open_source
 
 HELD_OUT = 0.2
@@ -94,7 +94,7 @@ def encode(original: Original, table: pa.Table, weight: Floats | None = None) ->
 
 def _codes(original: Original, table: pa.Table, column: str) -> Ints:
     known = original.coded.columns[column].values[column]
-    found = pc.index_in(table.column(column).cast(known.type), value_set=known)
+    found = find_codes(table.column(column).cast(known.type), known)
     return np.asarray(found.fill_null(len(known)).to_numpy(), dtype=np.int64)
 
 

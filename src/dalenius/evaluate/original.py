@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Bits, Ints
 from dalenius.sql import identifier, literal
-from dalenius.tables.columns import Coded, Table
+from dalenius.tables.columns import Coded, CodedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Original:
     """
 
     table: pa.Table
-    coded: Table
+    coded: CodedTable
     sensitive: tuple[str, ...]
     cells: dict[str, list[Any]]
     """Per column, its different values by code; None is NULL."""
@@ -44,7 +44,7 @@ class Original:
     @classmethod
     def of(cls, table: pa.Table, sensitive: Sequence[str]) -> Original:
         """Encode a table."""
-        coded = Table.of(table)
+        coded = CodedTable.of(table)
         cells = {name: column.values[name].to_pylist() for name, column in coded.columns.items()}
         return cls(table=table, coded=coded, sensitive=tuple(sensitive), cells=cells)
 
@@ -61,7 +61,7 @@ class Original:
         }
         return Original(
             table=self.table.take(pa.array(rows)),
-            coded=Table(n_rows=len(rows), columns=columns),
+            coded=CodedTable(n_rows=len(rows), columns=columns),
             sensitive=self.sensitive,
             cells=self.cells,
         )
@@ -72,7 +72,7 @@ class Original:
         columns = {**self.coded.columns, **alone.coded.columns}
         return Original(
             table=self.table.set_column(self.table.schema.get_field_index(name), name, column),
-            coded=Table(n_rows=self.n_rows, columns=columns),
+            coded=CodedTable(n_rows=self.n_rows, columns=columns),
             sensitive=self.sensitive,
             cells={**self.cells, **alone.cells},
         )

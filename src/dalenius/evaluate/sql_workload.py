@@ -29,10 +29,10 @@ from dalenius.question.query import (
     Either,
     Every,
     Formula,
-    Membership,
     Negation,
     Number,
     Query,
+    expression_of,
 )
 from dalenius.question.sql import parse
 from dalenius.sql import connect, identifier
@@ -124,10 +124,8 @@ def _condition(condition: Condition) -> str:
             return f"({' OR '.join(_condition(part) for part in parts)})"
         case Negation(part=part):
             return f"(NOT {_condition(part)})"
-        case Membership(expression=expression):
-            return f"({expression.sql})"
         case _:
-            return f"({condition.sql})"
+            return f"({expression_of(condition).sql})"
 
 
 _CHOOSING = {TokenType.HAVING: "HAVING", TokenType.LIMIT: "LIMIT", TokenType.OFFSET: "OFFSET"}

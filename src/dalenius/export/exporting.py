@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import InputError
-from dalenius.export.files import write_csv, write_duckdb
-from dalenius.export.postgres import write_postgres
 from dalenius.export.staging import Staged, staged
+from dalenius.export.targets import write_csv, write_duckdb, write_postgres
 from dalenius.plain import plain_fields
 from dalenius.question.weighting import VIEW
 from dalenius.release.folder import StoredRelease

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms import registry
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.repeated import PlannedSeries, Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
-from dalenius.policy import Policy
+from dalenius.policy.sections import Columns
 from dalenius.randomness import KEY_BITS, Randomness
 from dalenius.release.manifest import Manifest
+from dalenius.tables.domains import DeclaredDomain
 from dalenius.tables.histogram import Histogram
+from dalenius.tables.recode import Recode
 
 Batches = Iterator[pa.RecordBatch]
 Counting = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -148,18 +149,52 @@ class Check(Plain):
     detail: str
 
 
+Config_co = TypeVar("Config_co", covariant=True)
+Promise_co = TypeVar("Promise_co", covariant=True)
+
+
+class PolicyOf(Protocol[Config_co, Promise_co]):
+    """A policy as its own mechanism sees it: of its kind, and with a promise that it keeps."""
+
+    @property
+    def mechanism(self) -> Config_co:
+        """The mechanism's section."""
+
+    @property
+    def promise(self) -> Promise_co:
+        """What is to be kept."""
+
+    @property
+    def columns(self) -> Columns:
+        """Which column is what."""
+
+    @property
+    def recode(self) -> tuple[tuple[str, Recode], ...]:
+        """What is done to the columns before everything else."""
+
+    @property
+    def domains(self) -> tuple[tuple[str, DeclaredDomain], ...]:
+        """Which values a column may take, where that is declared."""
+
+    @property
+    def folder(self) -> Path:
+        """What the policy's paths are relative to."""
+
+
 class Mechanism(Protocol):
-    """One way of keeping a promise."""
+    """One way of keeping a promise. It is given policies of its own kind (`PolicyOf`)."""
 
-    kind: str
+    @property
+    def kind(self) -> str:
+        """Its name in policies and manifests."""
 
-    def plan(self, policy: Policy, scan: Scan) -> Plan:
+    def plan(self, policy: Any, scan: Scan) -> Plan:
         """Decide everything that the counts decide; raise PromiseNotMet if no release can exist."""
 
-    def draft(self, policy: Policy, plan: Any, randomness: Randomness) -> Draft:
+    def draft(self, policy: Any, plan: Any, randomness: Randomness) -> Draft:
         """Toss the coins that need no records, and say how the tables come about."""
 
-    def repeated(self, policy: Policy, plan: Any, times: int) -> Repeated:
+    def repeated(self, policy: Any, plan: Any, times: int) -> Repeated:
         """What that many independent releases by this plan would tell together."""
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
@@ -169,20 +204,8 @@ class Mechanism(Protocol):
 class SerialMechanism(Mechanism, Protocol):
     """A mechanism that can publish several releases of one table, each drawn in view of the ones before."""
 
-    def draft_at(self, policy: Policy, plan: Any, randomness: Randomness, place: Place) -> Draft:
+    def draft_at(self, policy: Any, plan: Any, randomness: Randomness, place: Place) -> Draft:
         """The draft of the release at that place of its series."""
 
-
-def mechanism_of(policy: Policy) -> Mechanism:
-    """The mechanism that carries a policy out, with its stage of suppression if it has one."""
-    if policy.suppress is not None:
-        staged: Mechanism = registry.stage_room("suppress", "stage").MECHANISM
-        return staged
-    config = policy.mechanism
-    found: Mechanism = registry.room(config.kind, config.method, "mechanism").MECHANISM
-    return found
-
-
-def serial_mechanism(policy: Policy) -> SerialMechanism:
-    """The mechanism that publishes the next release of a policy's series."""
-    return mechanism_of(policy)  # type: ignore[return-value]
+    def planned_series(self, first: Manifest, index: int) -> PlannedSeries:
+        """What the first release of a series tells about all of them, before release number `index`."""

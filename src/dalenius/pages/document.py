@@ -7,6 +7,7 @@ that nothing can be seen that cannot also be read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 Style = Literal["count", "share", "number"]
@@ -20,6 +21,11 @@ class Number:
 
     value: float
     style: Style = "count"
+
+
+def share(value: Fraction | float | None) -> Number | None:
+    """A number that is written as a percentage; None stays nothing to say."""
+    return None if value is None else Number(value=float(value), style="share")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +98,15 @@ class Column:
     """Of the picture's scale."""
     whole: bool = False
     """Whether the scale goes up to 100 %, whatever is drawn."""
+
+
+def head(*titles: str | Column) -> tuple[Column, ...]:
+    """The headings of a table, most of which are a title alone.
+
+    >>> [column.title for column in head("value", Column(title="limit"))]
+    ['value', 'limit']
+    """
+    return tuple(Column(title=title) if isinstance(title, str) else title for title in titles)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

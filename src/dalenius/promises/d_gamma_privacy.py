@@ -53,6 +53,17 @@ class DGammaPrivacy:
         )
 
     @classmethod
+    def from_manifest(cls, promise: Mapping[str, Any]) -> DGammaPrivacy:
+        """What a manifest states; it has the d that a k became, too."""
+        k = promise.get("k")
+        return cls(
+            gamma=Fraction(promise["gamma"]),
+            k=None if k is None else Fraction(k),
+            d=Fraction(promise["d"]) if k is None else None,
+            adversary=promise["adversary"],
+        )
+
+    @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> DGammaPrivacy:  # noqa: ARG003
         """Read the `[promise]` section: decimals as written, fractions in quotes."""
         refuse_unknown_keys(section, ("kind", "k", "d", "gamma"), "[promise] d-gamma-privacy")

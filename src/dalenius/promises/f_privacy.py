@@ -122,6 +122,17 @@ class FPrivacy:
         )
 
     @classmethod
+    def from_manifest(cls, promise: Mapping[str, Any]) -> FPrivacy:
+        """What a manifest states: every value is named."""
+        return cls(
+            default=None,
+            named=tuple(
+                (tuple(map(label_cell, entry["value"])), Fraction(entry["at_most"]))
+                for entry in promise["thresholds"]
+            ),
+        )
+
+    @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:
         """Read the `[promise]` section."""
         refuse_unknown_keys(section, ("kind", "default", "values"), "[promise] f-privacy")

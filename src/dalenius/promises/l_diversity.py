@@ -53,6 +53,11 @@ class LDiversity:
         )
 
     @classmethod
+    def from_manifest(cls, promise: Mapping[str, Any]) -> LDiversity:
+        """What a manifest states."""
+        return cls(l=int(promise["l"]))
+
+    @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> LDiversity:  # noqa: ARG003
         """Read the `[promise]` section."""
         refuse_unknown_keys(section, ("kind", "l"), "[promise] l-diversity")

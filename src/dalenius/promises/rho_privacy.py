@@ -85,6 +85,12 @@ class RhoPrivacy:
         )
 
     @classmethod
+    def from_manifest(cls, promise: Mapping[str, Any]) -> RhoPrivacy:
+        """What a manifest states."""
+        rho1 = None if promise["rho1"] == "max" else Fraction(promise["rho1"])
+        return cls(rho1=rho1, rho2=Fraction(promise["rho2"]))
+
+    @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> RhoPrivacy:  # noqa: ARG003
         """Read the `[promise]` section: decimals as written, fractions in quotes."""
         refuse_unknown_keys(section, ("kind", "rho1", "rho2"), "[promise] rho-privacy")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -79,36 +79,40 @@ class Database:
         """Evaluate expressions over rows (named `__row`), in the order of the rows' column `__id`."""
         listed = ", ".join(f"({sql}) AS c{i}" for i, sql in enumerate(expressions))
         query = f"SELECT {ROW}.__id AS __id, {listed} FROM {identifier(ROW)} ORDER BY 1"
-        return self._run(query, ROW, rows, deadline)
+        return self.run(query, {ROW: rows}, deadline)
 
     def finish(self, clauses: str, rows: pa.Table, deadline: Deadline) -> list[int]:
         """The `__id` of the rows that HAVING, ORDER BY and LIMIT leave, in their order."""
-        found = self._run(f"SELECT __id FROM __result {clauses}", "__result", rows, deadline)
+        found = self.run(f"SELECT __id FROM __result {clauses}", {"__result": rows}, deadline)
         return [int(number) for number in found.column(0).to_pylist()]
 
-    def _run(self, query: str, name: str, rows: pa.Table, deadline: Deadline) -> pa.Table:
-        with self._lock, self._registered(name, rows), self._interrupted_at(deadline):
+    def run(
+        self,
+        query: str,
+        tables: Mapping[str, pa.Table],
+        deadline: Deadline,
+        refuse: Callable[[duckdb.Error], QueryError] | None = None,
+    ) -> pa.Table:
+        """Run a query on these tables; what DuckDB cannot evaluate is refused."""
+        with self._lock, self._registered(tables), self._interrupted_at(deadline):
             try:
                 return self._connection.sql(query).to_arrow_table()
             except duckdb.InterruptException as error:
                 raise deadline.error() from error
             except duckdb.OutOfMemoryException as error:
                 raise QueryError("the question needs more memory than it is allowed") from error
-            except duckdb.ConversionException as error:
-                raise QueryError(
-                    f"DuckDB cannot evaluate the question: {_first_line(error)}",
-                    hint="a text is compared with a text, in single quotes: zip = '01234'",
-                ) from error
             except duckdb.Error as error:
-                raise QueryError(f"DuckDB cannot evaluate the question: {_first_line(error)}") from error
+                raise (refuse or _refuse)(error) from error
 
     @contextmanager
-    def _registered(self, name: str, rows: pa.Table) -> Iterator[None]:
-        self._connection.register(name, rows)
+    def _registered(self, tables: Mapping[str, pa.Table]) -> Iterator[None]:
+        for name, rows in tables.items():
+            self._connection.register(name, rows)
         try:
             yield
         finally:
-            self._connection.unregister(name)
+            for name in tables:
+                self._connection.unregister(name)
 
     @contextmanager
     def _interrupted_at(self, deadline: Deadline) -> Iterator[None]:
@@ -123,8 +127,13 @@ class Database:
             timer.join()  # DuckDB complains on stderr of a thread that still holds it when the process ends
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].removeprefix("Binder Error: ")
+def _refuse(error: duckdb.Error) -> QueryError:
+    first_line = str(error).splitlines()[0].removeprefix("Binder Error: ")
+    is_conversion = isinstance(error, duckdb.ConversionException)
+    return QueryError(
+        f"DuckDB cannot evaluate the question: {first_line}",
+        hint="a text is compared with a text, in single quotes: zip = '01234'" if is_conversion else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

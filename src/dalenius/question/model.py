@@ -7,7 +7,7 @@ from typing import Protocol
 
 from dalenius.arrays import Floats
 from dalenius.question.targets import Range, Score, Targets
-from dalenius.tables.columns import Table
+from dalenius.tables.columns import CodedTable
 
 
 class Found(Protocol):
@@ -39,11 +39,11 @@ class Model(Protocol):
     """An opened release: its rows, its sensitive values, and how totals are estimated from them."""
 
     @property
-    def rows(self) -> Table:
+    def rows(self) -> CodedTable:
         """The quasi columns, a row per published row."""
 
     @property
-    def sensitive(self) -> Table:
+    def sensitive(self) -> CodedTable:
         """The sensitive columns, a row per sensitive value."""
 
     @property

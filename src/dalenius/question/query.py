@@ -49,8 +49,29 @@ class Negation:
     part: Condition
 
 
-Atom = Expression | Membership
-Condition = Expression | Membership | Every | Either | Negation
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """CASE WHEN … THEN … ELSE … END of conditions: the first branch whose condition is TRUE decides."""
+
+    branches: tuple[tuple[Condition, Condition], ...]
+    default: Condition
+    expression: Expression
+    """The whole as DuckDB text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthTest:
+    """`condition IS TRUE` or `condition IS FALSE`, which is never NULL."""
+
+    part: Condition
+    value: bool
+    expression: Expression
+    """The whole as DuckDB text."""
+
+
+Atom = Expression | Membership | Choice | TruthTest
+"""What DuckDB can evaluate as it stands."""
+Condition = Atom | Every | Either | Negation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +151,11 @@ def atoms(condition: Condition | None) -> tuple[Atom, ...]:
             return (condition,)
 
 
+def expression_of(atom: Atom) -> Expression:
+    """An atom as DuckDB text."""
+    return atom if isinstance(atom, Expression) else atom.expression
+
+
 def columns_of(atom: Atom) -> tuple[str, ...]:
     """The published columns that an atom reads."""
-    return (atom.column,) if isinstance(atom, Membership) else atom.columns
+    return expression_of(atom).columns

@@ -16,6 +16,7 @@ from dalenius.question.query import (
     Aggregate,
     AggregateRef,
     Arithmetic,
+    Choice,
     Condition,
     Either,
     Every,
@@ -24,6 +25,7 @@ from dalenius.question.query import (
     Membership,
     Negation,
     Number,
+    TruthTest,
 )
 
 _INT64 = 2**63
@@ -40,11 +42,27 @@ def condition(scope: Scope, node: exp.Expr) -> Condition:
             return Either(parts=tuple(condition(scope, part) for part in node.flatten()))
         case exp.Not():
             return Negation(part=condition(scope, node.this))
+    expression = scope.expression(node)
+    match node:
         case exp.In() | exp.EQ() if (listed := _literals(node)) is not None:
-            expression = scope.expression(node)
             return Membership(column=expression.columns[0], values=listed, expression=expression)
+        case exp.Is() if isinstance(node.expression, exp.Boolean):
+            part = condition(scope, node.this)
+            return TruthTest(part=part, value=bool(node.expression.this), expression=expression)
+        case exp.If():
+            return _choice(scope, [node], node.args.get("false"), expression)
+        case exp.Case() if node.this is None:
+            return _choice(scope, node.args["ifs"], node.args.get("default"), expression)
         case _:
-            return scope.expression(node)
+            return expression
+
+
+def _choice(scope: Scope, ifs: list[exp.If], default: exp.Expr | None, expression: Expression) -> Choice:
+    return Choice(
+        branches=tuple((condition(scope, one.this), condition(scope, one.args["true"])) for one in ifs),
+        default=condition(scope, default or exp.null()),
+        expression=expression,
+    )
 
 
 def _literals(node: exp.Expr) -> tuple[str, ...] | tuple[int, ...] | None:

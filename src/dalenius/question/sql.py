@@ -25,6 +25,7 @@ from dalenius.errors import QueryError
 from dalenius.question.names import POSSIBLE, Scope, place, refuse
 from dalenius.question.query import (
     Aggregate,
+    Choice,
     Condition,
     Either,
     Every,
@@ -34,7 +35,8 @@ from dalenius.question.query import (
     Membership,
     Negation,
     Query,
-)  # fmt: skip
+    TruthTest,
+)
 from dalenius.question.results import ResultColumns, condition
 
 _CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
@@ -241,6 +243,12 @@ def _put_back(query: Query, text: str, lists: list[_Lifted]) -> Query:
                 lifted = by_value.get(values)
                 own = lifted.values if lifted else values
                 return Membership(column=column, values=own, expression=expression(part.expression))
+            case Choice(branches=branches, default=default):
+                chosen = tuple((condition(test), condition(result)) for test, result in branches)
+                whole = expression(part.expression)
+                return Choice(branches=chosen, default=condition(default), expression=whole)
+            case TruthTest(part=inner, value=value):
+                return TruthTest(part=condition(inner), value=value, expression=expression(part.expression))
             case _:
                 return expression(part)
 

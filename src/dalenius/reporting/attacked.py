@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from dalenius.pages.document import (
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Described,
-    Estimate,
-    Legend,
-    Notice,
-    Number,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-    Verdict,
-)
+from dalenius.pages import document as doc
 from dalenius.pages.words import plural
 from dalenius.threats.result import AttackResult, Audit
 
@@ -30,24 +15,24 @@ _WHAT = (
 )
 
 
-def describe_audit(audit: Audit | None, reason: str | None) -> Section:
+def describe_audit(audit: Audit | None, reason: str | None) -> doc.Section:
     """The section on the audit; without one, why there is none."""
     title = "Attacked, with the original at hand"
     if audit is None:
         text = f"No attack was carried out: {reason}."
-        return Section(id="audit", title=title, blocks=(Paragraph(text=text),))
-    blocks: list[Block] = [verdict_of(audit), Paragraph(text=_WHAT), _tabulate(audit)]
+        return doc.Section(id="audit", title=title, blocks=(doc.Paragraph(text=text),))
+    blocks: list[doc.Block] = [verdict_of(audit), doc.Paragraph(text=_WHAT), _tabulate(audit)]
     advice = tuple(f"{a.name}: {a.recommendation}" for a in audit.attacks if a.recommendation)
     if advice:
-        blocks.append(Bullets(title="What could be done", items=advice))
-    return Section(id="audit", title=title, blocks=tuple(blocks))
+        blocks.append(doc.Bullets(title="What could be done", items=advice))
+    return doc.Section(id="audit", title=title, blocks=tuple(blocks))
 
 
-def verdict_of(audit: Audit) -> Notice:
+def verdict_of(audit: Audit) -> doc.Notice:
     """The audit in one sentence."""
     broken = [attack.name for attack in audit.attacks if attack.holds is False]
     if broken:
-        return Notice(
+        return doc.Notice(
             tone="bad",
             title="A promise is broken",
             text=f"The promised limit does not hold against: {', '.join(broken)}. Do not publish it.",
@@ -59,7 +44,7 @@ def verdict_of(audit: Audit) -> Notice:
         if open_
         else ""
     )
-    return Notice(
+    return doc.Notice(
         tone="good",
         title="No promised limit was broken",
         text=f"{plural(n_kept, 'attack', 'attacks')} of {len(audit.attacks)} had a promised limit and "
@@ -67,25 +52,25 @@ def verdict_of(audit: Audit) -> Notice:
     )
 
 
-def _tabulate(audit: Audit) -> Table:
-    return Table(
+def _tabulate(audit: Audit) -> doc.Table:
+    return doc.Table(
         caption="Attacks and how far they got",
-        columns=(
-            Column(title="attack"),
-            Column(
+        columns=doc.head(
+            "attack",
+            doc.Column(
                 title="how far it got",
-                legend=Legend(
+                legend=doc.Legend(
                     point="success, with its 95 % interval",
                     reference="without the release",
                     limit="promised limit",
                 ),
                 whole=True,
             ),
-            Column(title="success, and its 95 % interval"),
-            Column(title="without the release"),
-            Column(title="promised limit"),
-            Column(title="limit kept"),
-            Column(title="tried on"),
+            "success, and its 95 % interval",
+            "without the release",
+            "promised limit",
+            "limit kept",
+            "tried on",
         ),
         rows=tuple(_row(attack) for attack in audit.attacks),
         note="“Kept” is denied only beyond doubt: a release that keeps its promise is accused once in a "
@@ -94,27 +79,27 @@ def _tabulate(audit: Audit) -> Table:
     )
 
 
-def _row(attack: AttackResult) -> tuple[Cell, ...]:
+def _row(attack: AttackResult) -> tuple[doc.Cell, ...]:
     return (
-        Described(
+        doc.Described(
             name=attack.name, text=f"The attacker knows {attack.threat.knows}; wants {attack.threat.wants}."
         ),
-        Picture(
+        doc.Picture(
             point=attack.success,
             low=attack.low,
             high=attack.high,
             reference=attack.baseline,
             limit=attack.bound,
         ),
-        Estimate(value=attack.success, low=attack.low, high=attack.high, style="share"),
-        None if attack.baseline is None else Number(value=attack.baseline, style="share"),
-        None if attack.bound is None else Number(value=attack.bound, style="share"),
+        doc.Estimate(value=attack.success, low=attack.low, high=attack.high, style="share"),
+        doc.share(attack.baseline),
+        doc.share(attack.bound),
         _verdict(attack),
-        Number(value=attack.n_trials) if attack.n_trials else "worked out exactly",
+        doc.Number(value=attack.n_trials) if attack.n_trials else "worked out exactly",
     )
 
 
-def _verdict(attack: AttackResult) -> Verdict:
+def _verdict(attack: AttackResult) -> doc.Verdict:
     if attack.holds is None:
-        return Verdict(tone="warning", text="nothing promised")
-    return Verdict(tone="good", text="yes") if attack.holds else Verdict(tone="bad", text="BROKEN")
+        return doc.Verdict(tone="warning", text="nothing promised")
+    return doc.Verdict(tone="good", text="yes") if attack.holds else doc.Verdict(tone="bad", text="BROKEN")

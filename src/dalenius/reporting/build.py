@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from dalenius.auditing.audit import audit_release
+from dalenius.auditing import audit_release
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.registry import stage_rooms
-from dalenius.pages.document import Block, Notice, Report, Section
+from dalenius.pages import document as doc
 from dalenius.pages.words import words_of
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import Verdict as Checked
 from dalenius.release.verify import verify_release
 from dalenius.reporting.attacked import describe_audit, verdict_of
 from dalenius.reporting.distribution import describe_distribution
-from dalenius.reporting.promise import describe_promise
-from dalenius.reporting.published import describe_published, describe_words, n_published, subject_of
+from dalenius.reporting.published import (
+    describe_promise,
+    describe_published,
+    describe_words,
+    n_published,
+    subject_of,
+)
 from dalenius.reporting.repeating import describe_checks, describe_commands, describe_files
 from dalenius.reporting.truth import Truth
 from dalenius.reporting.utility import describe_utility
@@ -25,7 +30,7 @@ from dalenius.threats.result import Audit
 
 def build_report(
     release: StoredRelease, original: Any = None, *, seed: int | None = None, progress: Progress = silent
-) -> Report:
+) -> doc.Report:
     """The report on a release, or on a series that was opened whole.
 
     Args:
@@ -44,7 +49,7 @@ def build_report(
     truth = None if original is None else Truth.load(original, release, progress)
     audit, reason = (None, None) if truth is None else _attack(release, truth, seed, progress)
     limits = words_of(release).limits
-    sections: list[Section | None] = [
+    sections: list[doc.Section | None] = [
         describe_promise(release),
         describe_published(release),
         describe_distribution(release, truth) if n_published(release) else None,
@@ -59,7 +64,7 @@ def build_report(
         describe_commands(release, is_private=truth is not None, seed=seed),
         describe_words(release),
     ]
-    return Report(
+    return doc.Report(
         title=f"Privacy report: {subject_of(release)}",
         private=truth is not None,
         ok=_keeps(checked) and (audit is None or audit.ok),
@@ -99,11 +104,13 @@ def _attack(
     return audit, None
 
 
-def _lead(release: StoredRelease, checked: Checked, truth: Truth | None, audit: Audit | None) -> list[Block]:
-    blocks: list[Block] = [_for_whom(truth)]
+def _lead(
+    release: StoredRelease, checked: Checked, truth: Truth | None, audit: Audit | None
+) -> list[doc.Block]:
+    blocks: list[doc.Block] = [_for_whom(truth)]
     if not all(part.manifest.for_publication for part in release.parts):
         blocks.append(
-            Notice(
+            doc.Notice(
                 tone="bad",
                 title="Not for publication",
                 text="This release was made with a seed, for tests or rehearsals. Whoever knows the seed can "
@@ -112,21 +119,21 @@ def _lead(release: StoredRelease, checked: Checked, truth: Truth | None, audit: 
         )
     if not n_published(release):
         text = "Nothing is published in it, so nothing can be learnt from it, and nothing asked."
-        blocks.append(Notice(tone="warning", title="This release has no rows", text=text))
+        blocks.append(doc.Notice(tone="warning", title="This release has no rows", text=text))
     blocks.append(_verified(checked))
     if audit is not None:
         blocks.append(verdict_of(audit))
     return blocks
 
 
-def _for_whom(truth: Truth | None) -> Notice:
+def _for_whom(truth: Truth | None) -> doc.Notice:
     if truth is None:
-        return Notice(
+        return doc.Notice(
             tone="note",
             title="For everybody",
             text="This report was made from the release alone and tells nothing that the release does not.",
         )
-    return Notice(
+    return doc.Notice(
         tone="bad",
         title="PRIVATE: do not publish this report",
         text="It was made with the original table at hand and holds true counts and the results of attacks. "
@@ -134,16 +141,16 @@ def _for_whom(truth: Truth | None) -> Notice:
     )
 
 
-def _verified(checked: Checked) -> Notice:
+def _verified(checked: Checked) -> doc.Notice:
     failed = [check.name for check in checked.checks if not check.ok and not _is_on_seeds(check.name)]
     if failed:
-        return Notice(
+        return doc.Notice(
             tone="bad",
             title="The release does NOT hold what it promises",
             text=f"Failed: {', '.join(failed)}. Do not use it.",
         )
     n_checks = sum(not _is_on_seeds(check.name) for check in checked.checks)
-    return Notice(
+    return doc.Notice(
         tone="good",
         title=f"Checked: all {n_checks} checks of the release passed",
         text="The files are the ones that were published, and what they hold agrees with the promise below. "

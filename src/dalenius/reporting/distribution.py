@@ -6,19 +6,7 @@ from dataclasses import dataclass, replace
 
 from dalenius.ask.asking import ask
 from dalenius.errors import QueryError
-from dalenius.pages.document import (
-    Block,
-    Cell,
-    Column,
-    Estimate,
-    Legend,
-    Number,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-    Verdict,
-)
+from dalenius.pages import document as doc
 from dalenius.pages.words import SHOWN, Key, key_of, plural, quote_names, unit_of, words_of
 from dalenius.release.folder import StoredRelease
 from dalenius.reporting.truth import Truth
@@ -54,16 +42,16 @@ def question_of(columns: tuple[str, ...]) -> str:
     return f"SELECT {listed}, COUNT(*) FROM t GROUP BY {listed}"
 
 
-def describe_distribution(release: StoredRelease, truth: Truth | None) -> Section:
+def describe_distribution(release: StoredRelease, truth: Truth | None) -> doc.Section:
     """The section on the sensitive values, or where there are none, on a few columns."""
     sensitive = release.columns("sensitive")
     what = "the sensitive values" if sensitive else "how often values occur"
     title = f"Before and after: {what}" if truth else what[:1].upper() + what[1:]
-    blocks: list[Block] = [Paragraph(text=_introduction(truth))]
+    blocks: list[doc.Block] = [doc.Paragraph(text=_introduction(truth))]
     for columns in [sensitive] if sensitive else [(name,) for name in release.columns("quasi")]:
         if len(blocks) <= _MOST_COLUMNS:
             blocks.append(_tabulate(release, columns, truth))
-    return Section(id="distribution", title=title, blocks=tuple(blocks))
+    return doc.Section(id="distribution", title=title, blocks=tuple(blocks))
 
 
 def _introduction(truth: Truth | None) -> str:
@@ -78,12 +66,12 @@ def _introduction(truth: Truth | None) -> str:
     )
 
 
-def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | None) -> Block:
+def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | None) -> doc.Block:
     what = quote_names(columns) if len(columns) == 1 else f"the combination of {quote_names(columns)}"
     try:
         found, assumption = _ask(release, columns)
     except QueryError:
-        return Paragraph(text=f"The values of {what} are too many to be listed here.")
+        return doc.Paragraph(text=f"The values of {what} are too many to be listed here.")
     if truth is not None:
         found = _with_truth(found, truth.count(question_of(columns)))
     found.sort(key=lambda e: (-(e.estimate if e.original is None else e.original), e.key))
@@ -92,7 +80,7 @@ def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | N
     rows = [_row(entry, is_exact=is_exact) for entry in top]
     if rest:
         rows.append(_rest(rest, is_exact=is_exact))
-    return Table(
+    return doc.Table(
         caption=f"How many {unit_of(release)} have each value of {what}",
         columns=_columns(is_exact=is_exact, is_private=truth is not None),
         rows=tuple(rows),
@@ -134,52 +122,54 @@ def _with_truth(found: list[Estimated], truth: dict[Key, float]) -> list[Estimat
     return [replace(entry, original=truth.get(entry.key, 0.0)) for entry in found] + withheld
 
 
-def _columns(*, is_exact: bool, is_private: bool) -> tuple[Column, ...]:
+def _columns(*, is_exact: bool, is_private: bool) -> tuple[doc.Column, ...]:
     after = "in the release" if is_exact else "estimate from the release"
     legend = (
-        Legend(bar="original", point=after)
+        doc.Legend(bar="original", point=after)
         if is_private
-        else Legend(bar=after, point=None if is_exact else "estimate with its 95 % interval")
+        else doc.Legend(bar=after, point=None if is_exact else "estimate with its 95 % interval")
     )
     return (
-        Column(title="value"),
-        Column(title="records", legend=legend, style="count"),
-        *([Column(title="original (private)")] if is_private else []),
-        Column(title=after if is_exact else f"{after}, and its 95 % interval"),
-        *([Column(title="interval holds the original")] if is_private and not is_exact else []),
+        doc.Column(title="value"),
+        doc.Column(title="records", legend=legend, style="count"),
+        *([doc.Column(title="original (private)")] if is_private else []),
+        doc.Column(title=after if is_exact else f"{after}, and its 95 % interval"),
+        *([doc.Column(title="interval holds the original")] if is_private and not is_exact else []),
     )
 
 
-def _row(entry: Estimated, *, is_exact: bool) -> tuple[Cell, ...]:
+def _row(entry: Estimated, *, is_exact: bool) -> tuple[doc.Cell, ...]:
     is_private = entry.original is not None
     low, high = (None, None) if is_exact else (entry.low, entry.high)
     has_point = is_private or not is_exact
-    picture = Picture(
+    picture = doc.Picture(
         bar=entry.original if is_private else entry.estimate,
         point=entry.estimate if has_point else None,
         low=low,
         high=high,
     )
-    covered = Verdict(tone="good", text="yes") if entry.is_covered else Verdict(tone="warning", text="no")
+    covered = (
+        doc.Verdict(tone="good", text="yes") if entry.is_covered else doc.Verdict(tone="warning", text="no")
+    )
     return (
         show_value(entry.key),
         picture,
-        *([Number(value=entry.original)] if entry.original is not None else []),
-        Number(value=entry.estimate)
+        *([doc.Number(value=entry.original)] if entry.original is not None else []),
+        doc.Number(value=entry.estimate)
         if is_exact
-        else Estimate(value=entry.estimate, low=entry.low, high=entry.high),
+        else doc.Estimate(value=entry.estimate, low=entry.low, high=entry.high),
         *([covered] if is_private and not is_exact else []),
     )
 
 
-def _rest(rest: list[Estimated], *, is_exact: bool) -> tuple[Cell, ...]:
+def _rest(rest: list[Estimated], *, is_exact: bool) -> tuple[doc.Cell, ...]:
     is_private = rest[0].original is not None
     original = sum(entry.original or 0.0 for entry in rest)
     return (
         f"{len(rest):,} other values together",
         None,
-        *([Number(value=original)] if is_private else []),
-        Number(value=sum(entry.estimate for entry in rest)),
+        *([doc.Number(value=original)] if is_private else []),
+        doc.Number(value=sum(entry.estimate for entry in rest)),
         *([None] if is_private and not is_exact else []),
     )
 

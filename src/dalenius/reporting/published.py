@@ -1,9 +1,13 @@
-"""What was published: columns, tables, how the table became the release, and the words for it."""
+"""What was published and what is promised of it, in plain words, from manifests alone."""
 
 from __future__ import annotations
 
-from dalenius.pages.document import Cell, Code, Column, Facts, Number, Paragraph, Section, Table
+from collections.abc import Iterable
+
+from dalenius.mechanisms.registry import stage_rooms
+from dalenius.pages import document as doc
 from dalenius.pages.words import Words, plural, sensitive_names, words_of
+from dalenius.promises.kinds import PROMISES
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import escape_controls
 
@@ -16,33 +20,33 @@ _GLOSSARY = {
 }
 
 
-def describe_published(release: StoredRelease) -> Section:
+def describe_published(release: StoredRelease) -> doc.Section:
     """The section on what is in the folder."""
     parts = release.parts
     manifest, words = release.manifest, words_of(release)
-    return Section(
+    return doc.Section(
         id="published",
         title="What was published",
         blocks=(
-            Facts(items=tuple(_facts(parts, words))),
-            Paragraph(text=f"Mechanism: {release.mechanism} ({release.method}): {words.how}."),
-            Table(
+            doc.Facts(items=tuple(_facts(parts, words))),
+            doc.Paragraph(text=f"Mechanism: {release.mechanism} ({release.method}): {words.how}."),
+            doc.Table(
                 caption="Columns",
-                columns=(Column(title="column"), Column(title="what it is"), Column(title="type")),
+                columns=doc.head("column", "what it is", "type"),
                 rows=tuple(
-                    (escape_controls(entry.name), _role(words, entry.role), Code(text=entry.type))
+                    (escape_controls(entry.name), _role(words, entry.role), doc.Code(text=entry.type))
                     for entry in manifest.columns
                 ),
                 note="No other column is published.",
             ),
-            Table(
+            doc.Table(
                 caption="Tables",
-                columns=(Column(title="table"), Column(title="what it holds"), Column(title="rows")),
+                columns=doc.head("table", "what it holds", "rows"),
                 rows=tuple(
                     (
                         entry.name,
                         words.tables.get(entry.name, "a table of the release"),
-                        Number(value=sum(_rows_of(part, entry.name) for part in parts)),
+                        doc.Number(value=sum(_rows_of(part, entry.name) for part in parts)),
                     )
                     for entry in manifest.tables
                 ),
@@ -64,24 +68,24 @@ def n_published(release: StoredRelease) -> int:
     return sum(part.manifest.rows.published or 0 for part in release.parts)
 
 
-def _facts(parts: tuple[StoredRelease, ...], words: Words) -> list[tuple[str, Cell]]:
+def _facts(parts: tuple[StoredRelease, ...], words: Words) -> list[tuple[str, doc.Cell]]:
     last = parts[-1].manifest
     what = "Records" if words.rows_are_people else "Rows"
     days = sorted({part.manifest.created for part in parts})
-    facts: list[tuple[str, Cell]] = [
-        (f"{what} published", Number(value=n_published(parts[-1]))),
+    facts: list[tuple[str, doc.Cell]] = [
+        (f"{what} published", doc.Number(value=n_published(parts[-1]))),
         ("Published on", days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"),
     ]
     withheld = [part.manifest.rows.suppressed for part in parts]
     if words.rows_are_people and None not in withheld:
-        facts.insert(1, ("Records withheld", Number(value=sum(n or 0 for n in withheld))))
+        facts.insert(1, ("Records withheld", doc.Number(value=sum(n or 0 for n in withheld))))
     series = last.series
     if series:
         kind = "batch" if series.kind == "batches" else "view"
         of = "" if series.of is None else f" of {series.of}"
         numbers = str(series.index) if len(parts) == 1 else f"{parts[0].series.index} to {series.index}"
         facts.append(("In a series", f"{kind} {numbers}{of}"))
-    facts.append(("Release", Code(text=last.id)))
+    facts.append(("Release", doc.Code(text=last.id)))
     return facts
 
 
@@ -97,11 +101,53 @@ def _rows_of(part: StoredRelease, name: str) -> int:
     return sum(entry.rows for entry in part.manifest.tables if entry.name == name)
 
 
-def describe_words(release: StoredRelease) -> Section:
+def describe_words(release: StoredRelease) -> doc.Section:
     """The section that explains words."""
     words = {**_GLOSSARY, **words_of(release).glossary}
-    return Section(
+    return doc.Section(
         id="words",
         title="Words",
-        blocks=(Facts(items=tuple(sorted(words.items(), key=lambda entry: entry[0].casefold()))),),
+        blocks=(doc.Facts(items=tuple(sorted(words.items(), key=lambda entry: entry[0].casefold()))),),
     )
+
+
+def describe_promise(release: StoredRelease) -> doc.Section:
+    """What is promised, for whom, and what is not."""
+    blocks: list[doc.Block] = [
+        doc.Notice(tone="note", title="The promise", text=_promise_in_words(release)),
+        *_paragraphs(release),
+    ]
+    parts = [part.manifest for part in release.parts]
+    for title, items in (
+        ("It does not cover", _gathered(part.not_covered for part in parts)),
+        ("It assumes that", _gathered(part.assumes for part in parts)),
+        ("What the release tells anyway", _gathered(part.disclosed for part in parts)),
+    ):
+        if items:
+            blocks.append(doc.Bullets(title=title, items=tuple(items)))
+    return doc.Section(id="promise", title="What is promised, and what is not", blocks=tuple(blocks))
+
+
+def _promise_in_words(release: StoredRelease) -> str:
+    """One or two sentences that say what nobody can do."""
+    promise, say = release.manifest.promise, words_of(release).promise
+    if say is not None:
+        return say(release)
+    kind = PROMISES.get(promise["kind"])
+    if kind is None:
+        return f"The promise is of kind {promise['kind']}."
+    return kind.in_words(promise, sensitive_names(release))
+
+
+def _gathered(sentences: Iterable[tuple[str, ...]]) -> list[str]:
+    """The sentences of all manifests of a series, each once."""
+    return list(dict.fromkeys(text for part in sentences for text in part))
+
+
+def _paragraphs(release: StoredRelease) -> list[doc.Paragraph]:
+    """What else belongs to the promise: of the stages before the mechanism, and releases of a series."""
+    texts = [stage.WORDS.promise(release) for stage in stage_rooms("words")]
+    series = release.manifest.series
+    if series and series.kind == "batches":
+        texts.append("Every batch keeps the promise by itself; together they can tell more than each alone.")
+    return [doc.Paragraph(text=text) for text in texts if text is not None]

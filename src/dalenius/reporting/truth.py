@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.auditing.original import read_original
+from dalenius.auditing import read_original
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
 from dalenius.pages.words import Key, key_of, words_of

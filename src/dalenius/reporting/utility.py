@@ -13,17 +13,7 @@ from dalenius.ask.asking import ask
 from dalenius.errors import QueryError
 from dalenius.evaluate.metrics import SMALL_SHARE, median_relative_error
 from dalenius.evaluate.questions import Cells
-from dalenius.pages.document import (
-    Cell,
-    Column,
-    Facts,
-    Legend,
-    Number,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-)
+from dalenius.pages import document as doc
 from dalenius.pages.formatting import write_number
 from dalenius.pages.words import key_of
 from dalenius.question.answer import AnswerRow
@@ -62,28 +52,28 @@ class Outcome:
     """What the intervals rest on."""
 
 
-def describe_utility(release: StoredRelease, truth: Truth) -> Section:
+def describe_utility(release: StoredRelease, truth: Truth) -> doc.Section:
     """The section on errors and intervals."""
     outcomes = [o for keys in _marginals(release, truth) if (o := _measure(release, truth, keys)) is not None]
     title = "How useful the release is"
     if not outcomes:
         text = "No table of counts of these columns is small enough to be compared here."
-        return Section(id="utility", title=title, blocks=(Paragraph(text=text),))
+        return doc.Section(id="utility", title=title, blocks=(doc.Paragraph(text=text),))
     n_covered, n_intervals = (
         sum(getattr(o, name) for o in outcomes) for name in ("n_covered", "n_intervals")
     )
-    return Section(
+    return doc.Section(
         id="utility",
         title=title,
         blocks=(
-            Paragraph(
+            doc.Paragraph(
                 text="Each line is a table of counts, asked of the release and of the original. The relative "
                 "error of a count is how far the answer is from the truth, as a part of the truth; counts "
                 f"below {write_number(SMALL_SHARE, 'share')} of the records are measured against that."
             ),
-            Facts(
+            doc.Facts(
                 items=(
-                    ("Counts compared", Number(value=sum(o.n_cells for o in outcomes))),
+                    ("Counts compared", doc.Number(value=sum(o.n_cells for o in outcomes))),
                     ("95 % intervals that hold the truth", _coverage(n_covered, n_intervals)),
                 )
             ),
@@ -92,8 +82,8 @@ def describe_utility(release: StoredRelease, truth: Truth) -> Section:
     )
 
 
-def _coverage(n_covered: int, n_intervals: int) -> Cell:
-    return Number(value=n_covered / n_intervals, style="share") if n_intervals else "every answer is exact"
+def _coverage(n_covered: int, n_intervals: int) -> doc.Cell:
+    return doc.share(n_covered / n_intervals) if n_intervals else "every answer is exact"
 
 
 def _marginals(release: StoredRelease, truth: Truth) -> list[tuple[Keys, ...]]:
@@ -180,19 +170,19 @@ def _covered(found: dict[tuple[str, ...], AnswerRow], true: dict[tuple[str, ...]
     return sum(checked), len(checked)
 
 
-def _tabulate(outcomes: list[Outcome]) -> Table:
-    return Table(
+def _tabulate(outcomes: list[Outcome]) -> doc.Table:
+    return doc.Table(
         caption="Errors of tables of counts",
-        columns=(
-            Column(title="counts by"),
-            Column(
+        columns=doc.head(
+            "counts by",
+            doc.Column(
                 title="relative error",
-                legend=Legend(bar="half of the counts have a smaller error"),
+                legend=doc.Legend(bar="half of the counts have a smaller error"),
             ),
-            Column(title="counts"),
-            Column(title="median error"),
-            Column(title="19 of 20 are off by at most"),
-            Column(title="95 % intervals that hold the truth"),
+            "counts",
+            "median error",
+            "19 of 20 are off by at most",
+            "95 % intervals that hold the truth",
         ),
         rows=tuple(_rows(outcomes)),
         note=_note(outcomes),
@@ -210,13 +200,13 @@ def _note(outcomes: list[Outcome]) -> str | None:
     )
 
 
-def _rows(outcomes: list[Outcome]) -> Iterator[tuple[Cell, ...]]:
+def _rows(outcomes: list[Outcome]) -> Iterator[tuple[doc.Cell, ...]]:
     for outcome in outcomes:
         yield (
             outcome.title,
-            Picture(bar=outcome.median_error),
-            Number(value=outcome.n_cells),
-            Number(value=outcome.median_error, style="share"),
-            Number(value=outcome.off_by),
+            doc.Picture(bar=outcome.median_error),
+            doc.Number(value=outcome.n_cells),
+            doc.share(outcome.median_error),
+            doc.Number(value=outcome.off_by),
             _coverage(outcome.n_covered, outcome.n_intervals),
         )

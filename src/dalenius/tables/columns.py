@@ -1,4 +1,4 @@
-"""Published columns as dictionary codes and bitmaps."""
+"""Tables held in codes, with bitmaps of the rows of each value."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bits, Bools, Ints
+from dalenius.tables.codes import encode, narrowest, number
 
 _BITMAP_BYTES = 64_000_000
 """Bitmaps per value are kept for columns where they fit into this."""
 _FEW = 24
 """How many bitmaps are joined rather than looking every row up."""
+_MOST_KEYS = 2**62
+"""Of combinations before they are numbered: a number has 63 bits."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,13 +29,19 @@ class Coded:
     values: Mapping[str, pa.Array]
     """Per column, the cell of each different value, by code."""
 
+    @classmethod
+    def of(cls, name: str, column: pa.Array | pa.ChunkedArray) -> Coded:
+        """Code a column."""
+        codes, cells = encode(column)
+        return cls(codes=codes, values={name: cells})
+
     @property
     def n_values(self) -> int:
         """How many different values there are."""
         return len(next(iter(self.values.values()))) if self.values else 1
 
     @cached_property
-    def positions(self) -> dict[object, int]:
+    def code_of(self) -> dict[object, int]:
         """The code of each value of a single column."""
         (cells,) = self.values.values()
         return {cell: code for code, cell in enumerate(cells.to_pylist())}
@@ -60,19 +69,19 @@ class Coded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
-    """Encoded columns of equal length, and combinations of them as they are asked for."""
+class CodedTable:
+    """Coded columns of equal length, and combinations of them as they are asked for."""
 
     n_rows: int
     columns: Mapping[str, Coded]
     _combined: dict[tuple[str, ...], Coded] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: pa.Table) -> Table:
+    def of(cls, table: pa.Table) -> CodedTable:
         """Encode every column."""
         return cls(
             n_rows=table.num_rows,
-            columns={name: _encode(name, table.column(name)) for name in table.column_names},
+            columns={name: Coded.of(name, table.column(name)) for name in table.column_names},
         )
 
     def combined(self, names: Sequence[str]) -> Coded:
@@ -87,20 +96,21 @@ class Table:
         return self._combined[key]
 
     def _combine(self, key: tuple[str, ...]) -> Coded:
-        if not key:
-            return Coded(codes=np.zeros(self.n_rows, dtype=np.uint8), values={})
-        codes = np.zeros(self.n_rows, dtype=np.int64)
-        for name in key:
-            column = self.columns[name]
-            # at most n different combinations after each step: no overflow below 2^63 / n values
-            _, first, codes = np.unique(
-                codes * column.n_values + column.codes, return_index=True, return_inverse=True
-            )
+        keys, n_keys = np.zeros(self.n_rows, dtype=np.int64), 1
+        for column in (self.columns[name] for name in key):
+            if n_keys * column.n_values > _MOST_KEYS:
+                keys, different = number(keys)
+                n_keys = len(different)
+            keys = keys * column.n_values + column.codes
+            n_keys *= column.n_values
+        codes, different = number(keys)
+        one_row = np.zeros(len(different), dtype=np.int64)
+        one_row[codes] = np.arange(self.n_rows)
         values = {
-            name: self.columns[name].values[name].take(pa.array(self.columns[name].codes[first]))
+            name: self.columns[name].values[name].take(pa.array(self.columns[name].codes[one_row]))
             for name in key
         }
-        return Coded(codes=codes.astype(_narrow(len(first))), values=values)
+        return Coded(codes=codes.astype(narrowest(len(different))), values=values)
 
     def rows(self, bits: Bits) -> Ints:
         """The rows whose bit is set."""
@@ -117,15 +127,3 @@ class Table:
 
 def _any(bitmaps: NDArray[np.uint8]) -> Bits:
     return np.asarray(np.bitwise_or.reduce(bitmaps, axis=0, initial=np.uint8(0)), dtype=np.uint8)
-
-
-def _encode(name: str, column: pa.ChunkedArray) -> Coded:
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.combine_chunks()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    return Coded(codes=codes.astype(_narrow(len(encoded.dictionary))), values={name: encoded.dictionary})
-
-
-def _narrow(n_values: int) -> type[np.unsignedinteger]:
-    return np.uint8 if n_values <= 256 else np.uint16 if n_values <= 65536 else np.uint32

@@ -8,21 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
+import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Ints
-from dalenius.errors import InternalError
-from dalenius.tables.domains import whole_range
+from dalenius.sql import identifiers
+from dalenius.tables.codes import Encoder
 
 Value = tuple[Any, ...]
 """One value of the sensitive attribute: a cell of each sensitive column. None is NULL."""
 
-_MOST_LISTED = 2**20
-_MOST_COMPARED = 2**16
-_FAR = 2**62
 _LONGEST_SHOWN = 80
 _TURNING = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x7F)}
 """Marks that change the direction of text."""
@@ -61,108 +55,32 @@ class Histogram:
         """The share of the records that has the value."""
         return Fraction(self.counts[code], self.n_rows)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Encoder:
-    """Turns the sensitive columns of a batch into codes 0..m-1 of a histogram's values, and back."""
-
-    columns: tuple[str, ...]
-    value_sets: tuple[pa.Array, ...]
-    """The different cells of each sensitive column."""
-    cells: tuple[pa.Array, ...]
-    """Per column, the cell of each value, by code."""
-    known: Ints
-    """Mixed-radix number of each value, ascending."""
-    code_of_known: NDArray[np.int32]
-    code_of_number: NDArray[np.int32] | None
-    """By mixed-radix number, -1 where it is no value's and at the end; None if there are too many numbers."""
-
-    @classmethod
-    def of(cls, histogram: Histogram, schema: pa.Schema) -> Encoder:
-        """The encoder for batches of that schema."""
-        by_column = list(zip(*histogram.values, strict=True)) or [()] * len(histogram.columns)
-        cells = tuple(
-            pa.array(column, type=schema.field(name).type)
-            for name, column in zip(histogram.columns, by_column, strict=True)
-        )
-        value_sets = tuple(column.unique() for column in cells)
-        numbers = mixed_radix(cells, value_sets)
-        order = np.argsort(numbers)
-        n_numbers = math.prod(map(len, value_sets))
-        code_of_number = None
-        if n_numbers < _MOST_LISTED:
-            code_of_number = np.full(n_numbers + 1, -1, dtype=np.int32)
-            code_of_number[numbers] = np.arange(len(numbers))
-        return cls(
-            columns=histogram.columns,
-            value_sets=value_sets,
-            cells=cells,
-            known=numbers[order],
-            code_of_known=order.astype(np.int32),
-            code_of_number=code_of_number,
+    def encoder(self, schema: pa.Schema) -> Encoder:
+        """The codes of the values in a table of that schema."""
+        by_column = list(zip(*self.values, strict=True)) or [()] * len(self.columns)
+        return Encoder.of(
+            {
+                name: pa.array(cells, type=schema.field(name).type)
+                for name, cells in zip(self.columns, by_column, strict=True)
+            }
         )
 
-    @property
-    def n_values(self) -> int:
-        """How many different values there are."""
-        return len(self.known)
 
-    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
-        """The code of each row's sensitive value."""
-        columns = [batch.column(name) for name in self.columns]
-        numbers = mixed_radix(columns, self.value_sets)
-        codes = self._codes(numbers)
-        if (codes < 0).any():
-            raise InternalError("the table changed between two passes over it: a value has no count")
-        return codes
+def count_values(
+    connection: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str], counted: str = "count(*)"
+) -> Histogram:
+    """How often each combination of cells of these columns occurs in a table to select from.
 
-    def _codes(self, numbers: Ints) -> NDArray[np.int32]:
-        """The code of each mixed-radix number, -1 where it is no value's."""
-        if self.code_of_number is not None:
-            return self.code_of_number[numbers]
-        found = np.minimum(np.searchsorted(self.known, numbers), len(self.known) - 1)
-        return np.where(self.known[found] == numbers, self.code_of_known[found], np.int32(-1))
-
-    def decode(self, codes: NDArray[np.integer]) -> dict[str, pa.Array]:
-        """The cells of the values with these codes, by column."""
-        indices = pa.array(codes)
-        return {name: cells_at(indices, cells) for name, cells in zip(self.columns, self.cells, strict=True)}
-
-
-def positions(column: pa.Array, value_set: pa.Array) -> pa.Array:
-    """Where each cell is in the set, NULL where it is not; of a coded column, its dictionary is sought."""
-    if not pa.types.is_dictionary(column.type):
-        found = _in_range(column, value_set)
-        return pc.index_in(_one_zero(column), value_set=_one_zero(value_set)) if found is None else found
-    found = pc.index_in(column.dictionary, value_set=value_set).take(column.indices)
-    if not column.indices.null_count:
-        return found
-    of_null = pc.index_in(pa.nulls(1, value_set.type), value_set=value_set)[0]
-    return pc.if_else(column.is_null(), of_null, found)
-
-
-def _in_range(column: pa.Array, value_set: pa.Array) -> pa.Array | None:
-    """Where whole numbers are among all those from one to another, without a look-up; None for others."""
-    if not pa.types.is_integer(column.type) or column.null_count or len(value_set) > _MOST_COMPARED:
-        return None
-    ends = whole_range(value_set)
-    if ends is None or not -_FAR <= ends[0] <= ends[1] <= _FAR:
-        return None
-    places = column.to_numpy().astype(np.int64) - ends[0]
-    is_outside = (places < 0) | (places >= len(value_set))
-    return pa.array(places, mask=is_outside if is_outside.any() else None)
-
-
-def _one_zero(cells: pa.Array) -> pa.Array:
-    """The cells with 0.0 for -0.0: DuckDB counts the two as one value, Arrow tells them apart."""
-    return pc.add(cells, pa.scalar(0, cells.type)) if pa.types.is_floating(cells.type) else cells
-
-
-def cells_at(codes: pa.Array, values: pa.Array) -> pa.Array:
-    """The values with these codes; texts stay coded."""
-    if pa.types.is_string(values.type):
-        return pa.DictionaryArray.from_arrays(codes, values)
-    return values.take(codes)
+    Args:
+        connection: Where the table is.
+        relation: The table.
+        columns: Its columns.
+        counted: What is counted of each combination, if not the rows.
+    """
+    listed = identifiers(columns)
+    found = connection.sql(f"SELECT {listed}, {counted} FROM {relation} GROUP BY {listed}")
+    *cells, counts = (column.to_pylist() for column in found.to_arrow_table().columns)
+    return Histogram.of(columns, dict(zip(zip(*cells, strict=True), counts, strict=True)))
 
 
 def label(value: Value) -> str:
@@ -225,16 +143,3 @@ def with_one_nan(value: Value) -> Value:
 
 def _is_nan(cell: Any) -> bool:
     return isinstance(cell, float) and math.isnan(cell)
-
-
-def mixed_radix(columns: Iterable[pa.Array], value_sets: Sequence[pa.Array]) -> Ints:
-    """One number per row: which cell of each column it has; -1 where a cell is unknown."""
-    total: Ints | None = None
-    unknown: Bools | None = None
-    for column, value_set in zip(columns, value_sets, strict=True):
-        digits = positions(column, value_set).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-        total = digits if total is None else total * len(value_set) + digits
-        unknown = digits < 0 if unknown is None else unknown | (digits < 0)
-    assert total is not None  # noqa: S101  (there is at least one sensitive column)
-    assert unknown is not None  # noqa: S101
-    return np.where(unknown, -1, total)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.sql import identifier, literal
+from dalenius.tables.codes import ascending
 
 BATCH_ROWS = 131_072
 """How many rows a kernel sees at once: so many (64 of DuckDB's vectors) that what a batch costs beside its
@@ -52,11 +53,7 @@ class DictionaryColumns:
         sought = [name for name in texts if name not in found]
         for start in range(0, len(sought), _COLUMNS_AT_ONCE):
             found |= _different_texts(connection, select, sought[start : start + _COLUMNS_AT_ONCE])
-        values = {
-            name: cells.take(pc.array_sort_indices(cells))
-            for name, cells in found.items()
-            if _is_listed(cells)
-        }
+        values = {name: ascending(cells) for name, cells in found.items() if _is_listed(cells)}
         return cls(names=tuple(schema.names), values=values)
 
     def code(self, select: str) -> str:

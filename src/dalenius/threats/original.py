@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from dalenius.arrays import Ints
 from dalenius.errors import InputError
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.columns import Coded, CodedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,54 +28,46 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Coded:
-    """One column of several tables, in common codes."""
+class CommonCodes:
+    """Columns of several tables in common codes.
 
-    codes: tuple[Ints, ...]
-    """Per table."""
-    cells: pa.Array
-    """The cell of each code."""
+    >>> tables = pa.table({"a": [7, 8], "b": [1, 1]}), pa.table({"a": [8], "b": [1]})
+    >>> [codes.tolist() for codes in CommonCodes.of(["a", "b"], tables).of_rows(["a", "b"])]
+    [[0, 1], [1]]
+    """
 
-    @property
-    def n_values(self) -> int:
-        """How many different cells there are."""
-        return len(self.cells)
+    joined: CodedTable
+    """The rows of the tables, one table after the other."""
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str], tables: Sequence[pa.Table]) -> CommonCodes:
+        """Code columns that all tables have; their types are those of the last one, which is published."""
+        lengths = tuple(table.num_rows for table in tables)
+        columns = {name: Coded.of(name, _join(name, tables)) for name in names}
+        return cls(joined=CodedTable(n_rows=sum(lengths), columns=columns), lengths=lengths)
+
+    def of_rows(self, names: Sequence[str]) -> tuple[Ints, ...]:
+        """For each table, which combination of cells of these columns its rows have."""
+        codes = self.joined.combined(names).codes.astype(np.int64)
+        return tuple(np.split(codes, np.cumsum(self.lengths)[:-1]))
+
+    def cells(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The cells of each of these combinations."""
+        values = self.joined.combined(names).values
+        return list(zip(*(values[name].to_pylist() for name in names), strict=True))
 
 
-def code_column(name: str, tables: Sequence[pa.Table]) -> Coded:
-    """Codes of a column that all tables have; its type is that of the last table, the published one."""
+def _join(name: str, tables: Sequence[pa.Table]) -> pa.ChunkedArray:
     kind = tables[-1].schema.field(name).type
     try:
-        pieces = [table.column(name).cast(kind).combine_chunks() for table in tables]
+        pieces = [piece for table in tables for piece in table.column(name).cast(kind).chunks]
     except pa.ArrowException as error:
         raise InputError(
             f"column {name!r} of the original is {tables[0].schema.field(name).type}, the release has {kind}",
             hint="if the policy recodes it, give the policy file as the original",
         ) from error
-    encoded = pa.chunked_array(pieces, kind).combine_chunks().dictionary_encode(null_encoding="encode")
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    ends = np.cumsum([len(piece) for piece in pieces])[:-1]
-    return Coded(codes=tuple(np.split(codes, ends)), cells=encoded.dictionary)
-
-
-def combine(columns: Sequence[Coded]) -> tuple[Ints, ...]:
-    """One number per row and table: equal if and only if all columns are equal, and counting from 0."""
-    lengths = [len(codes) for codes in columns[0].codes]
-    joined = np.zeros(sum(lengths), dtype=np.int64)
-    for column in columns:
-        joined, _ = number(joined * column.n_values + np.concatenate(column.codes))
-    return tuple(np.split(joined, np.cumsum(lengths)[:-1]))
-
-
-def number(keys: Ints) -> tuple[Ints, Ints]:
-    """Numbers from 0, equal where keys are, in the order in which keys come first; and each number's key.
-
-    >>> [found.tolist() for found in number(np.array([7, 3, 7]))]
-    [[0, 1, 0], [7, 3]]
-    """
-    encoded = pa.array(keys).dictionary_encode()  # by hashing: several times faster than sorting
-    numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers, encoded.dictionary.to_numpy(zero_copy_only=False)
+    return pa.chunked_array(pieces, kind)
 
 
 def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
@@ -90,6 +84,23 @@ def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuasiColumn:
+    """One quasi-identifier of people and of published rows."""
+
+    cells: pa.Array
+    """The different ones that either has."""
+    people: Ints
+    """Which of them each person has."""
+    rows: Ints
+    """Which of them each published row has."""
+
+    @property
+    def n_cells(self) -> int:
+        """How many different cells there are."""
+        return len(self.cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class People:
     """The people of the original and the rows of a release, known by their quasi-identifiers.
 
@@ -97,8 +108,7 @@ class People:
     can an audit.
     """
 
-    columns: tuple[Coded, ...]
-    """The quasi columns: codes of the original's rows and of the published rows."""
+    columns: tuple[QuasiColumn, ...]
     profile: Ints
     """Each person's combination of quasi-identifiers."""
     row_profile: Ints
@@ -107,15 +117,18 @@ class People:
     @classmethod
     def find(cls, original: pa.Table, published: pa.Table, quasi: Sequence[str]) -> People:
         """Compare the quasi columns of both tables; without any, everybody is like everybody else."""
-        columns = tuple(code_column(name, (original, published)) for name in quasi)
-        everybody = tuple(np.zeros(table.num_rows, dtype=np.int64) for table in (original, published))
-        profile, row_profile = combine(columns) if columns else everybody
+        common = CommonCodes.of(quasi, (original, published))
+        profile, row_profile = common.of_rows(quasi)
         if not np.isin(row_profile, profile).any():
             raise InputError(
                 "no published row has the quasi-identifiers of a row of the original",
                 hint="if the policy recodes columns, give the policy file as the original",
             )
-        return cls(columns=columns, profile=profile, row_profile=row_profile)
+        columns = []
+        for name, column in common.joined.columns.items():
+            people, rows = common.of_rows([name])
+            columns.append(QuasiColumn(cells=column.values[name], people=people, rows=rows))
+        return cls(columns=tuple(columns), profile=profile, row_profile=row_profile)
 
     @property
     def n_profiles(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dalenius.plain import Plain, plain_fields
@@ -60,6 +60,40 @@ class AttackResult:
         return plain_fields(self, "name", *numbers, *rest)
 
 
+def computed(
+    name: str,
+    threat: Threat,
+    *,
+    posterior: float,
+    baseline: float | None,
+    bound: float | None,
+    holds: bool | None,
+    interval: tuple[float, float] | None = None,
+    control: float | None = None,
+    n_trials: int = 0,
+    n_failed: int = 0,
+    detail: dict[str, Any] | None = None,
+    recommendation: str | None,
+) -> AttackResult:
+    """The result of a posterior that is computed; the recommendation is kept where no bound holds."""
+    low, high = interval or (posterior, posterior)
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=posterior,
+        low=low,
+        high=high,
+        baseline=baseline,
+        control=control,
+        bound=bound,
+        holds=holds,
+        n_trials=n_trials,
+        n_failed=n_failed,
+        detail=detail or {},
+        recommendation=None if holds else recommendation,
+    )
+
+
 def measured(
     name: str,
     threat: Threat,
@@ -73,23 +107,20 @@ def measured(
     detail: dict[str, Any] | None = None,
     recommendation: str | None = None,
 ) -> AttackResult:
-    """The result of counted successes. The recommendation is kept where a bound fails or there is none."""
-    low, high = clopper_pearson(successes, trials)
-    holds = None if bound is None else not is_above(successes, trials, bound)
-    return AttackResult(
-        name=name,
-        threat=threat,
-        success=successes / trials if trials else 0.0,
-        low=low,
-        high=high,
+    """The result of counted successes."""
+    return computed(
+        name,
+        threat,
+        posterior=successes / trials if trials else 0.0,
+        interval=clopper_pearson(successes, trials),
         baseline=baseline,
         control=control,
         bound=bound,
-        holds=holds,
+        holds=None if bound is None else not is_above(successes, trials, bound),
         n_trials=trials,
         n_failed=n_failed,
-        detail=detail or {},
-        recommendation=None if holds else recommendation,
+        detail=detail,
+        recommendation=recommendation,
     )
 
 
@@ -105,54 +136,18 @@ def against_chance(
     n_failed: int = 0,
 ) -> AttackResult:
     """The result of a count that only chance may make, which reaches `limit` once in 10⁶ releases."""
-    low, high = clopper_pearson(hits, trials)
-    holds = hits <= limit
-    return AttackResult(
-        name=name,
-        threat=threat,
-        success=hits / trials if trials else 0.0,
-        low=low,
-        high=high,
+    counted = measured(
+        name,
+        threat,
+        successes=hits,
+        trials=trials,
         baseline=expected / trials if trials else 0.0,
-        control=None,
-        bound=min(1.0, limit / trials) if trials else 1.0,
-        holds=holds,
-        n_trials=trials,
         n_failed=n_failed,
-        recommendation=None if holds else recommendation,
+        recommendation=recommendation,
     )
-
-
-def computed(
-    name: str,
-    threat: Threat,
-    *,
-    posterior: float,
-    baseline: float,
-    bound: float | None,
-    holds: bool | None,
-    interval: tuple[float, float] | None = None,
-    n_trials: int = 0,
-    n_failed: int = 0,
-    detail: dict[str, Any] | None = None,
-    recommendation: str | None,
-) -> AttackResult:
-    """The result of a posterior that is computed; the recommendation is kept where no bound holds."""
-    low, high = interval or (posterior, posterior)
-    return AttackResult(
-        name=name,
-        threat=threat,
-        success=posterior,
-        low=low,
-        high=high,
-        baseline=baseline,
-        control=None,
-        bound=bound,
-        holds=holds,
-        n_trials=n_trials,
-        n_failed=n_failed,
-        detail=detail or {},
-        recommendation=None if holds else recommendation,
+    bound = min(1.0, limit / trials) if trials else 1.0
+    return replace(
+        counted, bound=bound, holds=hits <= limit, recommendation=None if hits <= limit else recommendation
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 import dalenius
-from dalenius.engines.local import engine as local
+from dalenius.engines.local import source as local
 from dalenius.engines.local import writing
 from dalenius.engines.local.writing import SortedCodes
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError

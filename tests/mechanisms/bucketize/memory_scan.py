@@ -11,7 +11,7 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Counting
 from dalenius.mechanisms.bucketize.regions.cut import RegionTree, grow
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.histogram import Histogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,5 +46,5 @@ def grown(
     histogram = scan.histogram(("value",))
     limits = tuple(thresholds[value] for (value,) in histogram.values)
     quasi = tuple(name for name in table.column_names if name != "value")
-    encoder = Encoder.of(histogram, table.schema)
+    encoder = histogram.encoder(table.schema)
     return grow(scan, encoder, limits, quasi, max_bucket=max_bucket, least=least)  # type: ignore[arg-type]

@@ -23,8 +23,7 @@ from dalenius.question.database import Database, Limits
 from dalenius.question.targets import Score
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.columns import Table
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.columns import CodedTable
 from tests.ask.conftest import SENSITIVE
 from tests.ask.test_brute_force import CONDITIONS, KEYS, SUMMANDS
 from tests.ask.test_files import questions
@@ -261,8 +260,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory, table: pa.Table) -> dict[f
         first = publish(table, tmp_path_factory.mktemp("many") / "r", method)
         plan = dalenius.plan(policy(table, Path("unused"), method))
         assert isinstance(plan, PerturbTablePlan)
-        codes = Encoder.of(plan.histogram, plan.schema).encode(table.combine_chunks().to_batches()[0])
-        rows = Table.of(policy(table, Path("unused")).source.table.select(["age", "sex", "mass", "zip"]))  # type: ignore[attr-defined]
+        codes = plan.histogram.encoder(plan.schema).encode(table.combine_chunks().to_batches()[0])
+        rows = CodedTable.of(policy(table, Path("unused")).source.table.select(["age", "sex", "mass", "zip"]))  # type: ignore[attr-defined]
         model = PerturbedModel.load(first)
         for seed in range(N_RELEASES // 2):
             perturber = Perturber(plan.perturbation, Randomness.seeded(seed))

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from dalenius.ask import view_rows
 from dalenius.ask.view_rows import ViewRows
-from dalenius.mechanisms.tuples.atoms import open_atoms
 from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
-from dalenius.mechanisms.tuples.network import Tensor, contract, parse_predicate
+from dalenius.mechanisms.tuples.network import Tensor, contract
+from dalenius.question.query import Expression, Membership
+from tests.mechanisms.tuples.counting import atoms_of
 
 COLUMNS = {
     "zip": pa.array(["a", "O'Hara", "", None]),
@@ -22,34 +23,38 @@ COLUMNS = {
 }
 
 
+def member(column: str, listed: tuple[str, ...] | tuple[int, ...]) -> Membership:
+    words = ", ".join("'" + v.replace("'", "''") + "'" if isinstance(v, str) else str(v) for v in listed)
+    whole = Expression(sql=f'__row."{column}" IN ({words})', columns=(column,))
+    return Membership(column=column, values=listed, expression=whole)
+
+
+@pytest.mark.parametrize("is_true", [True, False])
 @pytest.mark.parametrize(
     ("column", "listed"),
     [
         ("zip", ("a", "", "zzz")),
-        ("ZIP", ("O'Hara",)),
+        ("zip", ("O'Hara",)),
         ("age", (3, 40, 100)),
         ("big", (5, 7)),
         ("big", (2**40,)),
     ],
 )
 def test_lists_of_literals_are_looked_up_as_duckdb_would(
-    column: str, listed: tuple[str, ...] | tuple[int, ...]
+    column: str, listed: tuple[str, ...] | tuple[int, ...], is_true: bool
 ) -> None:
-    words = ", ".join("'" + v.replace("'", "''") + "'" if isinstance(v, str) else str(v) for v in listed)
-    with open_atoms(COLUMNS, {}, "t") as atoms:
-        fast = atoms.membership(column, listed)
-        slow = atoms.evaluate(parse_predicate(f"{column} IN ({words})"))
+    asked = member(column, listed)
+    fast = atoms_of(COLUMNS).membership(asked, is_true)
+    slow = atoms_of(COLUMNS).atom(asked.expression, is_true)
     assert fast is not None
+    assert isinstance(slow, Table)
     assert fast.columns == slow.columns
     assert fast.holds.tolist() == slow.holds.tolist()
 
 
-def test_other_types_are_left_to_duckdb() -> None:
-    with open_atoms(COLUMNS, {}, "t") as atoms:
-        assert atoms.membership("zip", (3,)) is None
-        assert atoms.membership("age", ("3",)) is None
-        assert atoms.membership("age", (300,)) is None
-        assert atoms.membership("w", (1,)) is None
+@pytest.mark.parametrize(("column", "listed"), [("zip", (3,)), ("age", ("3",)), ("age", (300,)), ("w", (1,))])
+def test_other_types_are_left_to_duckdb(column: str, listed: tuple[str, ...] | tuple[int, ...]) -> None:
+    assert atoms_of(COLUMNS).membership(member(column, listed), is_true=True) is None
 
 
 SIZES = (3, 2, 4)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dalenius.auditing.audit import audit_release
+from dalenius.auditing import audit_release
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
 from dalenius.release.folder import StoredRelease

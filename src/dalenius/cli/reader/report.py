@@ -10,8 +10,7 @@ import typer
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say
 from dalenius.errors import PromiseNotMet
 from dalenius.pages.document import Notice, Report
-from dalenius.pages.plain import to_json
-from dalenius.pages.writing import default_path, write_report
+from dalenius.pages.writing import default_path, to_json, write_report
 from dalenius.release.series import open_release
 from dalenius.reporting.build import build_report
 

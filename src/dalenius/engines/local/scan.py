@@ -20,7 +20,7 @@ from dalenius.mechanisms.base import Coding, Counting, PublishedTable
 from dalenius.prefetch import map_parallel
 from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
-from dalenius.tables.histogram import Histogram
+from dalenius.tables.histogram import Histogram, count_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,13 +49,7 @@ class LocalScan:
     def histogram(self, columns: tuple[str, ...]) -> Histogram:
         """How often each combination of cells of these columns occurs."""
         if columns not in self._counted:
-            listed = identifiers(columns)
-            counted = self._connection.sql(
-                f"SELECT {listed}, count(*) AS n FROM ({self._select}) GROUP BY {listed}"
-            ).to_arrow_table()
-            *cells, counts = (column.to_pylist() for column in counted.columns)
-            counts_of = dict(zip(zip(*cells, strict=True), counts, strict=True))
-            self._counted[columns] = Histogram.of(columns, counts_of)
+            self._counted[columns] = count_values(self._connection, f"({self._select})", columns)
         return self._counted[columns]
 
     def n_rows(self) -> int:

@@ -36,6 +36,7 @@ from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable
 from dalenius.mechanisms.sharding import Census
 from dalenius.policy import Policy
 from dalenius.release.manifest import TableEntry
+from dalenius.tables.codes import ascending
 from dalenius.tables.histogram import Histogram, Value, with_one_nan
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class SparkScan:
         for index, packed in zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True):
             column = pa.schema([("v", schema.field(index).type)])
             values[schema.names[index]].append(pa.ipc.read_record_batch(packed, column).column(0))
-        return {name: _sort(pa.concat_arrays(arrays).unique()) for name, arrays in values.items()}
+        return {name: ascending(pa.concat_arrays(arrays).unique()) for name, arrays in values.items()}
 
     def find_values(self, column: str, values: pa.Array) -> tuple[int, int]:
         """How many records have one of the values in the column, and the number of the first, from 1."""
@@ -178,10 +179,6 @@ class SparkScan:
 
     def _sums(self, task: AggregateTask, columns: Sequence[str]) -> list[int]:
         return add_up(self._run(task.run, columns, SUMS))
-
-
-def _sort(values: pa.Array) -> pa.Array:
-    return values.take(pc.sort_indices(values))  # NULL last
 
 
 def add_up(found: pa.Table) -> list[int]:

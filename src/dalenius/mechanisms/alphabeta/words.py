@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dalenius.mechanisms.alphabeta.published import PublishedView, read
 from dalenius.mechanisms.tuples.words import Belief, describe_beliefs, tuple_words
-from dalenius.pages.document import Cell, Number, Section
+from dalenius.pages.document import Cell, Number, Section, share
 from dalenius.release.folder import StoredRelease
 
 _HOW = (
@@ -32,9 +32,9 @@ def _facts(release: StoredRelease, view: PublishedView) -> Iterator[tuple[str, C
     yield "Possible rows (the domain)", Number(value=view.domain.size)
     yield (
         "A row of the table is published with probability",
-        Number(value=float(law.retention), style="share"),
+        share(law.retention),
     )
-    yield "Any other possible row, in the first view", Number(value=float(law.beta), style="share")
+    yield "Any other possible row, in the first view", share(law.beta)
     if view.index == 1 or release.earlier:
         yield "Rows added to the first view, on average", Number(value=float(round(view.noise_rows)))
     if law.views > 1:

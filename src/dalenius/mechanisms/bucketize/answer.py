@@ -33,15 +33,15 @@ from dalenius.mechanisms.bucketize.estimate.possible import possible_range, triv
 from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.columns import Table
+from dalenius.tables.columns import CodedTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BucketizedModel:
     """The two tables of a bucketized release, encoded."""
 
-    rows: Table
-    sensitive: Table
+    rows: CodedTable
+    sensitive: CodedTable
     buckets: Buckets
     has_fakes: bool = False
     region_of_bucket: Ints | None = None
@@ -54,7 +54,7 @@ class BucketizedModel:
         """Read and encode both tables."""
         stated, tables = published.read(release.manifest), read_tables(release)
         fakes, regions = stated.fakes, stated.regions
-        entries = Table.of(tables.entries).combined(stated.sensitive)
+        entries = CodedTable.of(tables.entries).combined(stated.sensitive)
         sensitive = pa.table(dict(entries.values))
         value = entries.codes.astype(np.int64)
         count: Ints | Floats = tables.count
@@ -62,8 +62,8 @@ class BucketizedModel:
             number = fakes.codes_of([tuple(row.values()) for row in sensitive.to_pylist()])
             count = fakes.expected_counts(tables.entry_bucket, number[value], tables.count, tables.size)
         return cls(
-            rows=Table.of(tables.people),
-            sensitive=Table.of(sensitive),
+            rows=CodedTable.of(tables.people),
+            sensitive=CodedTable.of(sensitive),
             buckets=Buckets.of(tables.row_bucket, tables.entry_bucket, value, count),
             has_fakes=fakes is not None,
             region_of_bucket=None if regions is None else tables.regions(regions),
@@ -161,7 +161,7 @@ class BatchesModel:
     @classmethod
     def of(cls, models: Sequence[BucketizedModel]) -> BatchesModel:
         """Put the batches together, and find out which values they share."""
-        values = Table.of(_joined([_cells(model.sensitive) for model in models]))
+        values = CodedTable.of(_joined([_cells(model.sensitive) for model in models]))
         known = values.combined(list(values.columns))
         ends = list(accumulate(model.sensitive.n_rows for model in models))
         codes = np.split(known.codes.astype(np.int64), ends[:-1])
@@ -169,8 +169,8 @@ class BatchesModel:
         for batch, (model, own) in enumerate(zip(models, codes, strict=True)):
             counts[batch, own] = model.buckets.counts
         together = BucketizedModel(
-            rows=Table.of(_joined([_cells(model.rows) for model in models])),
-            sensitive=Table.of(pa.table(dict(known.values))),
+            rows=CodedTable.of(_joined([_cells(model.rows) for model in models])),
+            sensitive=CodedTable.of(pa.table(dict(known.values))),
             buckets=_join_buckets([model.buckets for model in models], codes),
             has_fakes=any(model.has_fakes for model in models),
         )
@@ -178,12 +178,12 @@ class BatchesModel:
         return cls(together=together, batch_of_row=np.repeat(np.arange(len(sizes)), sizes), counts=counts)
 
     @property
-    def rows(self) -> Table:
+    def rows(self) -> CodedTable:
         """The quasi columns of all batches."""
         return self.together.rows
 
     @property
-    def sensitive(self) -> Table:
+    def sensitive(self) -> CodedTable:
         """The sensitive values of all batches."""
         return self.together.sensitive
 
@@ -265,7 +265,7 @@ def _join_buckets(batches: Sequence[Buckets], codes: Sequence[Ints]) -> Buckets:
     return Buckets.of(*(np.concatenate(parts) for parts in (rows, bucket, value, count)))
 
 
-def _cells(table: Table) -> pa.Table:
+def _cells(table: CodedTable) -> pa.Table:
     return pa.table(
         {name: coded.values[name].take(pa.array(coded.codes)) for name, coded in table.columns.items()}
     )

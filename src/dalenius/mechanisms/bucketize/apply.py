@@ -21,7 +21,7 @@ from dalenius.mechanisms.bucketize.plan.methods import BucketPlan
 from dalenius.mechanisms.dealing import fewest_bits
 from dalenius.prefetch import map_parallel
 from dalenius.randomness import KEY_BITS, Randomness, random_keys
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 
 BUCKETS_PER_BATCH = 20_000
 Entries = tuple[Ints, Ints, Ints]

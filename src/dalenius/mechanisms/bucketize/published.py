@@ -6,7 +6,6 @@ the check of a release reads them bucket by bucket in their own order, so that m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,11 +20,10 @@ from dalenius.mechanisms.bucketize.regions.published import Regions
 from dalenius.promises.thresholds import Thresholds
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import Manifest
-from dalenius.sql import identifier, identifiers
-from dalenius.tables.histogram import Histogram, mixed_radix, write_cells
+from dalenius.sql import identifier
+from dalenius.tables.columns import CodedTable
+from dalenius.tables.histogram import Histogram, count_values, write_cells
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
-
-_MOST_COUNTED = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,12 +104,9 @@ def read_tables(release: StoredRelease) -> BucketTables:
     )
 
 
-def count_values(connection: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> Histogram:
+def count_published(connection: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> Histogram:
     """How often each value was published, fakes included; the tables are views of the connection."""
-    listed = identifiers(sensitive)
-    query = f'SELECT {listed}, sum("count")::BIGINT FROM st GROUP BY {listed}'
-    *cells, counts = (column.to_pylist() for column in connection.sql(query).to_arrow_table().columns)
-    return Histogram.of(sensitive, dict(zip(zip(*cells, strict=True), counts, strict=True)))
+    return count_values(connection, "st", sensitive, 'sum("count")::BIGINT')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,36 +158,14 @@ def read_entries(
 
 def _entries(rows: pa.Table) -> Entries:
     bucket = rows.column("bucket").to_numpy()
-    cells = [column.combine_chunks() for column in rows.columns[2:]]
-    value_sets = [_value_set(column) for column in cells]
-    present, code = _dense(mixed_radix(cells, value_sets), math.prod(map(len, value_sets)))
-    places = np.unravel_index(present, tuple(map(len, value_sets)))
+    cells = CodedTable.of(rows.select(rows.column_names[2:]))
+    values = cells.combined(list(cells.columns))
     # the manifest's thresholds name values by the same texts
-    found = [
-        write_cells(values.take(pa.array(place)).to_pylist())
-        for values, place in zip(value_sets, places, strict=True)
-    ]
+    written = [write_cells(values.values[name].to_pylist()) for name in cells.columns]
     return Entries(
         bucket=bucket,
         count=rows.column("n").to_numpy(),
         starts=np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1)),
-        code=code,
-        values=tuple(zip(*found, strict=True)),
+        code=values.codes.astype(np.int64),
+        values=tuple(zip(*written, strict=True)),
     )
-
-
-def _value_set(column: pa.Array) -> pa.Array:
-    if not pa.types.is_dictionary(column.type):
-        return column.unique()
-    return pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
-
-
-def _dense(numbers: Ints, limit: int) -> tuple[Ints, Ints]:
-    """The different numbers, and which of them each one is."""
-    if limit > _MOST_COUNTED:
-        found, place = np.unique(numbers, return_inverse=True)
-        return found, place.astype(np.int64)
-    found = np.flatnonzero(np.bincount(numbers, minlength=limit))
-    place_of = np.zeros(limit, dtype=np.int64)
-    place_of[found] = np.arange(len(found))
-    return found, place_of[numbers]

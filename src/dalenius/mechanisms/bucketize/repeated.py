@@ -27,8 +27,11 @@ from dalenius.mechanisms.bucketize.fakes.plan import (
 )
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.regions.plan import problem_of_region
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.repeated import Repeated
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Histogram
 
 _MOST_PAIRS = 4_000_000
 _MOST_CELLS = 8_000_000
@@ -102,6 +105,28 @@ def repeat_buckets(parts: Sequence[Contents], thresholds: Sequence[Fraction], ti
         success=float(np.average([success for _, success in found], weights=people)),
         success_of_one=float(np.average([_one(part) for part in parts], weights=people)),
     )
+
+
+def repeat_table(plan: BucketizePlan, times: int) -> Repeated:
+    """Releases of a whole table by one plan."""
+    if plan.regions is None:
+        parts = [plan_contents(plan.buckets, plan.problem, plan.fakes)]
+    else:
+        parts = [
+            plan_contents(own, problem_of_region(plan.problem, counts), None).among(counts > 0)
+            for own, counts in zip(plan.regions.plans, plan.regions.counts, strict=True)
+        ]
+    return repeat_buckets(parts, plan.thresholds, times)
+
+
+def repeat_part(
+    plan: BucketizePlan, whole: Histogram, thresholds: Sequence[Fraction], times: int
+) -> Repeated:
+    """Releases by one plan of a part of the table's records, each time another part."""
+    planned = dict(zip(plan.histogram.values, plan.histogram.counts, strict=True))
+    kept = [planned.get(value, 0) for value in whole.values]
+    contents = plan_contents(plan.buckets, plan.problem, plan.fakes)
+    return repeat_buckets([contents.with_withheld(kept, whole.counts)], thresholds, times)
 
 
 def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | None) -> Contents:

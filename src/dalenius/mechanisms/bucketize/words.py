@@ -7,19 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dalenius.mechanisms.bucketize import published
-from dalenius.pages.document import (
-    Block,
-    Cell,
-    Column,
-    Facts,
-    Legend,
-    Number,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-    Verdict,
-)
+from dalenius.pages import document as doc
 from dalenius.pages.words import SHOWN, Key, Words, judge_limit, key_of, plural, sensitive_names
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier, one_row
@@ -62,7 +50,7 @@ class Worst:
         return self.share / self.threshold if self.threshold else self.share + 1
 
 
-def describe_limits(release: StoredRelease) -> Section:
+def describe_limits(release: StoredRelease) -> doc.Section:
     """The section on thresholds and buckets."""
     parts = release.parts
     worst = _worst_of_all(parts)
@@ -70,32 +58,32 @@ def describe_limits(release: StoredRelease) -> Section:
     n_records = sum(part.manifest.rows.published or 0 for part in parts)
     has_fakes = any(_n_fakes(part) for part in parts)
     rows = [_row(entry, None if has_fakes else n_records) for entry in worst[:SHOWN]]
-    blocks: list[Block] = [
-        Paragraph(text=_explain(release)),
+    blocks: list[doc.Block] = [
+        doc.Paragraph(text=_explain(release)),
         _bucket_facts(parts),
-        Table(
+        doc.Table(
             caption="The limit of each value, and the bucket that comes nearest to it",
-            columns=(
-                Column(title=f"value of {sensitive_names(release)}"),
-                Column(
+            columns=doc.head(
+                f"value of {sensitive_names(release)}",
+                doc.Column(
                     title="share of a bucket",
-                    legend=Legend(
+                    legend=doc.Legend(
                         bar="largest share in any bucket",
                         reference=None if has_fakes else "share in the whole release",
                         limit="limit",
                     ),
                 ),
-                *([] if has_fakes else [Column(title="whole release")]),
-                Column(title="worst bucket"),
-                Column(title="people in it"),
-                Column(title="limit"),
-                Column(title="kept"),
+                *([] if has_fakes else ["whole release"]),
+                "worst bucket",
+                "people in it",
+                "limit",
+                "kept",
             ),
             rows=tuple(rows),
             note=_note(worst, has_fakes=has_fakes),
         ),
     ]
-    return Section(
+    return doc.Section(
         id="limits", title="The limits, and how near the release comes to them", blocks=tuple(blocks)
     )
 
@@ -109,7 +97,7 @@ def _explain(release: StoredRelease) -> str:
     )
 
 
-def _bucket_facts(parts: tuple[StoredRelease, ...]) -> Facts:
+def _bucket_facts(parts: tuple[StoredRelease, ...]) -> doc.Facts:
     n_buckets, smallest, largest = 0, [], []
     for part in parts:
         with part.connect() as connection:
@@ -118,13 +106,13 @@ def _bucket_facts(parts: tuple[StoredRelease, ...]) -> Facts:
         smallest.append(least or 0)
         largest.append(most or 0)
     n_fakes = max(_n_fakes(part) for part in parts)
-    items: list[tuple[str, Cell]] = [
-        ("Buckets", Number(value=n_buckets)),
+    items: list[tuple[str, doc.Cell]] = [
+        ("Buckets", doc.Number(value=n_buckets)),
         ("People in a bucket", _from_to(min(smallest), max(largest))),
     ]
     if n_fakes:
-        items.append(("Made-up values in every bucket", Number(value=n_fakes)))
-    return Facts(items=tuple(items))
+        items.append(("Made-up values in every bucket", doc.Number(value=n_fakes)))
+    return doc.Facts(items=tuple(items))
 
 
 def _from_to(low: int, high: int) -> str:
@@ -162,23 +150,23 @@ def _entries(part: StoredRelease) -> Iterator[Worst]:
         yield Worst(value=value, most=int(most), size=int(size), threshold=threshold(value), total=int(total))
 
 
-def _row(entry: Worst, n_records: int | None) -> tuple[Cell, ...]:
+def _row(entry: Worst, n_records: int | None) -> tuple[doc.Cell, ...]:
     overall = None if n_records is None else entry.total / max(n_records, 1)
     limit = None if entry.threshold is None else float(entry.threshold)
     return (
         show_value(entry.value),
-        Picture(bar=float(entry.share), reference=overall, limit=limit),
-        *([] if overall is None else [Number(value=overall, style="share")]),
-        Number(value=float(entry.share), style="share"),
+        doc.Picture(bar=float(entry.share), reference=overall, limit=limit),
+        *([] if overall is None else [doc.share(overall)]),
+        doc.share(entry.share),
         f"{entry.most:,} of {entry.size:,}",
-        None if limit is None else Number(value=limit, style="share"),
+        doc.share(limit),
         _verdict(entry),
     )
 
 
-def _verdict(entry: Worst) -> Verdict:
+def _verdict(entry: Worst) -> doc.Verdict:
     if entry.threshold == 1:
-        return Verdict(tone="note", text="no limit was set")
+        return doc.Verdict(tone="note", text="no limit was set")
     return judge_limit(ok=entry.threshold is not None and entry.closeness <= 1)
 
 
@@ -208,7 +196,7 @@ def count_exactly(release: StoredRelease) -> dict[Key, float] | None:
     totals: dict[Key, float] = {}
     for part in parts:
         with part.connect() as connection:
-            counted = published.count_values(connection, release.columns("sensitive"))
+            counted = published.count_published(connection, release.columns("sensitive"))
         for cells, count in zip(counted.values, counted.counts, strict=True):
             totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
     return totals

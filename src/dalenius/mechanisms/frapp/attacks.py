@@ -11,9 +11,9 @@ import numpy as np
 from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
-from dalenius.threats.metadata import attack_metadata
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.traces import attack_metadata
 
 
 def attack(subject: Subject) -> Iterator[AttackResult]:

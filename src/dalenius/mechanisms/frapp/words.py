@@ -5,7 +5,7 @@ from __future__ import annotations
 from dalenius.exact import percent
 from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.words import describe_beliefs, tuple_words
-from dalenius.pages.document import Number, Section
+from dalenius.pages.document import Number, Section, share
 from dalenius.release.folder import StoredRelease
 
 _HOW = (
@@ -17,12 +17,11 @@ _HOW = (
 def describe_limits(release: StoredRelease) -> Section:
     """The section on γ and the probability of keeping a record."""
     view = read(release.manifest)
-    kept = Number(value=float(view.law.gamma_f), style="share")
     return describe_beliefs(
         _HOW,
         [
             ("Possible rows (the domain)", Number(value=view.domain.size)),
-            ("A record is published as it is with probability", kept),
+            ("A record is published as it is with probability", share(view.law.gamma_f)),
         ],
         [("that a record is a given row", view.law.prior, view.law.posterior())],
         view.gamma,

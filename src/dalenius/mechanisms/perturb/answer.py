@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import DaleniusError, ReleaseCorrupt
+from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.estimate import (
     Ends,
@@ -25,11 +24,11 @@ from dalenius.mechanisms.perturb.estimate import (
     total_of_terms,
     totals_of_products,
 )
-from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.question.targets import Range, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifiers
-from dalenius.tables.columns import Table
+from dalenius.tables.codes import Encoder, in_one_piece
+from dalenius.tables.columns import CodedTable
 
 ScoredTerm = tuple[Score, Floats]
 """A score of the rows, and the weight of each sensitive value."""
@@ -113,8 +112,8 @@ _INTERVALS = {
 class PerturbedModel:
     """The published table of a perturbed release, encoded."""
 
-    rows: Table
-    sensitive: Table
+    rows: CodedTable
+    sensitive: CodedTable
     laws: Laws
     cells: Ints
     """The part and value of each published row."""
@@ -125,23 +124,24 @@ class PerturbedModel:
     def load(cls, release: StoredRelease) -> PerturbedModel:
         """Read and encode the table and the parts."""
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
+        parts = published.read(release.manifest)
         with release.connect() as connection:
-            public = PublicParts.read(connection, release.manifest)
+            values = parts.values(connection)
             data = connection.sql(
                 f"SELECT {identifiers((*quasi, *secret, 'part'))} FROM data"
             ).to_arrow_table()
-        laws = Laws.of(public.channels, public.values.num_rows)
-        codes = _codes(data.select(list(secret)), public.values)
-        parts = data.column("part").fill_null(0).to_numpy() - 1
-        if (codes < 0).any() or parts.min() < 0 or parts.max() >= len(public.channels):
+        laws = Laws.of(parts.channels, values.num_rows)
+        codes = Encoder.of(dict(zip(secret, map(in_one_piece, values.columns), strict=True))).find(data)
+        part = data.column("part").fill_null(0).to_numpy() - 1
+        if (codes < 0).any() or part.min() < 0 or part.max() >= len(parts.channels):
             raise ReleaseCorrupt(f"{release.path}: the table and the manifest do not have the same parts")
         try:
-            cells = laws.cells(parts, codes)
+            cells = laws.cells(part, codes.astype(np.int64))
         except DaleniusError as error:
             raise ReleaseCorrupt(f"{release.path}: {error.message}") from error
         return cls(
-            rows=Table.of(data.select(list(quasi))),
-            sensitive=Table.of(public.values),
+            rows=CodedTable.of(data.select(list(quasi))),
+            sensitive=CodedTable.of(values),
             laws=laws,
             cells=cells,
         )
@@ -236,22 +236,3 @@ class _Estimation:
             for score, weights in without_overlap(merged)
         ]
         return total_of_terms(self.model.laws, self.model.cells[rows], parts)
-
-
-def _codes(cells: pa.Table, values: pa.Table) -> Ints:
-    """Which of the listed values each row has; -1: none of them."""
-    codes = np.zeros(cells.num_rows, dtype=np.int64)
-    known = np.zeros(values.num_rows, dtype=np.int64)
-    for name in values.column_names:
-        listed = values.column(name).combine_chunks().unique()
-        for_rows, for_values = (
-            pc.index_in(table.column(name), value_set=listed).fill_null(-1).to_numpy().astype(np.int64)
-            for table in (cells, values)
-        )
-        combined = np.concatenate([known, codes]) * (len(listed) + 1)
-        combined += np.concatenate([for_values, for_rows]) + 1
-        _, ranks = np.unique(combined, return_inverse=True)
-        known, codes = ranks[: len(known)], ranks[len(known) :]
-    order = np.argsort(known)
-    found = np.minimum(np.searchsorted(known[order], codes), len(known) - 1)
-    return np.where(known[order][found] == codes, order[found], -1)

@@ -18,7 +18,7 @@ from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness, random_keys
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 
 CodeArray = NDArray[np.int32]
 

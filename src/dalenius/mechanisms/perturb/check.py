@@ -15,8 +15,9 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.channel import Channel
-from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.mechanisms.perturb.published import PublishedParts
 from dalenius.promises.rho_privacy import amplification_limit, frequency_behind
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
@@ -24,13 +25,13 @@ from dalenius.sql import count, identifier
 
 def check_parts(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterator[Check]:
     """Parts and their values in the data, then their laws."""
-    public = PublicParts.read(connection, manifest)
-    cells = ", ".join(f"{identifier(name)} AS c{i}" for i, name in enumerate(public.values.column_names))
+    stated = published.read(manifest)
+    cells = ", ".join(f"{identifier(name)} AS c{i}" for i, name in enumerate(stated.columns))
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE seen AS SELECT part, {cells}, count(*) AS n FROM data GROUP BY ALL"
     )
     rows = dict(connection.execute("SELECT part, sum(n)::BIGINT FROM seen GROUP BY part").fetchall())
-    listed = set(range(1, len(public.channels) + 1))
+    listed = set(range(1, len(stated.channels) + 1))
     strange = sorted(set(rows) ^ listed, key=str)
     yield Check(
         name="parts",
@@ -39,7 +40,7 @@ def check_parts(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> It
         if strange
         else f"every record is in one of {len(listed)} parts",
     )
-    foreign = _n_foreign(connection, public)
+    foreign = _n_foreign(connection, stated)
     yield Check(
         name="values",
         ok=foreign == 0,
@@ -48,15 +49,15 @@ def check_parts(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> It
         else "every published value is one of its part's",
     )
     if not strange:
-        yield _check_laws([rows[number] for number in sorted(listed)], public.channels, manifest)
+        yield _check_laws([rows[number] for number in sorted(listed)], stated, manifest)
 
 
-def _n_foreign(connection: duckdb.DuckDBPyConnection, public: PublicParts) -> int:
+def _n_foreign(connection: duckdb.DuckDBPyConnection, stated: PublishedParts) -> int:
     """Records whose value is not in SA_i of their part; `seen` has how often each part has each value."""
-    columns = range(public.values.num_columns)
-    numbers = [n for n, channel in enumerate(public.channels, start=1) for _ in channel.codes]
-    codes = [code for channel in public.channels for code in channel.codes]
-    cells = {f"v{i}": public.values.column(i).take(pa.array(codes)) for i in columns}
+    values, columns = stated.values(connection), range(len(stated.columns))
+    numbers = [n for n, channel in enumerate(stated.channels, start=1) for _ in channel.codes]
+    codes = [code for channel in stated.channels for code in channel.codes]
+    cells = {f"v{i}": values.column(i).take(pa.array(codes)) for i in columns}
     connection.register("domains", pa.table({"number": pa.array(numbers, pa.int64()), **cells}))
     same = " AND ".join(f"c{i} IS NOT DISTINCT FROM v{i}" for i in columns)
     return count(
@@ -65,15 +66,15 @@ def _n_foreign(connection: duckdb.DuckDBPyConnection, public: PublicParts) -> in
     )
 
 
-def _check_laws(sizes: list[int], channels: tuple[Channel, ...], manifest: Manifest) -> Check:
-    promise = manifest.promise
-    rho2 = Fraction(promise["rho2"])
+def _check_laws(sizes: list[int], stated: PublishedParts, manifest: Manifest) -> Check:
+    channels, rho2 = stated.channels, stated.promise.rho2
     if manifest.mechanism.method == "uniform":
-        limit = amplification_limit(Fraction(promise["prior_at_most"]), rho2)
+        # a prior that is not stated allows nothing: the limit of 1 is 0
+        limit = amplification_limit(stated.prior_at_most or Fraction(1), rho2)
         ok = len(channels) == 1 and channels[0].gamma <= limit
         detail = "gamma is what rho1 and rho2 allow" if ok else "gamma is above what rho1 and rho2 allow"
         return Check(name="promise", ok=ok, detail=detail)
-    covers_all = promise["rho1"] == "max"
+    covers_all = stated.promise.rho1 is None
     wrong = [
         number
         for number, (n_rows, channel) in enumerate(zip(sizes, channels, strict=True), start=1)

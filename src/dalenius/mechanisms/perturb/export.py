@@ -5,7 +5,8 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.mechanisms.perturb import published
+from dalenius.mechanisms.perturb.published import PublishedParts
 from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
@@ -16,7 +17,7 @@ def weigh(
 ) -> Weighting:
     """Every record with every value of its part: ((m−1+γ)[x=y] − 1)/(γ−1) towards x if y is published."""
     sensitive = release.columns("sensitive")
-    _stage_parts(PublicParts.read(connection, release.manifest), connection)
+    _stage_parts(published.read(release.manifest), connection)
     same = " AND ".join(
         f"d.{identifier(name)} IS NOT DISTINCT FROM v.{identifier(name)}" for name in sensitive
     )
@@ -54,9 +55,9 @@ def weigh(
     )
 
 
-def _stage_parts(public: PublicParts, connection: duckdb.DuckDBPyConnection) -> None:
-    numbered = list(enumerate(public.channels, start=1))
-    parts = pa.table(
+def _stage_parts(parts: PublishedParts, connection: duckdb.DuckDBPyConnection) -> None:
+    numbered = list(enumerate(parts.channels, start=1))
+    weights = pa.table(
         {
             "part": pa.array([number for number, _ in numbered], pa.int32()),
             "gamma": [float(channel.gamma) for _, channel in numbered],
@@ -66,7 +67,7 @@ def _stage_parts(public: PublicParts, connection: duckdb.DuckDBPyConnection) -> 
             "weight_other": [float(-1 / (channel.gamma - 1)) for _, channel in numbered],
         }
     )
-    codes = pa.array([code for channel in public.channels for code in channel.codes], pa.int64())
+    codes = pa.array([code for channel in parts.channels for code in channel.codes], pa.int64())
     of_part = pa.array([number for number, channel in numbered for _ in channel.codes], pa.int32())
-    stage(connection, "parts", parts)
-    stage(connection, "part_values", public.values.take(codes).add_column(0, "part", of_part))
+    stage(connection, "parts", weights)
+    stage(connection, "part_values", parts.values(connection).take(codes).add_column(0, "part", of_part))

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pyarrow as pa
 
 from dalenius.mechanisms.measures import Measures, RowSample
+from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.config import PerturbConfig
-from dalenius.mechanisms.perturb.published import PublicParts
 from dalenius.policy import Policy
 from dalenius.promises.bound import Bound
 from dalenius.promises.rho_privacy import RhoPrivacy
@@ -45,8 +45,8 @@ class PerturbMeasures(Measures):
 
     def retention(self, release: StoredRelease, n_rows: int) -> float:
         """A perturbed record keeps its value with γ/(m−1+γ)."""
+        channels = published.read(release.manifest).channels
         with release.connect() as connection:
-            channels = PublicParts.read(connection, release.manifest).channels
             sizes = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
         diagonals = [float(channel.gamma / (channel.n_values - 1 + channel.gamma)) for channel in channels]
         kept = float(sum(sizes.get(number, 0) * kept for number, kept in enumerate(diagonals, start=1)))

@@ -8,7 +8,7 @@ thousands of values a list of texts per part would be larger than the data.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.release.manifest import Manifest
 from dalenius.sql import connect_shared, identifier
 
@@ -50,7 +51,7 @@ def from_ranges(text: str, n_values: int) -> tuple[int, ...]:
     return tuple(codes)
 
 
-def to_parameters(cells: dict[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
+def to_parameters(cells: Mapping[str, pa.Array], channels: Sequence[Channel]) -> dict[str, Any]:
     """The manifest's `parameters`, from the values' cells by column and the laws of the parts."""
     with connect_shared() as connection:
         connection.register("cells", pa.table(cells))
@@ -66,42 +67,57 @@ def to_parameters(cells: dict[str, pa.Array], channels: Sequence[Channel]) -> di
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PublicParts:
-    """The parts of a release, as its manifest lists them."""
+class PublishedParts:
+    """The parts of a release and what is promised of them, as its manifest states it."""
 
-    values: pa.Table
-    """A row per value, with the types of the published columns."""
+    columns: tuple[str, ...]
+    """The sensitive ones."""
+    texts: Sequence[Sequence[str | None]]
+    """Every value, as a text per column."""
     channels: tuple[Channel, ...]
     """The law of part 1, part 2, …"""
+    promise: RhoPrivacy
+    prior_at_most: Fraction | None
+    """What an attacker of any belief may have believed of a value before; None: the promise is for one whose
+    belief is the histogram of a person's part."""
 
-    @classmethod
-    def read(cls, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> PublicParts:
-        """From a manifest, and a connection in which `data` is the published table."""
-        parameters = manifest.parameters
-        columns = manifest.columns_of("sensitive")
-        values = parameters["values"]
-        if not values or any(len(value) != len(columns) for value in values):
-            raise ReleaseCorrupt("the manifest does not list a cell per sensitive column for every value")
-        if [part["part"] for part in parameters["parts"]] != list(range(1, len(parameters["parts"]) + 1)):
-            raise ReleaseCorrupt("the manifest does not number its parts 1, 2, …")
-        try:
-            channels = tuple(
-                Channel(codes=from_ranges(part["values"], len(values)), gamma=Fraction(part["gamma"]))
-                for part in parameters["parts"]
-            )
-        except (InputError, ValueError) as error:
-            raise ReleaseCorrupt(f"the manifest lists a part that cannot be: {error}") from error
-        return cls(values=_typed(connection, columns, values), channels=channels)
+    @property
+    def is_for_any_prior(self) -> bool:
+        """Whether the promise holds whatever the attacker believes of a person (uniform perturbation)."""
+        return self.prior_at_most is not None
+
+    def values(self, connection: duckdb.DuckDBPyConnection) -> pa.Table:
+        """A row per value, with the types of the published table `data`, which the connection has."""
+        types = {name: kind for name, kind, *_ in connection.execute("DESCRIBE data").fetchall()}
+        numbered = list(enumerate(self.columns))
+        texts = {f"v{i}": pa.array([value[i] for value in self.texts], pa.string()) for i, _ in numbered}
+        connection.register("listed_texts", pa.table({"place": range(len(self.texts)), **texts}))
+        cast = ", ".join(f"CAST(v{i} AS {types[name]}) AS {identifier(name)}" for i, name in numbered)
+        typed = connection.sql(f"SELECT {cast} FROM listed_texts ORDER BY place").to_arrow_table()
+        connection.unregister("listed_texts")
+        return typed
 
 
-def _typed(
-    connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...], values: list[list[str | None]]
-) -> pa.Table:
-    """The texts, cast to the types of the published columns."""
-    types = {name: kind for name, kind, *_ in connection.execute("DESCRIBE data").fetchall()}
-    texts = {f"v{i}": pa.array([value[i] for value in values], pa.string()) for i in range(len(columns))}
-    connection.register("listed_texts", pa.table({"place": range(len(values)), **texts}))
-    cast = ", ".join(f"CAST(v{i} AS {types[name]}) AS {identifier(name)}" for i, name in enumerate(columns))
-    typed = connection.sql(f"SELECT {cast} FROM listed_texts ORDER BY place").to_arrow_table()
-    connection.unregister("listed_texts")
-    return typed
+def read(manifest: Manifest) -> PublishedParts:
+    """What a manifest says of the parts."""
+    values, parts = manifest.parameters["values"], manifest.parameters["parts"]
+    columns = manifest.columns_of("sensitive")
+    if not values or any(len(value) != len(columns) for value in values):
+        raise ReleaseCorrupt("the manifest does not list a cell per sensitive column for every value")
+    if [part["part"] for part in parts] != list(range(1, len(parts) + 1)):
+        raise ReleaseCorrupt("the manifest does not number its parts 1, 2, …")
+    try:
+        channels = tuple(
+            Channel(codes=from_ranges(part["values"], len(values)), gamma=Fraction(part["gamma"]))
+            for part in parts
+        )
+    except (InputError, ValueError) as error:
+        raise ReleaseCorrupt(f"the manifest lists a part that cannot be: {error}") from error
+    prior_at_most = manifest.promise.get("prior_at_most")
+    return PublishedParts(
+        columns=columns,
+        texts=values,
+        channels=channels,
+        promise=RhoPrivacy.from_manifest(manifest.promise),
+        prior_at_most=None if prior_at_most is None else Fraction(prior_at_most),
+    )

@@ -16,7 +16,7 @@ from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,7 +48,7 @@ class DataGroups:
     @property
     def wire(self) -> pa.Schema:
         """The published columns."""
-        columns = [self.schema.field(name) for name in (*self.quasi, *self.encoder.columns)]
+        columns = [self.schema.field(name) for name in (*self.quasi, *self.encoder.cells)]
         return pa.schema([*columns, ("part", pa.int32())])
 
     def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:
@@ -61,7 +61,7 @@ class DataGroups:
             parts, published = perturber.perturb(self.encoder.encode(batch))
             quasi = [batch.column(name) for name in self.quasi]
             cells = self.encoder.decode(published)
-            sensitive = [cells[name].cast(self.schema.field(name).type) for name in self.encoder.columns]
+            sensitive = [cells[name].cast(self.schema.field(name).type) for name in self.encoder.cells]
             arrays = [*quasi, *sensitive, pa.array(parts + np.int32(1))]
             yield groups, pa.RecordBatch.from_arrays(arrays, schema=self.wire)
         perturber.finish()

@@ -5,18 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.channel import Channel
-from dalenius.mechanisms.perturb.published import PublicParts
-from dalenius.pages.document import (
-    Cell,
-    Column,
-    Facts,
-    Number,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-)
+from dalenius.mechanisms.perturb.published import PublishedParts
+from dalenius.pages import document as doc
 from dalenius.pages.words import SHOWN, Words, belief_column, judge_limit, plural, sensitive_names
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.release.folder import StoredRelease
@@ -39,26 +31,25 @@ class Part:
         return odds / (1 + odds)
 
 
-def describe_limits(release: StoredRelease) -> Section:
+def describe_limits(release: StoredRelease) -> doc.Section:
     """The section on parts and their ρ2."""
-    promise = release.manifest.promise
-    rho2 = Fraction(promise["rho2"])
-    parts = _parts(release, rho2)
+    stated = published.read(release.manifest)
+    rho2, is_uniform = stated.promise.rho2, stated.is_for_any_prior
+    parts = _parts(release, stated)
     n_kept = sum(part.channel.diagonal * part.n_records for part in parts)
     n_records = sum(part.n_records for part in parts)
-    is_uniform = "prior_at_most" in promise
-    facts = Facts(
+    facts = doc.Facts(
         items=(
-            *(() if is_uniform else (("Parts", Number(value=len(parts))),)),
-            ("Values published as they were", Number(value=float(n_kept / max(n_records, 1)), style="share")),
-            ("Nobody may become surer than", Number(value=float(rho2), style="share")),
+            *(() if is_uniform else (("Parts", doc.Number(value=len(parts))),)),
+            ("Values published as they were", doc.share(n_kept / max(n_records, 1))),
+            ("Nobody may become surer than", doc.share(rho2)),
         )
     )
-    return Section(
+    return doc.Section(
         id="limits",
         title="The limit, and how near the release comes to it",
         blocks=(
-            Paragraph(text=_explain(release, is_uniform=is_uniform)),
+            doc.Paragraph(text=_explain(release, is_uniform=is_uniform)),
             facts,
             _tabulate(parts, rho2),
         ),
@@ -79,23 +70,21 @@ def _explain(release: StoredRelease, *, is_uniform: bool) -> str:
     )
 
 
-def _parts(release: StoredRelease, rho2: Fraction) -> list[Part]:
+def _parts(release: StoredRelease, stated: PublishedParts) -> list[Part]:
     with release.connect() as connection:
-        public = PublicParts.read(connection, release.manifest)
         rows = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
-    stated = release.manifest.promise.get("prior_at_most")
     return [
         Part(
             number=number,
             n_records=int(rows.get(number, 0)),
             channel=channel,
-            before=frequency_behind(channel.gamma, rho2) if stated is None else Fraction(stated),
+            before=stated.prior_at_most or frequency_behind(channel.gamma, stated.promise.rho2),
         )
-        for number, channel in enumerate(public.channels, start=1)
+        for number, channel in enumerate(stated.channels, start=1)
     ]
 
 
-def _tabulate(parts: list[Part], rho2: Fraction) -> Table:
+def _tabulate(parts: list[Part], rho2: Fraction) -> doc.Table:
     parts = sorted(parts, key=lambda part: (-part.after, -part.n_records, part.number))
     listed = parts[:SHOWN]
     note = None
@@ -108,32 +97,32 @@ def _tabulate(parts: list[Part], rho2: Fraction) -> Table:
             if most <= rho2
             else f"Of {len(rest):,} parts that are not listed at least one is ABOVE the limit."
         )
-    return Table(
+    return doc.Table(
         caption="How sure anybody can become of a protected value, in each part",
-        columns=(
-            Column(title="part"),
+        columns=doc.head(
+            "part",
             belief_column("belief in a value"),
-            Column(title="records"),
-            Column(title="different values"),
-            Column(title="published as it was"),
-            Column(title="before, at most"),
-            Column(title="after, at most"),
-            Column(title="limit kept"),
+            "records",
+            "different values",
+            "published as it was",
+            "before, at most",
+            "after, at most",
+            "limit kept",
         ),
         rows=tuple(_row(part, rho2) for part in listed),
         note=note,
     )
 
 
-def _row(part: Part, rho2: Fraction) -> tuple[Cell, ...]:
+def _row(part: Part, rho2: Fraction) -> tuple[doc.Cell, ...]:
     return (
         f"part {part.number}",
-        Picture(bar=float(part.after), reference=float(part.before), limit=float(rho2)),
-        Number(value=part.n_records),
-        Number(value=part.channel.n_values),
-        Number(value=float(part.channel.diagonal), style="share"),
-        Number(value=float(part.before), style="share"),
-        Number(value=float(part.after), style="share"),
+        doc.Picture(bar=float(part.after), reference=float(part.before), limit=float(rho2)),
+        doc.Number(value=part.n_records),
+        doc.Number(value=part.channel.n_values),
+        doc.share(part.channel.diagonal),
+        doc.share(part.before),
+        doc.share(part.after),
         judge_limit(ok=part.after <= rho2),
     )
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.dealing import Dealer
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 
 _KEPT = 0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dalenius.mechanisms.suppress.plan import plan_suppression
-from dalenius.threats.original import Subject, code_column, combine
+from dalenius.threats.original import CommonCodes, Subject
 from dalenius.threats.result import AttackResult, Threat, computed
 
 THREAT = Threat(
@@ -22,7 +22,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     promise = subject.release.manifest.promise
     if promise.get("suppression"):
         sensitive = subject.release.columns("sensitive")
-        (value,) = combine([code_column(name, (subject.original,)) for name in sensitive])
+        (value,) = CommonCodes.of(sensitive, (subject.original,)).of_rows(sensitive)
         yield attack_eligibility(
             np.bincount(value).tolist(), int(promise["l"]), promise["suppression"]["method"]
         )

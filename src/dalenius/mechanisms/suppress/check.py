@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
-
-import duckdb
 
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.suppress.d_suppression import is_candidate_for_l
 from dalenius.release.manifest import Manifest
-from dalenius.sql import identifiers
 
 
-def check_suppression(
-    connection: duckdb.DuckDBPyConnection, manifest: Manifest, sensitive: tuple[str, ...]
-) -> Check:
-    """Whether what was withheld fits the method that the manifest names."""
-    problem = _problem(manifest, _published_counts(connection, sensitive))
+def check_stage(manifest: Manifest, counts: Iterable[int]) -> Check:
+    """Whether what was withheld fits the method that the manifest names.
+
+    Args:
+        manifest: what the release says.
+        counts: how many published records have each value.
+    """
+    problem = _problem(manifest, sorted(counts, reverse=True))
     withheld = manifest.rows.suppressed
     fine = f"{withheld} records were withheld, and the counts fit the method" if withheld else "none withheld"
     return Check(name="suppression", ok=problem is None, detail=problem or fine)
-
-
-def _published_counts(connection: duckdb.DuckDBPyConnection, sensitive: tuple[str, ...]) -> list[int]:
-    listed = identifiers(sensitive)
-    rows = connection.execute(f'SELECT sum("count") FROM st GROUP BY {listed}').fetchall()
-    return sorted((int(total) for (total,) in rows), reverse=True)
 
 
 def _problem(manifest: Manifest, counts: list[int]) -> str | None:

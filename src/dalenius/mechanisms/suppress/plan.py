@@ -119,10 +119,10 @@ def plan_suppression(counts: Sequence[int], l: int, method: str = "safe") -> Sup
     return METHODS[method](tuple(counts), l)
 
 
-def costs(counts: Sequence[int], l: int) -> dict[str, Fraction]:  # noqa: E741
+def expect_costs(counts: Sequence[int], l: int) -> dict[str, Fraction]:  # noqa: E741
     """What each method withholds on average, with three baselines that are not for publishing.
 
-    >>> {name: str(cost) for name, cost in costs((10, 4, 2, 1, 1), 3).items()}
+    >>> {name: str(cost) for name, cost in expect_costs((10, 4, 2, 1, 1), 3).items()}
     {'minimal': '6', 'lower bound': '6', 'exact': '6', 'randomized': '71/9', 'safe': '10', 'all': '18'}
     """
     check_counts(counts, l)

@@ -6,23 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.exact import percent
-from dalenius.pages.document import (
-    Block,
-    Cell,
-    Column,
-    Legend,
-    Number,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-    Verdict,
-)
+from dalenius.pages import document as doc
 from dalenius.pages.words import StageWords, judge_limit, plural, sensitive_names
 from dalenius.release.folder import StoredRelease
 
 
-def describe_withheld(release: StoredRelease) -> Section | None:
+def describe_withheld(release: StoredRelease) -> doc.Section | None:
     """The section on suppression; None where the policy did not ask for it."""
     parts = release.parts
     if not any(part.manifest.promise.get("suppression") for part in parts):
@@ -31,7 +20,7 @@ def describe_withheld(release: StoredRelease) -> Section | None:
     n_published = sum(part.manifest.rows.published or 0 for part in parts)
     if not n_withheld:
         text = "No record had to be withheld: no value was too common for the limit."
-        return Section(id="withheld", title="Withheld records", blocks=(Paragraph(text=text),))
+        return doc.Section(id="withheld", title="Withheld records", blocks=(doc.Paragraph(text=text),))
     ell = int(release.manifest.promise["l"])
     text = (
         f"{plural(n_withheld, 'record was', 'records were')} withheld of {n_withheld + n_published:,}: "
@@ -39,10 +28,10 @@ def describe_withheld(release: StoredRelease) -> Section | None:
         f"{_hidden(parts)} Counts and answers are about the published records."
     )
     rows = tuple(row for part in parts for row in _rows(part))
-    blocks: list[Block] = [Paragraph(text=text)]
+    blocks: list[doc.Block] = [doc.Paragraph(text=text)]
     if rows:
         blocks.append(_tabulate(rows, release.manifest.promise["suppression"]))
-    return Section(id="withheld", title="Withheld records", blocks=tuple(blocks))
+    return doc.Section(id="withheld", title="Withheld records", blocks=tuple(blocks))
 
 
 def _hidden(parts: tuple[StoredRelease, ...]) -> str:
@@ -53,7 +42,7 @@ def _hidden(parts: tuple[StoredRelease, ...]) -> str:
     return "The method makes it harder to guess which value that is, but promises no limit."
 
 
-def _rows(part: StoredRelease) -> list[tuple[Cell, ...]]:
+def _rows(part: StoredRelease) -> list[tuple[doc.Cell, ...]]:
     suppression, ell = part.manifest.promise.get("suppression") or {}, int(part.manifest.promise["l"])
     posterior = suppression.get("posterior")
     if not part.manifest.rows.suppressed or posterior is None:
@@ -62,28 +51,30 @@ def _rows(part: StoredRelease) -> list[tuple[Cell, ...]]:
     found = Fraction(posterior["exact"]) if posterior["exact"] else Fraction(posterior["value"])
     limit = None if suppression["bound"] is None else Fraction(1, ell)
     verdict = (
-        Verdict(tone="note", text="nothing is promised") if limit is None else judge_limit(ok=found <= limit)
+        doc.Verdict(tone="note", text="nothing is promised")
+        if limit is None
+        else judge_limit(ok=found <= limit)
     )
     return [
         (
             "this release" if index is None else f"batch {index}",
-            Picture(bar=float(found), limit=None if limit is None else float(limit)),
-            Number(value=float(found), style="share"),
-            None if limit is None else Number(value=float(limit), style="share"),
+            doc.Picture(bar=float(found), limit=None if limit is None else float(limit)),
+            doc.share(found),
+            doc.share(limit),
             verdict,
         )
     ]
 
 
-def _tabulate(rows: tuple[tuple[Cell, ...], ...], suppression: dict[str, Any]) -> Table:
-    return Table(
+def _tabulate(rows: tuple[tuple[doc.Cell, ...], ...], suppression: dict[str, Any]) -> doc.Table:
+    return doc.Table(
         caption="How sure anybody can be which value was the commonest",
-        columns=(
-            Column(title="release"),
-            Column(title="certainty", legend=Legend(bar="at most", limit="limit"), whole=True),
-            Column(title="at most"),
-            Column(title="limit"),
-            Column(title="kept"),
+        columns=doc.head(
+            "release",
+            doc.Column(title="certainty", legend=doc.Legend(bar="at most", limit="limit"), whole=True),
+            "at most",
+            "limit",
+            "kept",
         ),
         rows=rows,
         note=f"Method: {suppression['name']}. The attacker {suppression['attacker']}. "

@@ -1,176 +1,139 @@
-"""The tables of a predicate's atoms, by DuckDB over the cross product of just the columns that each names."""
+"""What expressions are worth on the values of a domain, by DuckDB over just the columns that each names."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
-from dalenius.errors import QueryError, did_you_mean
-from dalenius.mechanisms.tuples.formula import Table
+from dalenius.arrays import Bools
+from dalenius.errors import QueryError
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.formula import EVERYTHING, Formula, Table, both, either, negated
+from dalenius.question.database import Database, Deadline
+from dalenius.question.logic import take_apart, where
+from dalenius.question.names import ROW
+from dalenius.question.query import Atom, Choice, Condition, Expression, Membership, TruthTest
+from dalenius.sql import identifier
 
 LARGEST_TABLE = 2**25
 """Entries of the largest table that is written out."""
-
-_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-}
-_VOLATILE = {"random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7", "nextval", "setseed"}
+_RANK = "__dalenius_rank"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Atoms:
-    """Evaluates SQL expressions over the domain's columns; use `open_atoms`."""
+    """Evaluates expressions over the domain's columns; as an algebra, places are formulas over its tuples."""
 
-    def __init__(
-        self,
-        connection: Any,
-        columns: Mapping[str, Any],
-        tables: Mapping[str, Any],
-        relation: str,
-    ) -> None:
-        self._connection = connection
-        self._columns = {name.lower(): values for name, values in columns.items()}
-        self._names = tuple(columns)
-        self._sizes = tuple(len(values) for values in columns.values())
-        self._numbers = {name.lower(): number for number, name in enumerate(columns)}
-        self._inner = {
-            name.lower(): {c.lower() for c in table.column_names} for name, table in tables.items()
-        }
-        self._relation = relation
+    domain: Domain
+    database: Database
+    deadline: Deadline
 
-    def columns_of(self, node: exp.Expression) -> tuple[int, ...]:
-        """The numbers of the domain's columns that the expression names, ascending.
+    def formula(self, condition: Condition | None) -> Formula:
+        """Where a condition is TRUE."""
+        return EVERYTHING if condition is None else where(condition, self)
 
-        A column of a subquery counts if it may be the release's. One too many only makes the table larger,
-        and with one too few DuckDB cannot bind the name, so no mistake here gives a wrong count.
-        """
-        found = set()
-        for column in node.find_all(exp.Column):
-            number = self._numbers.get(column.name.lower())
-            in_subquery = column.parent_select is not None
-            if number is None and not in_subquery:
-                raise QueryError(
-                    f"the release has no column {column.name!r}; it has {', '.join(self._names)}",
-                    hint=did_you_mean(column.name, self._names),
-                )
-            if number is not None and not (in_subquery and self._is_of_subquery(column)):
-                found.add(number)
-        return tuple(sorted(found))
+    def atom(self, atom: Atom, is_true: bool) -> Formula:
+        """Where an atom is TRUE, or where it is FALSE."""
+        match atom:
+            case Choice() | TruthTest():
+                # as a whole it would need a table over all the columns that it names
+                return take_apart(atom, self, is_true)
+            case Membership():
+                found = self.membership(atom, is_true)
+                return self._table(atom.expression, is_true) if found is None else found
+            case Expression():
+                return self._table(atom, is_true)
 
-    def evaluate(self, node: exp.Expression) -> Table:
-        """Where the expression is TRUE."""
-        columns, shape = self._checked(node)
-        holds = np.zeros(math.prod(shape), dtype=np.bool_)
-        where = f"WHERE ({node.sql('duckdb')}) IS TRUE"
-        holds[self._run(node, f"SELECT {_RANK}", columns, where).column(0).to_numpy()] = True
-        return Table(columns=columns, holds=holds.reshape(shape))
+    def every(self, parts: Iterable[Formula]) -> Formula:
+        """A conjunction."""
+        return both(parts)
 
-    def membership(self, column: str, listed: tuple[str, ...] | tuple[int, ...]) -> Table | None:
+    def either(self, parts: Iterable[Formula]) -> Formula:
+        """A disjunction."""
+        return either(parts)
+
+    def negated(self, places: Formula) -> Formula:
+        """Where the formula does not hold."""
+        return negated(places)
+
+    def arrange(self, parts: Sequence[Condition]) -> Sequence[Condition]:
+        """All parts are needed."""
+        return parts
+
+    def membership(self, atom: Membership, is_true: bool) -> Table | None:
         """Where a column has one of the listed literals, without DuckDB; None if their types differ."""
-        values = self._columns[column.lower()]
-        same_type = pa.types.is_integer if isinstance(listed[0], int) else pa.types.is_string
+        number = self.domain.names.index(atom.column)
+        values = self.domain.columns[number].values
+        same_type = pa.types.is_integer if isinstance(atom.values[0], int) else pa.types.is_string
         if not same_type(values.type):
             return None
         try:
-            holds = pc.is_in(values, value_set=pa.array(listed, values.type))
+            listed = pc.is_in(values, value_set=pa.array(atom.values, values.type))
         except (pa.ArrowInvalid, OverflowError):  # a number beyond the column's type
             return None
-        found = np.asarray(holds.to_numpy(zero_copy_only=False), dtype=np.bool_)
-        return Table(columns=(self._numbers[column.lower()],), holds=found)
+        holds = _as_bools(listed)
+        return Table(columns=(number,), holds=holds if is_true else _as_bools(values.is_valid()) & ~holds)
 
-    def values(self, node: exp.Expression) -> tuple[tuple[int, ...], tuple[int, ...], pa.Array]:
+    def values(self, expression: Expression) -> tuple[tuple[int, ...], tuple[int, ...], pa.Array]:
         """The columns that the expression names, their sizes, and its value for every combination."""
-        columns, shape = self._checked(node)
-        found = self._run(node, f"SELECT ({node.sql('duckdb')}) AS v", columns, f"ORDER BY {_RANK}").column(0)
-        joined = found.combine_chunks()
-        return columns, shape, joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
+        columns, shape = self._shape(expression.columns, expression.sql)
+        found = self._run(expression.sql, f"SELECT {_RANK}, ({expression.sql}) AS v", columns)
+        joined = found.column(1).combine_chunks()
+        cells = joined.chunk(0) if isinstance(joined, pa.ChunkedArray) else joined
+        rank = found.column(0).to_numpy()
+        in_order = bool((rank[1:] > rank[:-1]).all())
+        return columns, shape, cells if in_order else cells.take(pa.array(np.argsort(rank)))
 
-    def _checked(self, node: exp.Expression) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The columns that the expression names and their sizes, if that is not too much to write out."""
-        _refuse_volatile(node)
-        self._refuse_unknown_tables(node)
-        columns = self.columns_of(node)
-        shape = tuple(self._sizes[number] for number in columns)
+    def _table(self, expression: Expression, is_true: bool) -> Table:
+        sql = expression.sql if is_true else f"NOT {expression.sql}"
+        columns, shape = self._shape(expression.columns, sql)
+        holds = np.zeros(math.prod(shape), dtype=np.bool_)
+        found = self._run(sql, f"SELECT {_RANK}", columns, f"WHERE ({sql}) IS TRUE")
+        holds[found.column(0).to_numpy()] = True
+        return Table(columns=columns, holds=holds.reshape(shape))
+
+    def _shape(self, names: Sequence[str], sql: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The numbers of the columns and their sizes, if that is not too much to write out."""
+        columns = tuple(sorted(self.domain.names.index(name) for name in names))
+        shape = tuple(self.domain.sizes[number] for number in columns)
         size = math.prod(shape)
         if size > LARGEST_TABLE:
             raise QueryError(
-                f"{node.sql('duckdb')} compares columns with {size:,} combinations of values; "
+                f"{sql} compares columns with {size:,} combinations of values; "
                 f"at most {LARGEST_TABLE:,} can be tried",
                 hint="write it with AND and OR of comparisons of fewer columns",
             )
         return columns, shape
 
-    def _run(self, node: exp.Expression, select: str, columns: tuple[int, ...], rest: str) -> pa.Table:
+    def _run(self, sql: str, select: str, columns: tuple[int, ...], rest: str = "") -> pa.Table:
         """Evaluate over the cross product of the columns' values, whose combinations are numbered."""
         rank = "0::BIGINT"
         for number in columns:
-            rank = f"({rank}) * {self._sizes[number]} + {_code(number)}"
-        values = [
-            f"{_code(number)}, {_value(number)} AS {_quoted(self._names[number])}" for number in columns
-        ]
+            rank = f"({rank}) * {self.domain.sizes[number]} + {_code(number)}"
+        names = [f"{_value(number)} AS {identifier(self.domain.names[number])}" for number in columns]
         source = ", ".join(["(SELECT 0)", *(_domain_table(number) for number in columns)])
-        listed = ", ".join([*values, f"{rank} AS {_RANK}"])
-        sql = f"{select} FROM (SELECT {listed} FROM {source}) AS {_quoted(self._relation)} {rest}"
-        try:
-            return self._connection.sql(sql).to_arrow_table()
-        except duckdb.Error as error:
-            raise QueryError(f"{node.sql('duckdb')}: {str(error).splitlines()[0]}") from error
+        listed = ", ".join([*names, f"{rank} AS {_RANK}"])
+        query = f"{select} FROM (SELECT {listed} FROM {source}) AS {identifier(ROW)} {rest}"
 
-    def _is_of_subquery(self, column: exp.Column) -> bool:
-        """Whether the column belongs to an auxiliary table of a subquery that it stands in."""
-        scope = column.parent_select
-        while scope is not None:
-            for table in scope.find_all(exp.Table):
-                if column.table.lower() == table.alias_or_name.lower():
-                    return True
-                if not column.table and column.name.lower() in self._inner[table.name.lower()]:
-                    return True
-            scope = scope.parent_select
-        return False
+        def refuse(error: duckdb.Error) -> QueryError:
+            return QueryError(f"{sql}: {str(error).splitlines()[0]}")
 
-    def _refuse_unknown_tables(self, node: exp.Expression) -> None:
-        for table in node.find_all(exp.Table):
-            if table.name.lower() not in self._inner or table.db:
-                raise QueryError(
-                    f"there is no table {table.sql('duckdb')!r}; known: {', '.join(self._inner) or 'none'}"
-                )
+        tables = {_domain_table(number): self._listed(number) for number in columns}
+        return self.database.run(query, tables, self.deadline, refuse)
+
+    def _listed(self, number: int) -> pa.Table:
+        values = self.domain.columns[number].values
+        return pa.table([pa.array(np.arange(len(values))), values], names=[_code(number), _value(number)])
 
 
-@contextmanager
-def open_atoms(columns: Mapping[str, Any], tables: Mapping[str, Any], relation: str) -> Iterator[Atoms]:
-    """An evaluator with the domain's values and the auxiliary tables loaded, closed at the end."""
-    connection = duckdb.connect(":memory:", config=_SETTINGS)
-    try:
-        for number, values in enumerate(columns.values()):
-            codes = pa.array(np.arange(len(values)))
-            listed = pa.table([codes, values], names=[_code(number), _value(number)])
-            connection.register(_domain_table(number), listed)
-        for name, table in tables.items():
-            connection.register(name, table)
-        connection.execute("SET lock_configuration = true")
-        yield Atoms(connection, columns, tables, relation)
-    finally:
-        connection.close()
-
-
-def _refuse_volatile(node: exp.Expression) -> None:
-    for function in node.find_all(exp.Func):
-        name = (function.name if isinstance(function, exp.Anonymous) else function.sql_name()).lower()
-        if name in _VOLATILE or isinstance(function, exp.Rand):
-            raise QueryError(f"{node.sql('duckdb')} is not a fixed property of a row")
-
-
-_RANK = "__dalenius_rank"
+def _as_bools(column: pa.BooleanArray) -> Bools:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _code(number: int) -> str:
@@ -183,7 +146,3 @@ def _value(number: int) -> str:
 
 def _domain_table(number: int) -> str:
     return f"__dalenius_domain_{number}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -8,7 +8,7 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
-from dalenius.threats.original import code_column, combine
+from dalenius.threats.original import CommonCodes
 
 
 def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
@@ -16,8 +16,8 @@ def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, .
     names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
     if views[0].manifest.parameters.get("unit") == "copy":
         names, original = [*names, COPY], number_copies(original.select(names))
-    tables = [view.read("view", names) for view in views]
-    return combine([code_column(name, (original, *tables)) for name in names])
+    tables = (original, *(view.read("view", names) for view in views))
+    return CommonCodes.of(names, tables).of_rows(names)
 
 
 def number_copies(table: pa.Table) -> pa.Table:
@@ -26,7 +26,7 @@ def number_copies(table: pa.Table) -> pa.Table:
     >>> number_copies(pa.table({"a": [7, 8, 7]}))["copy"].to_pylist()
     [1, 1, 2]
     """
-    (code,) = combine([code_column(name, (table,)) for name in table.column_names])
+    (code,) = CommonCodes.of(table.column_names, (table,)).of_rows(table.column_names)
     order = np.argsort(code, kind="stable")
     first = np.flatnonzero(np.diff(code[order], prepend=-1))
     rank = np.arange(len(code)) - np.repeat(first, np.diff(first, append=len(code)))

@@ -43,7 +43,7 @@ def scan_rows(connection: duckdb.DuckDBPyConnection, domain: Domain, manifest: M
 
     def look(coded: pa.RecordBatch) -> tuple[dict[str, int], Ints | None]:
         batch = columns.decode(coded)
-        found = {c.name: c.positions(batch.column(c.name)) for c in domain.columns}
+        found = {c.name: c.find(batch.column(c.name)) for c in domain.columns}
         strange = {name: codes.null_count for name, codes in found.items() if codes.null_count}
         codes = tuple(codes.to_numpy(zero_copy_only=False) for codes in found.values())
         return strange, None if strange else _in_files(domain, codes, n_files)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Ints
 from dalenius.errors import InputError
-from dalenius.tables.histogram import cells_at, positions
+from dalenius.tables.codes import cells_at, find_codes, narrowest
 
 Codes = tuple[NDArray[np.integer[Any]], ...]
 """One array of codes per column, all of one length."""
@@ -44,7 +44,7 @@ class DomainColumn:
 
     def encode(self, column: Any) -> NDArray[np.integer[Any]]:
         """The code of each cell; an Arrow array or chunked array."""
-        codes = self.positions(column)
+        codes = self.find(column)
         if codes.null_count:
             raise InputError(
                 f"column {self.name!r}: {codes.null_count} rows hold a value outside its domain",
@@ -53,20 +53,12 @@ class DomainColumn:
         result: NDArray[np.integer[Any]] = codes.to_numpy(zero_copy_only=False)
         return result
 
-    def positions(self, column: Any) -> Any:
+    def find(self, column: Any) -> Any:
         """The code of each cell as an Arrow array, NULL where it is outside the domain."""
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
         kind = self.values.type
-        if pa.types.is_dictionary(column.type) and self._lists(column):
-            return column.indices
         if pa.types.is_dictionary(column.type):
             kind = pa.dictionary(column.type.index_type, kind)
-        return positions(column.cast(kind), self.values)
-
-    def _lists(self, column: pa.DictionaryArray) -> bool:
-        """Whether the codes of a coded column are this domain's."""
-        return not column.indices.null_count and bool(column.dictionary.equals(self.values))
+        return find_codes(column if column.type == kind else column.cast(kind), self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +135,7 @@ class Domain:
 
     def unpack(self, words: Ints) -> Codes:
         """The codes of packed tuples, each column's in as few bytes as will do."""
-        codes = tuple(np.empty(len(words), dtype=_code_type(size)) for size in self.sizes)
+        codes = tuple(np.empty(len(words), dtype=narrowest(size)) for size in self.sizes)
         for start in range(0, len(words), _CACHED_ROWS):
             rows = slice(start, start + _CACHED_ROWS)
             for index, (first, last) in enumerate(pairwise(self._word_edges())):
@@ -176,12 +168,6 @@ class Domain:
                 product = 1
             product *= size
         return [*edges, len(self.sizes)]
-
-
-def _code_type(size: int) -> type[np.integer[Any]]:
-    if size <= 2**8:
-        return np.uint8
-    return np.uint16 if size <= 2**16 else np.int64
 
 
 def uniform_words(domain: Domain, n_tuples: int, stream: np.random.Generator) -> Ints:

@@ -1,19 +1,12 @@
-"""A SQL predicate as a two-valued formula over tables of its atoms.
-
-SQL has three truth values and selects a row where the predicate is TRUE. `is_true` and `is_false` push
-that question down to the atoms: A AND B is TRUE where both are, FALSE where either is, and NOT swaps the two.
-So each atom is only ever asked where it is TRUE, or where it is FALSE, and NULL needs no value of its own.
-Formulas are built from tables, conjunction and negation.
-"""
+"""Where a condition holds, over the values of a domain's columns: tables, conjunction and negation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from sqlglot import exp
+import numpy as np
 
 from dalenius.arrays import Bools
 
@@ -43,69 +36,7 @@ class Neither:
 
 
 Formula = Table | All | Neither
-Evaluate = Callable[[exp.Expression], Table]
-"""The table of where an SQL expression is TRUE."""
-
-
-def is_true(node: exp.Expression, evaluate: Evaluate) -> Formula:
-    """Where the predicate is TRUE."""
-    match node:
-        case exp.Paren():
-            return is_true(node.this, evaluate)
-        case exp.Not():
-            return is_false(node.this, evaluate)
-        case exp.And():
-            return both(is_true(part, evaluate) for part in _operands(node))
-        case exp.Or():
-            return either(is_true(part, evaluate) for part in _operands(node))
-        case exp.Case() if node.this is None:
-            return _case(node, is_true, evaluate)
-        case exp.Is() if isinstance(node.expression, exp.Boolean):
-            return _truth_of(node, evaluate)
-        case _:
-            return evaluate(node)
-
-
-def is_false(node: exp.Expression, evaluate: Evaluate) -> Formula:
-    """Where the predicate is FALSE, which is not where it is NULL."""
-    match node:
-        case exp.Paren():
-            return is_false(node.this, evaluate)
-        case exp.Not():
-            return is_true(node.this, evaluate)
-        case exp.And():
-            return either(is_false(part, evaluate) for part in _operands(node))
-        case exp.Or():
-            return both(is_false(part, evaluate) for part in _operands(node))
-        case exp.Case() if node.this is None:
-            return _case(node, is_false, evaluate)
-        case exp.Is() if isinstance(node.expression, exp.Boolean):
-            return negated(_truth_of(node, evaluate))
-        case _:
-            return evaluate(exp.not_(node))
-
-
-def _operands(node: exp.Connector) -> list[exp.Expression]:
-    """The operands of a chain of ANDs, or of ORs."""
-    parts: list[Any] = list(node.flatten())
-    return parts
-
-
-def _truth_of(node: exp.Is, evaluate: Evaluate) -> Formula:
-    """`x IS TRUE` and `x IS FALSE`, which are never NULL."""
-    question = is_true if node.expression.this else is_false
-    return question(node.this, evaluate)
-
-
-def _case(node: exp.Case, question: Callable[..., Formula], evaluate: Evaluate) -> Formula:
-    """CASE WHEN … THEN …: the first branch whose condition is TRUE decides."""
-    default = node.args.get("default") or exp.null()
-    result = question(default, evaluate)
-    for branch in reversed(node.args["ifs"]):
-        condition = is_true(branch.this, evaluate)
-        chosen = question(branch.args["true"], evaluate)
-        result = either([both([condition, chosen]), both([negated(condition), result])])
-    return result
+EVERYTHING = Table(columns=(), holds=np.array(True))
 
 
 def either(parts: Iterable[Formula]) -> Formula:

@@ -8,12 +8,6 @@ The cost is that of a good elimination order, never the number of tuples.
 Sums reach 10^20 and more, which float64 does not hold. They are computed modulo several primes, small enough
 that every product of residues and every sum of them stays below 2^53, so that BLAS computes them exactly, and
 put together by the Chinese remainder theorem.
-
-How many tuples of a domain satisfy a predicate: n_D of the αβ estimate, exactly, for any SQL predicate.
-
-The domain is given as each column's values and may have 10^20 tuples. The predicate is taken apart into atoms
-(`domain_formula`), each atom is tried on the combinations of values of the columns that it names
-(`domain_atoms`), and the tables are contracted (`domain_network`).
 """
 
 from __future__ import annotations
@@ -27,14 +21,11 @@ from typing import Any
 
 import numpy as np
 import opt_einsum
-import sqlglot
 from numpy.typing import NDArray
-from sqlglot import exp
 
 from dalenius.arrays import Floats
 from dalenius.errors import QueryError, did_you_mean
-from dalenius.mechanisms.tuples.atoms import open_atoms
-from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table, is_true
+from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
 
 LARGEST_INTERMEDIATE = 2**25
 """Entries of the largest tensor that a contraction may write out."""
@@ -225,8 +216,6 @@ def _is_prime(number: int) -> bool:
 
 Weights = Mapping[str, Sequence[Fraction | int]]
 
-LARGEST_RESULT = 2**22
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnWeights:
@@ -240,53 +229,6 @@ class ColumnWeights:
         """The sum of the weights' magnitudes over the whole domain, times the denominator."""
         columns = zip(self.numerators, self.sizes, strict=True)
         return math.prod(size if column is None else sum(map(abs, column)) for column, size in columns)
-
-
-def domain_count(
-    columns: Mapping[str, Any],
-    predicate: str | exp.Expression,
-    *,
-    tables: Mapping[str, Any] | None = None,
-    weights: Weights | None = None,
-    relation: str = "t",
-) -> Fraction:
-    """The number of tuples that satisfy the predicate, or the sum of their weights.
-
-    Args:
-        columns: each column's name and its values, an Arrow array without duplicates.
-        predicate: SQL as DuckDB understands it.
-        tables: auxiliary Arrow tables that subqueries may name.
-        weights: by column, a number for each value (such as the noise's shares, or the values themselves for
-            a SUM); a tuple's weight is the product, 1 for columns that are not named.
-        relation: the name by which the predicate may qualify columns.
-
-    >>> import pyarrow as pa
-    >>> columns = {"age": range(20, 40), "nation": ["US", "UK", "IN"], "score": range(81, 101)}
-    >>> domain_count({name: pa.array(values) for name, values in columns.items()}, "score < 3 * age")
-    Fraction(549, 1)
-    """
-    counts = domain_counts_by(columns, predicate, (), tables=tables, weights=weights, relation=relation)
-    return Fraction(counts.item())
-
-
-def domain_counts_by(
-    columns: Mapping[str, Any],
-    predicate: str | exp.Expression,
-    by: Sequence[str],
-    *,
-    tables: Mapping[str, Any] | None = None,
-    weights: Weights | None = None,
-    relation: str = "t",
-) -> NDArray[np.object_]:
-    """The same for every combination of values of the columns `by`: one axis a column, in their order."""
-    names = list(columns)
-    kept = tuple(_number_of(name, names) for name in by)
-    sizes = [len(values) for values in columns.values()]
-    if math.prod(sizes[number] for number in kept) > LARGEST_RESULT:
-        raise QueryError(f"grouping by {', '.join(by)} gives more than {LARGEST_RESULT:,} groups")
-    with open_atoms(columns, tables or {}, relation) as atoms:
-        formula = is_true(parse_predicate(predicate), atoms.evaluate)
-    return sum_formula(formula, integer_weights(weights or {}, names, sizes), kept)
 
 
 def sum_formula(
@@ -340,21 +282,3 @@ def _number_of(name: str, names: Sequence[str]) -> int:
     if name.lower() not in lowered:
         raise QueryError(f"the release has no column {name!r}", hint=did_you_mean(name, names))
     return lowered.index(name.lower())
-
-
-def parse_predicate(predicate: str | exp.Expression) -> exp.Expression:
-    """The tree of what may stand after WHERE."""
-    if isinstance(predicate, exp.Expression):
-        return predicate.copy()
-    try:
-        query = sqlglot.parse_one(f"SELECT 1 WHERE {predicate}", dialect="duckdb")
-    except sqlglot.errors.ParseError as error:
-        raise QueryError(f"not a SQL predicate: {predicate}", hint=str(error).splitlines()[0]) from error
-    where = query.args.get("where")
-    extra = [key for key, value in query.args.items() if value and key not in ("where", "expressions")]
-    if not isinstance(query, exp.Select) or where is None or extra:
-        raise QueryError(
-            f"not a SQL predicate: {predicate}", hint="give what stands after WHERE, and only that"
-        )
-    condition: exp.Expression = where.this.pop()
-    return condition

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
-from dalenius.mechanisms.base import Batches, Coding, PublishedTable, Scan
+from dalenius.mechanisms.base import Batches, Coding, PolicyOf, PublishedTable, Scan
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import Reads, TupleSet, word_names
+from dalenius.mechanisms.tuples.config import TupleConfig
 from dalenius.mechanisms.tuples.declared import PublicDomain, find_domain
 from dalenius.mechanisms.tuples.domain import Domain
-from dalenius.policy import Policy
 
 Parameters = dict[str, str | int | float]
 _NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
@@ -51,11 +51,10 @@ class TupleSource:
     """How many of them count: the different ones, or all."""
 
     @classmethod
-    def of(
-        cls, policy: Policy, scan: Scan, reads: Reads, active_domains: tuple[str, ...] | None
-    ) -> TupleSource:
-        """Find the domain, every record inside it, and count."""
-        public = find_domain(policy, active_domains, scan, reads)
+    def of(cls, policy: PolicyOf[TupleConfig, object], scan: Scan, default: Reads) -> TupleSource:
+        """Find the domain, every record inside it, and count; by default a view is made from these."""
+        reads = policy.mechanism.duplicates or default
+        public = find_domain(policy, scan, reads)
         coding = TupleSet.of(public.domain).coding()
         n_rows = scan.n_rows()
         return cls(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
-from dalenius.pages.document import Cell, Column, Facts, Number, Paragraph, Picture, Section, Table
+from dalenius.pages import document as doc
 from dalenius.pages.words import Words, belief_column, judge_limit
 from dalenius.release.folder import StoredRelease
 
@@ -16,7 +16,7 @@ Belief = tuple[str, Fraction, Fraction]
 def tuple_words(
     *,
     how: str,
-    limits: Callable[[StoredRelease], Section],
+    limits: Callable[[StoredRelease], doc.Section],
     counts_repeats: Callable[[StoredRelease], bool],
     promise: Callable[[StoredRelease], str] | None = None,
 ) -> Words:
@@ -38,24 +38,24 @@ def tuple_words(
 
 
 def describe_beliefs(
-    explanation: str, facts: Iterable[tuple[str, Cell]], beliefs: Iterable[Belief], gamma: Fraction
-) -> Section:
+    explanation: str, facts: Iterable[tuple[str, doc.Cell]], beliefs: Iterable[Belief], gamma: Fraction
+) -> doc.Section:
     """The section on how strongly each belief can grow, beside the limit γ."""
-    return Section(
+    return doc.Section(
         id="limits",
         title="The limit, and how near the release comes to it",
         blocks=(
-            Paragraph(text=explanation),
-            Facts(items=tuple(facts)),
-            Table(
+            doc.Paragraph(text=explanation),
+            doc.Facts(items=tuple(facts)),
+            doc.Table(
                 caption="How sure anybody can become",
-                columns=(
-                    Column(title="belief"),
+                columns=doc.head(
+                    "belief",
                     belief_column("probability"),
-                    Column(title="before, at most"),
-                    Column(title="after, at most"),
-                    Column(title="limit"),
-                    Column(title="kept"),
+                    "before, at most",
+                    "after, at most",
+                    "limit",
+                    "kept",
                 ),
                 rows=tuple(_row(*belief, gamma) for belief in beliefs),
                 note="Worked out exactly from the probabilities that the release states.",
@@ -64,12 +64,12 @@ def describe_beliefs(
     )
 
 
-def _row(who: str, before: Fraction, after: Fraction, gamma: Fraction) -> tuple[Cell, ...]:
+def _row(who: str, before: Fraction, after: Fraction, gamma: Fraction) -> tuple[doc.Cell, ...]:
     return (
         who,
-        Picture(bar=float(after), reference=float(before), limit=float(gamma)),
-        Number(value=float(before), style="share"),
-        Number(value=float(after), style="share"),
-        Number(value=float(gamma), style="share"),
+        doc.Picture(bar=float(after), reference=float(before), limit=float(gamma)),
+        doc.share(before),
+        doc.share(after),
+        doc.share(gamma),
         judge_limit(ok=after <= gamma),
     )

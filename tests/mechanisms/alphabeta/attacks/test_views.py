@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.auditing.audit import audit_release
+from dalenius.auditing import audit_release
 from dalenius.cli.main import run
 from dalenius.mechanisms.alphabeta.apply import first_view
 from dalenius.mechanisms.alphabeta.attacks.case import ViewCase

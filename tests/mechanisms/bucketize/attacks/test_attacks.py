@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dalenius
-from dalenius.auditing.audit import audit_release
-from dalenius.auditing.original import read_original
+from dalenius.auditing import audit_release, read_original
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
@@ -24,7 +23,7 @@ from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
 from dalenius.question.targets import Score, Targets
 from dalenius.threats.interval import bernstein_limit, clopper_pearson, is_above, rank_correlation
-from dalenius.threats.original import code_column, combine, known_values
+from dalenius.threats.original import CommonCodes, known_values
 from dalenius.threats.result import Audit
 from tests.auditing.releases import codes_of, deal, people, write_release
 
@@ -253,7 +252,7 @@ def test_profiles_are_equal_rows_and_known_values_are_those_that_all_share(
     rows: list[tuple[int, int, int]],
 ) -> None:
     table = pa.table({"a": [r[0] for r in rows], "b": [r[1] for r in rows]})
-    (profile,) = combine([code_column("a", [table]), code_column("b", [table])])
+    (profile,) = CommonCodes.of(["a", "b"], [table]).of_rows(["a", "b"])
     value = np.array([r[2] for r in rows])
     known = known_values(profile, value, int(profile.max()) + 1)[profile]
     for i, one in enumerate(rows):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.auditing.original import read_original
+from dalenius.auditing import read_original
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions, learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion
@@ -100,7 +100,7 @@ def test_the_attack_counts_what_is_excluded_and_gains_by_it(case: BucketCase) ->
 
 def test_without_exclusions_it_is_the_corruption_attack(case: BucketCase) -> None:
     nothing = Exclusions(
-        tables=tuple(np.zeros((c.n_values, case.n_values), dtype=bool) for c in case.people.columns), n_true=0
+        tables=tuple(np.zeros((c.n_cells, case.n_values), dtype=bool) for c in case.people.columns), n_true=0
     )
     found = attack_fakes_by_exclusion(case, nothing)
     assert found.success == pytest.approx(found.control)

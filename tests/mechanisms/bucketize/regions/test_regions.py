@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import Policy
 from dalenius.errors import PolicyError, ReleaseCorrupt
-from dalenius.mechanisms.base import mechanism_of
-from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions import plan as region_plan
 from dalenius.mechanisms.bucketize.regions.cells import NumberCells, TextCells, first_cells
 from dalenius.mechanisms.bucketize.regions.cut import CutRule, least_rows
 from dalenius.mechanisms.bucketize.regions.published import Regions
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
+from dalenius.mechanisms.stages import mechanism_of
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.release.verify import check_promise

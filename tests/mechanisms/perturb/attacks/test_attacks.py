@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
-from dalenius.auditing.audit import audit_release
+from dalenius.auditing import audit_release
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.threats.result import Audit
 from tests.auditing.releases import people, sign

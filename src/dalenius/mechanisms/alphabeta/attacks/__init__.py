@@ -15,9 +15,9 @@ from dalenius.mechanisms.alphabeta.attacks.views import (
     attack_views,
 )
 from dalenius.release.series import earlier_views
-from dalenius.threats.metadata import attack_metadata
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
+from dalenius.threats.traces import attack_metadata
 
 
 def attack(subject: Subject) -> Iterator[AttackResult]:

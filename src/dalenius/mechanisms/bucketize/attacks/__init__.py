@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
 from dalenius.mechanisms.bucketize.attacks.corruption import attack_corruption
 from dalenius.mechanisms.bucketize.attacks.definetti import attack_definetti
 from dalenius.mechanisms.bucketize.attacks.exclusions import attack_negative_association, learn_exclusions
@@ -16,12 +16,11 @@ from dalenius.mechanisms.bucketize.attacks.order import (
     attack_row_order,
     attack_source_order,
 )
-from dalenius.mechanisms.bucketize.attacks.pairs import RowPairs, draw_buckets
 from dalenius.mechanisms.bucketize.attacks.several import attack_two_bucketizations
 from dalenius.mechanisms.registry import stage_rooms
-from dalenius.threats.metadata import attack_metadata
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
+from dalenius.threats.traces import attack_metadata
 
 
 def attack(subject: Subject) -> Iterator[AttackResult]:

@@ -1,7 +1,7 @@
 """A bucketized release beside its original, as arrays.
 
 Which of several people with one profile a published row is, is known only where all of them have the same
-value.
+value. Attackers who learn how rows and values go together see every row beside every value of its bucket.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
-from dalenius.threats.original import Coded, People, code_column, combine, number
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,9 +55,9 @@ class BucketCase:
         """Read the release and find the original's people in it."""
         stated, tables = published.read(release.manifest), read_tables(release)
         people = People.find(original, tables.people, release.columns("quasi"))
-        cells = [code_column(name, (original, tables.entries)) for name in stated.sensitive]
-        value, st_value = combine(cells)
-        values = _values(cells, value, st_value)
+        common = CommonCodes.of(stated.sensitive, (original, tables.entries))
+        value, st_value = common.of_rows(stated.sensitive)
+        values = common.cells(stated.sensitive)
         order = np.lexsort((st_value, tables.entry_bucket))
         st_bucket, st_value, st_count = tables.entry_bucket[order], st_value[order], tables.count[order]
         numbered = _numbers(stated.fakes, values)
@@ -144,17 +145,6 @@ def success_by_profile(
     return float((guess[people.profile] == case.value)[chosen].sum()), int(chosen.sum())
 
 
-def _values(cells: list[Coded], value: Ints, st_value: Ints) -> list[tuple[Any, ...]]:
-    """The cells of each combined value."""
-    n_values = int(max(value.max(), st_value.max())) + 1
-    columns = []
-    for column in cells:
-        code = np.zeros(n_values, dtype=np.int64)
-        code[np.concatenate([value, st_value])] = np.concatenate(column.codes)
-        columns.append(column.cells.take(pa.array(code)).to_pylist())
-    return list(zip(*columns, strict=True))
-
-
 def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:
     if fakes is None or (number < 0).any():
         return count.astype(np.float64)
@@ -165,3 +155,73 @@ def _numbers(fakes: PublishedFakes | None, values: list[tuple[Any, ...]]) -> Int
     known = {} if fakes is None else {value: code for code, value in enumerate(fakes.values)}
     written = list(map(write_cells, values))
     return np.array([known.get(value, -1) for value in written], dtype=np.int64)
+
+
+MOST_PAIRS = 4_000_000
+"""With more, buckets are drawn at random, and people outside them are left out."""
+_MOST_CELLS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowPairs:
+    """Rows × values of their buckets, ordered by row."""
+
+    row: Ints
+    value: Ints
+    share: Floats
+    """The value's share of the bucket's people."""
+    entry: Ints
+    """The entry of the sensitive table."""
+    bucket: Ints
+    is_used: Bools
+    """Which buckets were drawn."""
+
+    @classmethod
+    def of(cls, case: BucketCase, chosen: Bools) -> RowPairs:
+        """The pairs of the chosen buckets."""
+        rows = np.flatnonzero(chosen[case.row_bucket])
+        n_entries = np.bincount(case.st_bucket, minlength=case.n_buckets)
+        first_entry = np.cumsum(n_entries) - n_entries
+        repeats = n_entries[case.row_bucket[rows]]
+        row = np.repeat(rows, repeats)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        entry = first_entry[case.row_bucket[row]] + within
+        people = np.bincount(case.st_bucket, case.st_expected, case.n_buckets)
+        bucket = case.row_bucket[row]
+        share = case.st_expected[entry] / people[bucket]
+        return cls(
+            row=row, value=case.st_value[entry], share=share, entry=entry, bucket=bucket, is_used=chosen
+        )
+
+    def within(self, chosen: Bools) -> RowPairs:
+        """Those of the chosen buckets."""
+        kept = np.flatnonzero(chosen[self.bucket])
+        return RowPairs(
+            row=self.row[kept],
+            value=self.value[kept],
+            share=self.share[kept],
+            entry=self.entry[kept],
+            bucket=self.bucket[kept],
+            is_used=self.is_used & chosen,
+        )
+
+    def people(self, case: BucketCase) -> Bools:
+        """The people all of whose possible rows are looked at."""
+        missing = np.zeros(case.people.n_profiles, dtype=bool)
+        missing[case.people.row_profile[~self.is_used[case.row_bucket]]] = True
+        return ~missing[case.people.profile]
+
+
+def draw_buckets(case: BucketCase, stream: np.random.Generator) -> Bools:
+    """All buckets, or as many random ones as `MOST_PAIRS` allows."""
+    n_entries = np.bincount(case.st_bucket, minlength=case.n_buckets)
+    cost = (n_entries * case.size)[order := stream.permutation(case.n_buckets)]
+    chosen = np.zeros(case.n_buckets, dtype=bool)
+    chosen[order[np.cumsum(cost) <= MOST_PAIRS]] = True
+    return chosen
+
+
+def usable_columns(case: BucketCase) -> list[int]:
+    """Quasi columns with several values, but not so many that nothing can be learnt of each."""
+    most = min(_MOST_CELLS, max(len(case.row_bucket) // 20, 2))
+    return [c for c, column in enumerate(case.people.columns) if 1 < column.n_cells <= most]

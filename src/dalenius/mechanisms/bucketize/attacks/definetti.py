@@ -15,8 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Floats
-from dalenius.mechanisms.bucketize.attacks.case import BucketCase, success_by_profile
-from dalenius.mechanisms.bucketize.attacks.pairs import RowPairs, usable_columns
+from dalenius.mechanisms.bucketize.attacks.case import (
+    BucketCase,
+    RowPairs,
+    success_by_profile,
+    usable_columns,
+)
 from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
@@ -92,12 +96,12 @@ def believe(case: BucketCase, pairs: RowPairs, model: NaiveBayes) -> Floats:
 
 def cells_of(case: BucketCase, pairs: RowPairs, column: int) -> NDArray[np.int32]:
     """The place of each pair in a table of a column's cells × values."""
-    code = case.people.columns[column].codes[1][pairs.row]
+    code = case.people.columns[column].rows[pairs.row]
     return np.asarray(code * case.n_values + pairs.value, dtype=np.int32)
 
 
 def _learn(case: BucketCase, cell: NDArray[np.int32], belief: Floats, column: int) -> Floats:
-    shape = case.people.columns[column].n_values, case.n_values
+    shape = case.people.columns[column].n_cells, case.n_values
     counts = np.bincount(cell, belief, shape[0] * shape[1]).reshape(shape)
     # towards the column's own distribution, so that a value that is hardly seen says nothing
     prior = counts.sum(axis=1, keepdims=True) / max(counts.sum(), 1.0)
@@ -131,7 +135,7 @@ def _control(
     rows = stream.permutation(rows)[: max(1, _CELLS_AT_ONCE // case.n_values)]
     score = np.tile(np.log(np.maximum(case.frequency, 1e-12)), (len(rows), 1))
     for column, table in zip(model.columns, model.tables, strict=True):
-        score += table[case.people.columns[column].codes[1][rows]]
+        score += table[case.people.columns[column].rows[rows]]
     keys, counts = np.unique(case.people.profile * case.n_values + case.value, return_counts=True)
     wanted = case.people.row_profile[rows] * case.n_values + score.argmax(axis=1)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

@@ -14,8 +14,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from dalenius.arrays import Bools, Ints
-from dalenius.mechanisms.bucketize.attacks.case import BucketCase, success_by_profile
-from dalenius.mechanisms.bucketize.attacks.pairs import RowPairs, usable_columns
+from dalenius.mechanisms.bucketize.attacks.case import (
+    BucketCase,
+    RowPairs,
+    success_by_profile,
+    usable_columns,
+)
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
@@ -50,13 +54,13 @@ class Exclusions:
         """Whether a published row excludes a value, pair by pair."""
         is_excluded = np.zeros(np.broadcast(row, value).shape, dtype=bool)
         for column, table in zip(case.people.columns, self.tables, strict=True):
-            is_excluded |= table[column.codes[1][row], value]
+            is_excluded |= table[column.rows[row], value]
         return is_excluded
 
 
 def learn_exclusions(case: BucketCase) -> Exclusions:
     """From the release alone; the original is only asked how many are true."""
-    tables = tuple(np.zeros((column.n_values, case.n_values), dtype=bool) for column in case.people.columns)
+    tables = tuple(np.zeros((column.n_cells, case.n_values), dtype=bool) for column in case.people.columns)
     frequent, value = _frequent_values(case)
     buckets = Buckets.of(case.row_bucket, case.st_bucket, value, case.st_expected)
     chosen, scores = _scores(case, buckets.counts[: len(frequent)].max(initial=0.0) / len(case.row_bucket))
@@ -87,9 +91,9 @@ def _scores(case: BucketCase, share: float) -> tuple[list[tuple[int, int]], list
     """(column, cell) and its rows, where so many have it that the commonest value could be missed."""
     chosen, scores = [], []
     for column in usable_columns(case):
-        codes = case.people.columns[column].codes[1]
+        codes = case.people.columns[column].rows
         order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=case.people.columns[column].n_values))
+        ends = np.cumsum(np.bincount(codes, minlength=case.people.columns[column].n_cells))
         for code, rows in enumerate(np.split(order, ends[:-1])):
             if len(rows) * share >= _ENOUGH:
                 chosen.append((column, code))
@@ -100,7 +104,7 @@ def _scores(case: BucketCase, share: float) -> tuple[list[tuple[int, int]], list
 def _n_true(case: BucketCase, tables: tuple[Bools, ...]) -> int:
     n_true = 0
     for column, table in zip(case.people.columns, tables, strict=True):
-        joint = np.bincount(column.codes[0] * case.n_values + case.value, minlength=table.size)
+        joint = np.bincount(column.people * case.n_values + case.value, minlength=table.size)
         joint = joint.reshape(table.shape)
         expected = np.outer(joint.sum(axis=1), case.frequency)
         n_true += int((table & (joint < _EXCLUDED * expected)).sum())

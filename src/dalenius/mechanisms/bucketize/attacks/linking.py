@@ -9,8 +9,8 @@ import numpy as np
 
 from dalenius.arrays import Bools, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.tables.codes import number
 from dalenius.threats.interval import clopper_pearson
-from dalenius.threats.original import number
 from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(

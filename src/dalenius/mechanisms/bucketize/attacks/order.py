@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, rank_correlation
-from dalenius.threats.order import SOURCE_ORDER, correlated
 from dalenius.threats.result import AttackResult, Threat, against_chance
+from dalenius.threats.traces import SOURCE_ORDER, correlated
 
 _FILE_ORDER = Threat(
     knows="the release's files, byte by byte", wants="sensitive values from the order of rows", covered=True

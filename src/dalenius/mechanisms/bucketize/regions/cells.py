@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InternalError
-from dalenius.tables.histogram import positions, write_cells
+from dalenius.tables.codes import find_codes
+from dalenius.tables.histogram import write_cells
 
 MOST_VALUES = 256
 """A column of texts with more different values is not cut; numbers are first grouped into as many ranges."""
@@ -86,7 +87,7 @@ class TextCells:
 
     def encode(self, cells: pa.Array) -> Ints:
         """The cell of each row."""
-        found = positions(cells, self.values)
+        found = find_codes(cells, self.values)
         if found.null_count:
             raise InternalError("the table changed between two passes over it: a quasi-identifier is new")
         return np.asarray(self.cell_of[found.to_numpy(zero_copy_only=False)])

@@ -30,7 +30,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.base import Scan
 from dalenius.mechanisms.bucketize.plan.problem import capacity_table
 from dalenius.mechanisms.bucketize.regions.cells import Grid, first_cells
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 
 _LARGEST_SIZE = 64
 """Every search considers all sizes up to this one, and so finds the setting that makes a cut sure."""

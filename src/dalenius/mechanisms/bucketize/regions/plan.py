@@ -16,7 +16,7 @@ from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions.cut import RegionTree
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 
 _SHOWN = 12
 

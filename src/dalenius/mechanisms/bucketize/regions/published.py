@@ -20,6 +20,7 @@ from dalenius.arrays import Bools, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.sql import one_row
+from dalenius.tables.codes import encode
 from dalenius.tables.histogram import write_cells
 from dalenius.tables.reading import BATCH_ROWS
 
@@ -82,9 +83,7 @@ class Regions:
 
 def _conditions(column: pa.ChunkedArray) -> Callable[[Mapping[str, Any]], Bools]:
     """Which rows satisfy a condition on the column."""
-    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-    codes = coded.indices.to_numpy()
-    cells = coded.dictionary
+    codes, cells = encode(column)
     empty = cells.is_null().to_numpy(zero_copy_only=False)
 
     def satisfy(condition: Mapping[str, Any]) -> Bools:

@@ -8,10 +8,9 @@ from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.mechanisms.perturb.attacks.linking import attack_linking, attack_retention
 from dalenius.mechanisms.perturb.attacks.priors import attack_another_prior, attack_corruption
 from dalenius.mechanisms.perturb.attacks.several import attack_two_perturbations
-from dalenius.threats.metadata import attack_metadata
-from dalenius.threats.order import attack_table_order
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
+from dalenius.threats.traces import attack_metadata, attack_table_order
 
 
 def attack(subject: Subject) -> Iterator[AttackResult]:

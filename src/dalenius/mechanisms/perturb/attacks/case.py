@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
+from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.channel import Channel, reconstruct
-from dalenius.mechanisms.perturb.published import PublicParts
+from dalenius.mechanisms.perturb.published import PublishedParts
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label
-from dalenius.threats.original import People, code_column, combine
+from dalenius.threats.original import CommonCodes, People
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,7 +35,7 @@ class PerturbCase:
     """From 0."""
     row_value: Ints
     """The published one."""
-    channels: tuple[Channel, ...]
+    stated: PublishedParts
     labels: tuple[str, ...]
 
     @classmethod
@@ -42,12 +43,12 @@ class PerturbCase:
         """Read the release and find the original's people in it."""
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
         data = release.read("data", (*quasi, *secret, "part"))
+        stated = published.read(release.manifest)
         with release.connect() as connection:
-            public = PublicParts.read(connection, release.manifest)
+            values = stated.values(connection)
         people = People.find(original, data, quasi)
-        value, row_value, listed = combine(
-            [code_column(name, (original, data, public.values)) for name in secret]
-        )
+        common = CommonCodes.of(secret, (original, data, values))
+        value, row_value, listed = common.of_rows(secret)
         number = np.full(int(max(value.max(), row_value.max(), listed.max())) + 1, -1)
         number[listed] = np.arange(len(listed))
         return cls(
@@ -56,8 +57,8 @@ class PerturbCase:
             value=number[value],
             row_part=data.column("part").to_numpy().astype(np.int64) - 1,
             row_value=number[row_value],
-            channels=public.channels,
-            labels=tuple(map(label, zip(*public.values.to_pydict().values(), strict=True))),
+            stated=stated,
+            labels=tuple(map(label, zip(*values.to_pydict().values(), strict=True))),
         )
 
     @property
@@ -66,14 +67,14 @@ class PerturbCase:
         return len(self.labels)
 
     @property
-    def rho2(self) -> Fraction:
-        """What no posterior of a protected value may exceed."""
-        return Fraction(self.release.manifest.promise["rho2"])
+    def channels(self) -> tuple[Channel, ...]:
+        """The law of each part."""
+        return self.stated.channels
 
     @property
-    def is_uniform(self) -> bool:
-        """Whether the promise is for every prior."""
-        return bool(self.release.manifest.promise.get("prior") == "any")
+    def rho2(self) -> Fraction:
+        """What no posterior of a protected value may exceed."""
+        return self.stated.promise.rho2
 
     @cached_property
     def counts(self) -> Ints:
@@ -83,10 +84,9 @@ class PerturbCase:
     @cached_property
     def protected(self) -> Bools:
         """The values that the promise is about: those with a share of at most ρ1."""
-        rho1 = self.release.manifest.promise["rho1"]
-        if rho1 == "max":
+        limit = self.stated.promise.rho1
+        if limit is None:
             return np.ones(self.n_values, dtype=bool)
-        limit = Fraction(rho1)
         return np.array(
             [int(c) * limit.denominator <= limit.numerator * len(self.value) for c in self.counts]
         )

@@ -45,14 +45,14 @@ def attack_another_prior(case: PerturbCase) -> AttackResult:
                 largest = max(largest, float(posterior[others > 0].max()))
     covered = float(np.sort(share)[::-1][:_MOST_VALUES].sum())
     total, certain = total / max(covered, 1e-12), certain / max(covered, 1e-12)
-    bound = float(case.rho2) if case.is_uniform else None
+    bound = float(case.rho2) if case.stated.is_for_any_prior else None
     holds = None if bound is None else largest <= bound + 1e-9
     return computed(
         "another prior",
         Threat(
             knows=f"that a person has one of two values, this one with probability {prior:.4g}",
             wants="which of the two it is, from the part number and the published value",
-            covered=case.is_uniform,
+            covered=case.stated.is_for_any_prior,
         ),
         posterior=total,
         baseline=prior,
@@ -61,7 +61,9 @@ def attack_another_prior(case: PerturbCase) -> AttackResult:
         n_trials=len(case.known),
         n_failed=len(case.row_part) - len(case.known),
         detail={"largest_posterior": largest, "certain": certain},
-        recommendation=_OTHER_PRIOR if case.is_uniform else 'method = "uniform" holds for every prior',
+        recommendation=_OTHER_PRIOR
+        if case.stated.is_for_any_prior
+        else 'method = "uniform" holds for every prior',
     )
 
 
@@ -72,7 +74,7 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
     others, the last person has it. So it is with a value that is listed and that none of the others has.
     """
     n_sure, n_looked = 0, len(case.row_part)
-    tells_top = not case.is_uniform or case.release.manifest.promise["rho1"] == "max"
+    tells_top = not case.stated.is_for_any_prior or case.stated.promise.rho1 is None
     for part, channel in enumerate(case.channels):
         mine = case.known[case.row_part[case.known] == part]
         n_rows = int((case.row_part == part).sum())
@@ -108,11 +110,9 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
 
 
 def _prior(case: PerturbCase) -> float:
-    promise = case.release.manifest.promise
-    if "prior_at_most" in promise:
-        return float(Fraction(promise["prior_at_most"]))
-    if promise["rho1"] != "max":
-        return float(Fraction(promise["rho1"]))
+    believed = case.stated.prior_at_most or case.stated.promise.rho1
+    if believed is not None:
+        return float(believed)
     return float(case.counts.max() / max(len(case.value), 1))
 
 

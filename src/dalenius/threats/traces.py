@@ -1,20 +1,27 @@
-"""Metadata: what the files say beside their rows."""
+"""Traces: what a release's files and the order of its rows tell beside what the rows say.
+
+Of order nothing may show more than chance. Each test's success is a share that would be its baseline if
+order were random; the bound is what chance reaches once in 10⁶ releases.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dalenius.release.folder import StoredRelease, changed_files
 from dalenius.release.manifest import FILE_NAME
-from dalenius.threats.original import Subject
-from dalenius.threats.result import AttackResult, Threat
+from dalenius.threats.interval import FALSE_ALARM, rank_correlation
+from dalenius.threats.original import People, Subject
+from dalenius.threats.result import AttackResult, Threat, computed
 
-THREAT = Threat(
+_FILES = Threat(
     knows="the release's files, byte by byte",
     wants="anything about the source that the promise does not speak of",
     covered=True,
@@ -33,7 +40,7 @@ def attack_metadata(subject: Subject, genuine: Collection[str]) -> AttackResult:
     n_looked = 1 + sum(len(release.files(entry.name)) for entry in release.manifest.tables)
     return AttackResult(
         name="metadata",
-        threat=THREAT,
+        threat=_FILES,
         success=min(1.0, len(leaks) / n_looked),
         low=0.0 if not leaks else 1.0 / n_looked,
         high=min(1.0, len(leaks) / n_looked),
@@ -89,3 +96,54 @@ def _n_outside(release: StoredRelease, original: pa.Table, table: str, column: s
     if pa.types.is_dictionary(published.type):
         published = published.dictionary_decode()
     return int(pc.sum(pc.invert(pc.is_in(published, value_set=known.cast(published.type)))).as_py() or 0)
+
+
+SOURCE_ORDER = Threat(
+    knows="the order of the source's rows and everybody's quasi-identifiers",
+    wants="which rows and buckets belong to which values",
+    covered=True,
+)
+_FEW = 30
+"""Rank correlations of fewer are not tested."""
+
+
+def attack_table_order(people: People) -> AttackResult:
+    """Do the rows of a table follow the source's order?"""
+    position = people.position_of_row()
+    known = position[position >= 0]
+    n = len(known)
+    found = abs(rank_correlation(np.arange(n), known))
+    return correlated(
+        "source order",
+        {"source order": found},
+        n=n,
+        n_failed=len(position) - n,
+        recommendation="rows must be in random order, not in the source's",
+    )
+
+
+def correlated(
+    name: str, found: dict[str, float], *, n: int, n_failed: int, recommendation: str
+) -> AttackResult:
+    """The strongest of some rank correlations over n things, against what chance reaches."""
+    strongest, limit = max(found.values()), _correlation_limit(n, len(found))
+    return computed(
+        name,
+        SOURCE_ORDER,
+        posterior=strongest,
+        interval=(0.0, min(1.0, strongest + 2 / math.sqrt(max(n - 1, 1)))),
+        baseline=0.0,
+        bound=limit,
+        holds=strongest <= limit,
+        n_trials=n,
+        n_failed=n_failed,
+        detail={"rank_correlation": found},
+        recommendation=recommendation,
+    )
+
+
+def _correlation_limit(n: int, n_tests: int) -> float:
+    """A correlation of independent orders has variance 1/(n−1) and lighter tails than the normal one."""
+    if n < _FEW:
+        return 1.0
+    return min(1.0, math.sqrt(2 * math.log(2 * n_tests / FALSE_ALARM) / (n - 1)))

@@ -1,1 +1,0 @@
-"""Attacking a release with its original at hand."""

@@ -1,0 +1,57 @@
+"""How many tuples of a domain satisfy a condition, from its text to its contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.mechanisms.tuples.atoms import Atoms
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.formula import Formula
+from dalenius.mechanisms.tuples.network import Weights, integer_weights, sum_formula
+from dalenius.question.database import Database, Deadline, Limits
+from dalenius.question.sql import parse
+
+Columns = Mapping[str, Any]
+Tables = Mapping[str, pa.Table]
+
+
+def atoms_of(columns: Columns, tables: Tables | None = None) -> Atoms:
+    """The evaluator of expressions over these columns' values."""
+    limits = Limits()
+    return Atoms(
+        domain=Domain.of(columns), database=Database(tables or {}, limits), deadline=Deadline(limits)
+    )
+
+
+def formula_of(columns: Columns, predicate: str, tables: Tables | None = None) -> Formula:
+    """Where the condition is TRUE."""
+    query = parse(f"SELECT COUNT(*) FROM t WHERE {predicate}", columns, tables)
+    return atoms_of(columns, tables).formula(query.where)
+
+
+def domain_counts_by(
+    columns: Columns,
+    predicate: str,
+    by: Sequence[str],
+    *,
+    tables: Tables | None = None,
+    weights: Weights | None = None,
+) -> np.ndarray:
+    """The number of tuples for each combination of values of some columns, or the sum of their weights."""
+    names, sizes = list(columns), [len(values) for values in columns.values()]
+    kept = tuple(names.index(name) for name in by)
+    return sum_formula(
+        formula_of(columns, predicate, tables), integer_weights(weights or {}, names, sizes), kept
+    )
+
+
+def domain_count(
+    columns: Columns, predicate: str, *, tables: Tables | None = None, weights: Weights | None = None
+) -> Fraction:
+    """The number of tuples, or the sum of their weights."""
+    return Fraction(domain_counts_by(columns, predicate, (), tables=tables, weights=weights).item())
