@@ -11,8 +11,8 @@ from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.question.targets import Estimates, Range, Score, Targets
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.columns import Table
-from dalenius.threats.original import code_column, combine
+from dalenius.tables.codes import Encoder, in_one_piece
+from dalenius.tables.columns import CodedTable
 from tests.toy.published import Wheel, read
 
 
@@ -20,8 +20,8 @@ from tests.toy.published import Wheel, read
 class RouletteModel:
     """The published table, encoded."""
 
-    rows: Table
-    sensitive: Table
+    rows: CodedTable
+    sensitive: CodedTable
     code: Ints
     """Which value each row is published with."""
     wheel: Wheel
@@ -85,14 +85,12 @@ def load(release: StoredRelease) -> RouletteModel:
     """Read and encode the table."""
     quasi, secret = release.columns("quasi"), release.columns("sensitive")
     data, wheel = release.read("data", [*quasi, *secret]), release.read("wheel", secret)
-    code, on_wheel = combine([code_column(name, (data, wheel)) for name in secret])
-    place = np.full(max(code.max(initial=0), on_wheel.max()) + 1, -1)
-    place[on_wheel] = np.arange(len(on_wheel))
-    if (place[code] < 0).any():
+    code = Encoder.of({name: in_one_piece(wheel.column(name)) for name in secret}).find(data)
+    if (code < 0).any():
         raise ReleaseCorrupt(f"{release.path}: records have values that are not on the wheel")
     return RouletteModel(
-        rows=Table.of(data.select(quasi)),
-        sensitive=Table.of(wheel),
-        code=place[code],
+        rows=CodedTable.of(data.select(quasi)),
+        sensitive=CodedTable.of(wheel),
+        code=code.astype(np.int64),
         wheel=read(release.manifest).wheel,
     )

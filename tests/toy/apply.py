@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
 from dalenius.randomness import Randomness, random_keys
-from dalenius.tables.histogram import Encoder
+from dalenius.tables.codes import Encoder
 from tests.toy.published import Wheel
 
 
@@ -51,7 +51,7 @@ class Spinner:
     @property
     def wire(self) -> pa.Schema:
         """The published columns."""
-        return pa.schema([self.schema.field(name) for name in (*self.quasi, *self.encoder.columns)])
+        return pa.schema([self.schema.field(name) for name in (*self.quasi, *self.encoder.cells)])
 
     def _published(self, batch: pa.RecordBatch, *name: str | int) -> pa.RecordBatch:
         stream = self.randomness.stream(*name)

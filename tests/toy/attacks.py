@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dalenius.threats.metadata import attack_metadata
-from dalenius.threats.order import attack_table_order
-from dalenius.threats.original import People, Subject, code_column, combine
+from dalenius.threats.original import CommonCodes, People, Subject
 from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.traces import attack_metadata, attack_table_order
 from tests.toy.published import read
 
 LINKING = Threat(
@@ -25,7 +24,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     quasi, sensitive = release.columns("quasi"), release.columns("sensitive")
     published = release.read("data", [*quasi, *sensitive])
     people = People.find(original, published, quasi)
-    value, row_value = combine([code_column(name, (original, published)) for name in sensitive])
+    value, row_value = CommonCodes.of(sensitive, (original, published)).of_rows(sensitive)
     yield _link(subject, people.value_of_row(value), row_value, np.bincount(value))
     yield attack_table_order(people)
     yield attack_metadata(subject, (*quasi, *sensitive))

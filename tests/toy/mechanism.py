@@ -18,7 +18,8 @@ from dalenius.promises.rho_privacy import RhoPrivacy, amplification_limit
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
-from dalenius.tables.histogram import Encoder, Histogram
+from dalenius.tables.codes import Encoder
+from dalenius.tables.histogram import Histogram
 from dalenius.tables.names import unused_name
 from tests.toy.apply import Spinner
 from tests.toy.config import RouletteConfig
@@ -82,7 +83,7 @@ class Roulette:
         tag = unused_name("tag", columns)
         spinner = Spinner(
             wheel=plan.wheel,
-            encoder=Encoder.of(plan.histogram, plan.schema),
+            encoder=plan.histogram.encoder(plan.schema),
             quasi=policy.columns.quasi,
             schema=plan.schema,
             randomness=randomness.child("roulette"),
@@ -114,13 +115,16 @@ class Roulette:
 
 def _wheel(encoder: Encoder) -> PublishedTable:
     """The values that every record may have been given, in their own order."""
-    values = pa.table(dict(zip(encoder.columns, encoder.cells, strict=True)))
+    values = pa.table(dict(encoder.cells))
 
     def shards(census: Census) -> Shards:
         return Shards(n_groups=1, gather=lambda _group, _rows: Piece(rows=values, n_records=0))
 
     return PublishedTable(
-        name="wheel", columns=encoder.columns, rows=lambda _scan: iter(values.to_batches()), shards=shards
+        name="wheel",
+        columns=tuple(encoder.cells),
+        rows=lambda _scan: iter(values.to_batches()),
+        shards=shards,
     )
 
 
