@@ -39,7 +39,7 @@ class ViewCase:
     def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
         """Compare a view's rows with the table's distinct ones."""
         view = read(release.manifest)
-        own, shown = (np.unique(codes) for codes in code_tuples(original, [release]))
+        own, shown = (np.unique(codes) for codes in code_tuples(original, [release], view.domain))
         n_shown = int(np.isin(shown, own, assume_unique=True).sum())
         kept, noise = _expect_shaped(view, original)
         return cls(

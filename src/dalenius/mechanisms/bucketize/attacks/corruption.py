@@ -57,7 +57,7 @@ def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackRe
                 {"known": "all others", "success": successes / n},
             ]
         },
-        recommendation="fakes = 1 or more in [mechanism] leaves the last person's value uncertain",
+        advice="fakes = 1 or more in [mechanism] leaves the last person's value uncertain",
     )
 
 

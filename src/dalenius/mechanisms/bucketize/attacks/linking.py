@@ -51,7 +51,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
             "entries_above_threshold": n_broken,
             "largest_posterior": max((v["largest_posterior"] for v in values), default=0.0),
         },
-        recommendation="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
+        advice="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
     )
     return result if not n_broken else _broken(result)
 
@@ -113,6 +113,6 @@ def _broken(result: AttackResult) -> AttackResult:
     return replace(
         result,
         holds=False,
-        recommendation="entries of the sensitive table are above their threshold: publish again, and "
+        advice="entries of the sensitive table are above their threshold: publish again, and "
         "`dalenius verify` it",
     )

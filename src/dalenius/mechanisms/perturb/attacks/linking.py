@@ -53,8 +53,7 @@ def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
         name="linking",
         threat=THREAT,
         success=success,
-        low=max(0.0, success - (high - low) / 2),
-        high=min(1.0, success + (high - low) / 2),
+        interval=(max(0.0, success - (high - low) / 2), min(1.0, success + (high - low) / 2)),
         baseline=float(share.max()),
         control=float(guessed @ share / max(guessed.sum(), 1)),
         bound=float(guessed @ limit / max(guessed.sum(), 1)),
@@ -62,7 +61,7 @@ def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
         n_trials=len(rows),
         n_failed=len(case.row_part) - len(rows),
         detail={"values": values},
-        recommendation=_TOO_OFTEN if n_broken else None,
+        advice=_TOO_OFTEN,
     )
 
 
@@ -118,6 +117,6 @@ def attack_retention(case: PerturbCase) -> AttackResult:
         bound=float((expected.sum() + limit) / len(rows)) if len(rows) else 1.0,
         n_failed=len(case.row_part) - len(rows),
         detail={"parts": parts, "stated": float(expected.mean()) if len(rows) else None},
-        recommendation=_TOO_OFTEN,
+        advice=_TOO_OFTEN,
     )
-    return result if excess <= limit else replace(result, holds=False, recommendation=_TOO_OFTEN)
+    return result if excess <= limit else replace(result, holds=False)

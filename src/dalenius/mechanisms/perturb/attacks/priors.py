@@ -10,7 +10,7 @@ from dalenius.arrays import Floats
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.interval import clopper_pearson
-from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.result import AttackResult, Threat
 
 _OTHER_PRIOR = "gamma is above what rho1 and rho2 allow: publish again, and `dalenius verify` it"
 _MOST_VALUES = 300
@@ -47,23 +47,21 @@ def attack_another_prior(case: PerturbCase) -> AttackResult:
     total, certain = total / max(covered, 1e-12), certain / max(covered, 1e-12)
     bound = float(case.rho2) if case.stated.is_for_any_prior else None
     holds = None if bound is None else largest <= bound + 1e-9
-    return computed(
-        "another prior",
-        Threat(
+    return AttackResult(
+        name="another prior",
+        threat=Threat(
             knows=f"that a person has one of two values, this one with probability {prior:.4g}",
             wants="which of the two it is, from the part number and the published value",
             covered=case.stated.is_for_any_prior,
         ),
-        posterior=total,
+        success=total,
         baseline=prior,
         bound=bound,
         holds=holds,
         n_trials=len(case.known),
         n_failed=len(case.row_part) - len(case.known),
         detail={"largest_posterior": largest, "certain": certain},
-        recommendation=_OTHER_PRIOR
-        if case.stated.is_for_any_prior
-        else 'method = "uniform" holds for every prior',
+        advice=_OTHER_PRIOR if case.stated.is_for_any_prior else 'method = "uniform" holds for every prior',
     )
 
 
@@ -88,21 +86,19 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
         n_sure += n_alone + (tops if tops > 1 or not is_whole else 0)
     low, high = clopper_pearson(n_sure, n_looked)
     tells = "gamma tells the commonest value's exact count, and a part's list of values who has one alone"
-    return computed(
-        "corruption",
-        Threat(
+    return AttackResult(
+        name="corruption",
+        threat=Threat(
             knows="everybody else's sensitive value and part, what gamma tells, and which values are listed",
             wants="the last person's sensitive value, for certain",
             covered=False,
         ),
-        posterior=n_sure / n_looked if n_looked else 0.0,
+        success=n_sure / n_looked if n_looked else 0.0,
         interval=(low, high),
         baseline=0.0,
-        bound=None,
-        holds=None,
         n_trials=n_looked,
         detail={"people_known_for_certain": n_sure},
-        recommendation=f'{tells}: state rho1 as a number that is not a count, with method = "uniform", and '
+        advice=f'{tells}: state rho1 as a number that is not a count, with method = "uniform", and '
         "recode values that one record has"
         if n_sure
         else None,
