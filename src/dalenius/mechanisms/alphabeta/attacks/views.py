@@ -12,7 +12,7 @@ from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import read
-from dalenius.mechanisms.repeated import repeat_evidence
+from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.interval import FALSE_ALARM, clopper_pearson
