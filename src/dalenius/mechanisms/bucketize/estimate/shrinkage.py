@@ -38,6 +38,7 @@ from dalenius.question.targets import Estimates, Targets, different_weights
 
 RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
 _CELLS_AT_ONCE = 4_000_000
+"""Targets × grid of ρ × kinds of buckets that are in memory together."""
 _ROUNDING = 1e-11
 
 

@@ -30,6 +30,9 @@ from dalenius.arrays import Bools, Floats, Ints
 
 _STEPS = 400
 _TOLERANCE = 1e-10
+MOST_SETS = 20_000
+"""Of possible sets of fakes in a bucket that a Bayesian looks through."""
+_FLOATS_AT_ONCE = 4_000_000
 
 
 def content_weights(mean: Floats, capacity: Ints, size: int) -> Floats:
@@ -80,11 +83,6 @@ def _expected_counts(w: Floats, capacity: Ints, places: int) -> Floats:
 def _times(one: Floats, two: Floats) -> Floats:
     product = np.convolve(one, two)[: len(one)]
     return np.asarray(product / product.max())
-
-
-MOST_SETS = 20_000
-"""Of possible sets of fakes in a bucket that a Bayesian looks through."""
-_FLOATS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

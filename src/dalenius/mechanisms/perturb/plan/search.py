@@ -23,15 +23,7 @@ from dalenius.mechanisms.perturb.plan.starts import (
 )
 
 _MOVED_BANDS = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """Quotas of each part and the name of the search that found them."""
-
-    search: str
-    quotas: Ints
-    """k × m."""
+"""Moves start from the so many best numbers of bands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +34,15 @@ class Found:
     paper: Partition
     n_groups: int
     """t, the number of the paper's initial groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Quotas of each part and the name of the search that found them."""
+
+    search: str
+    quotas: Ints
+    """k × m."""
 
 
 def search_partitions(counts: Ints, objective: Objective) -> Found:
