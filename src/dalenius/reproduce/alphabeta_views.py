@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.parameters import choose_law
+from dalenius.mechanisms.alphabeta.law import ViewLaw, choose_law, usual_decay
 from dalenius.reproduce.experiment import Experiment, Line, Reproduction
 
 _D = Fraction(10 * 30_162, 648_023_040)

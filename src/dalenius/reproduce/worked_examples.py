@@ -10,7 +10,7 @@ import numpy as np
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.plan.two_size import partition
-from dalenius.mechanisms.perturb.plan.bounds import DELTA
+from dalenius.mechanisms.perturb.plan.layout import DELTA
 from dalenius.mechanisms.perturb.plan.methods import plan_as_in_paper
 from dalenius.mechanisms.perturb.plan.starts import balancing_level, initial_groups
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression, safe_d, unsafe_d

@@ -34,8 +34,13 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.bucketize.fakes.counting import counting_success
-from dalenius.mechanisms.bucketize.fakes.law import MOST_SETS, FakeLaw, content_weights, last_success
+from dalenius.mechanisms.bucketize.fakes.law import (
+    MOST_SETS,
+    FakeLaw,
+    content_weights,
+    counting_success,
+    last_success,
+)
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
