@@ -15,7 +15,7 @@ from dalenius.mechanisms.bucketize.answer import load_buckets
 from dalenius.mechanisms.perturb.answer import PerturbedModel
 from dalenius.question.database import Database, Deadline, Limits, Request
 from dalenius.question.model import Model
-from dalenius.release.folder import STRANGE, StoredRelease, refuse_changed
+from dalenius.release.folder import MALFORMED, StoredRelease, refuse_changed
 
 MODELS: dict[str, Callable[[StoredRelease], Model | ViewModel]] = {
     "bucketize": load_buckets,
@@ -66,7 +66,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
         refuse_changed(release)
         try:
             model = load(release)
-        except STRANGE as error:
+        except MALFORMED as error:
             raise ReleaseCorrupt(
                 f"{release.path}: the tables are not those of {release.mechanism} ({type(error).__name__})",
                 hint="`dalenius verify` lists what is wrong",

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.repeated import PlannedSeries, Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
 from dalenius.policy.sections import Columns
@@ -206,3 +206,6 @@ class SerialMechanism(Mechanism, Protocol):
 
     def draft_at(self, policy: Any, plan: Any, randomness: Randomness, place: Place) -> Draft:
         """The draft of the release at that place of its series."""
+
+    def planned_series(self, first: Manifest, index: int) -> PlannedSeries:
+        """What the first release of a series tells about all of them, before release number `index`."""

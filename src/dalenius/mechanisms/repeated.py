@@ -41,6 +41,20 @@ class Repeated(Plain):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSeries:
+    """What a series of views was planned for, and what it would tell to go beyond that."""
+
+    views: int
+    """How many views there may be."""
+    promised: float
+    """What no posterior of a tuple exceeds after all of them."""
+    if_one_more: float
+    """The posterior of a tuple that appears in a view more than there may be."""
+    if_changed: float
+    """The posterior of a tuple that is new in the table and appears in the next view."""
+
+
 def repeat_evidence(prior: Fraction, ratio: Fraction, times: int) -> Fraction:
     """The posterior after independent evidence of that likelihood ratio, that many times.
 

@@ -1,11 +1,8 @@
-"""Opening a release: its manifest, and its tables as views of a closed-off database.
+"""A release's folder: opening it, writing it, and whether its files are the ones that were published.
 
-Writing a release so that it is there whole or not at all.
-
-Everything is written into a hidden folder beside the release's final place and renamed when complete.
+An open release has its manifest, and its tables as views of a closed-off database. A new one is there whole
+or not at all: all is written into a hidden folder beside its final place, which is renamed when complete.
 A run that was killed leaves only such a folder, which no reader opens and the next run removes.
-
-Whether the files of a release are the ones that were published.
 """
 
 from __future__ import annotations
@@ -178,7 +175,7 @@ def _remove_abandoned(target: Path) -> None:
             continue  # another run is writing there
 
 
-STRANGE = (
+MALFORMED = (
     duckdb.Error,
     pa.ArrowException,
     ArithmeticError,

@@ -14,7 +14,8 @@ import hashlib
 import hmac
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +68,28 @@ class KnownTable:
             values_fingerprint=self.values,
             record_fingerprint=self.records,
         )
+
+
+@contextmanager
+def remembering() -> Iterator[Callable[[KnownTable, Entry], None]]:
+    """Records in the ledger what is about to appear, and takes it back if it does not.
+
+    The ledger is first: a release that it does not know would be one too many in the end.
+    """
+    recorded: list[tuple[Ledger, Entry]] = []
+
+    def remember(known: KnownTable, entry: Entry) -> None:
+        same_series = known.ledger.series(entry.series_id) if entry.series_id else ()
+        seen = {other.id for other in (*known.earlier, *same_series)}
+        known.ledger.record(entry, seen if entry.for_publication else None)
+        recorded.append((known.ledger, entry))
+
+    try:
+        yield remember
+    except BaseException:
+        for ledger, entry in recorded:
+            ledger.forget(entry)
+        raise
 
 
 def look_up(policy: Policy, scan: OpenedTable, view: NextInSeries | None) -> KnownTable:

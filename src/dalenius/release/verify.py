@@ -16,7 +16,7 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.stages import check_release
 from dalenius.plain import plain_fields
 from dalenius.policy.sections import RESERVED_NAMES
-from dalenius.release.folder import STRANGE, StoredRelease, check_files
+from dalenius.release.folder import MALFORMED, StoredRelease, check_files
 from dalenius.release.manifest import Manifest
 from dalenius.release.series import open_release
 from dalenius.sql import count, identifier
@@ -88,7 +88,7 @@ def _check_tables(release: StoredRelease) -> Iterator[Check]:
         yield _check_rows(release)
         yield _check_columns(release)
         yield from check_promise(release)
-    except (DaleniusError, *STRANGE) as error:
+    except (DaleniusError, *MALFORMED) as error:
         known = isinstance(error, duckdb.Error | DaleniusError)
         detail = str(error).splitlines()[0] if known else type(error).__name__
         yield Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")

@@ -9,15 +9,16 @@ from functools import partial
 import duckdb
 
 from dalenius.errors import PolicyError
+from dalenius.mechanisms.alphabeta import published
 from dalenius.mechanisms.alphabeta.apply import first_rows, later_rows
 from dalenius.mechanisms.alphabeta.check import check_view
 from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
-from dalenius.mechanisms.alphabeta.repeated import repeat_views
+from dalenius.mechanisms.alphabeta.repeated import plan_series, repeat_views
 from dalenius.mechanisms.alphabeta.shards import ViewGroups
 from dalenius.mechanisms.alphabeta.statement import state_plan
 from dalenius.mechanisms.base import Batches, Check, Draft, Place, PolicyOf, Scan
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.repeated import PlannedSeries, Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import decode_distinct
 from dalenius.mechanisms.tuples.noise import read_noise
@@ -81,6 +82,10 @@ class AlphaBeta:
             n_published=None,
             n_suppressed=None,
         )
+
+    def planned_series(self, first: Manifest, index: int) -> PlannedSeries:
+        """What the first view of a series tells about all of them, before view number `index`."""
+        return plan_series(published.read(first), index)
 
     def repeated(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], times: int) -> Repeated:  # noqa: ARG002
         """A tuple that all of several independent views, or series of views, show."""
