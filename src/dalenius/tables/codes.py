@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Ints
+from dalenius.arrays import Bools, Codes, Int32s, Ints
 from dalenius.errors import InternalError
 from dalenius.tables.domains import whole_range
-
-Codes = NDArray[np.integer[Any]]
 
 _MOST_LISTED = 2**20
 _MOST_COMPARED = 2**16
@@ -169,15 +166,15 @@ class Encoder:
         """How many values are listed."""
         return len(next(iter(self.cells.values())))
 
-    def find(self, rows: pa.Table | pa.RecordBatch) -> NDArray[np.int32]:
+    def find(self, rows: pa.Table | pa.RecordBatch) -> Int32s:
         """The code of each row's value, -1 where it is not listed."""
-        found: NDArray[np.int32] | None = None
+        found: Int32s | None = None
         for name, step in zip(self.cells, self.steps, strict=True):
             found = step.find(found, rows.column(name))
         assert found is not None  # noqa: S101  (there is at least one column)
         return found
 
-    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+    def encode(self, batch: pa.RecordBatch) -> Int32s:
         """The same of a table that was counted before: its values are all listed."""
         codes = self.find(batch)
         if (codes < 0).any():
@@ -201,9 +198,9 @@ class _Step:
     """The different cells of the column."""
     keys: Ints
     """Those that are listed, ascending."""
-    numbers: NDArray[np.int32]
+    numbers: Int32s
     """The number of each of them."""
-    number_of: NDArray[np.int32] | None
+    number_of: Int32s | None
     """By key, -1 where it is not listed and at the end; None if there could be too many keys."""
 
     @classmethod
@@ -217,7 +214,7 @@ class _Step:
             values=values, keys=keys[order], numbers=numbers[order].astype(np.int32), number_of=number_of
         )
 
-    def find(self, before: NDArray[np.int32] | None, column: pa.Array | pa.ChunkedArray) -> NDArray[np.int32]:
+    def find(self, before: Int32s | None, column: pa.Array | pa.ChunkedArray) -> Int32s:
         """The number of each row, -1 where it is none of the listed ones'."""
         own = find_codes(column, self.values)
         known = own.fill_null(-1) if own.null_count else own

@@ -30,23 +30,38 @@ class AttackResult:
     name: str
     threat: Threat
     success: float
-    low: float
-    high: float
-    """A 95 % interval of the success."""
+    interval: tuple[float, float] | None = None
+    """Of 95 %; None: the success is worked out exactly."""
     baseline: float | None
     """The success of who guesses from public counts alone, without the release."""
-    control: float | None
+    control: float | None = None
     """The success of the same attack where it has nothing to find."""
-    bound: float | None
+    bound: float | None = None
     """What the release promises; None where it promises nothing."""
-    holds: bool | None
+    holds: bool | None = None
     """Whether the bound stands; None where there is none. False only beyond doubt (false alarm 1e-6)."""
-    n_trials: int
+    n_trials: int = 0
     n_failed: int = 0
     """How many people were left out: others share their quasi-identifiers, so that nobody can say which
     record is whose, or they were not drawn from a large table."""
     detail: dict[str, Any] = field(default_factory=dict)
-    recommendation: str | None = None
+    advice: str | None = None
+    """What to do about it, unless a bound holds."""
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.success if self.interval is None else self.interval[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.success if self.interval is None else self.interval[1]
+
+    @property
+    def recommendation(self) -> str | None:
+        """The advice, where there is no bound that holds."""
+        return None if self.holds else self.advice
 
     @property
     def gain(self) -> float | None:
@@ -60,40 +75,6 @@ class AttackResult:
         return plain_fields(self, "name", *numbers, *rest)
 
 
-def computed(
-    name: str,
-    threat: Threat,
-    *,
-    posterior: float,
-    baseline: float | None,
-    bound: float | None,
-    holds: bool | None,
-    interval: tuple[float, float] | None = None,
-    control: float | None = None,
-    n_trials: int = 0,
-    n_failed: int = 0,
-    detail: dict[str, Any] | None = None,
-    recommendation: str | None,
-) -> AttackResult:
-    """The result of a posterior that is computed; the recommendation is kept where no bound holds."""
-    low, high = interval or (posterior, posterior)
-    return AttackResult(
-        name=name,
-        threat=threat,
-        success=posterior,
-        low=low,
-        high=high,
-        baseline=baseline,
-        control=control,
-        bound=bound,
-        holds=holds,
-        n_trials=n_trials,
-        n_failed=n_failed,
-        detail=detail or {},
-        recommendation=None if holds else recommendation,
-    )
-
-
 def measured(
     name: str,
     threat: Threat,
@@ -105,13 +86,13 @@ def measured(
     bound: float | None = None,
     n_failed: int = 0,
     detail: dict[str, Any] | None = None,
-    recommendation: str | None = None,
+    advice: str | None = None,
 ) -> AttackResult:
     """The result of counted successes."""
-    return computed(
-        name,
-        threat,
-        posterior=successes / trials if trials else 0.0,
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=successes / trials if trials else 0.0,
         interval=clopper_pearson(successes, trials),
         baseline=baseline,
         control=control,
@@ -119,8 +100,8 @@ def measured(
         holds=None if bound is None else not is_above(successes, trials, bound),
         n_trials=trials,
         n_failed=n_failed,
-        detail=detail,
-        recommendation=recommendation,
+        detail=detail or {},
+        advice=advice,
     )
 
 
@@ -132,7 +113,7 @@ def against_chance(
     trials: int,
     expected: float,
     limit: float,
-    recommendation: str,
+    advice: str,
     n_failed: int = 0,
 ) -> AttackResult:
     """The result of a count that only chance may make, which reaches `limit` once in 10⁶ releases."""
@@ -143,12 +124,9 @@ def against_chance(
         trials=trials,
         baseline=expected / trials if trials else 0.0,
         n_failed=n_failed,
-        recommendation=recommendation,
+        advice=advice,
     )
-    bound = min(1.0, limit / trials) if trials else 1.0
-    return replace(
-        counted, bound=bound, holds=hits <= limit, recommendation=None if hits <= limit else recommendation
-    )
+    return replace(counted, bound=min(1.0, limit / trials) if trials else 1.0, holds=hits <= limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ def two_releases(people: Linked, *, right: float, right_alone: float, baseline: 
         baseline=baseline,
         control=right_alone / max(trials, 1),
         n_failed=people.n_failed,
-        recommendation=_AGAIN,
+        advice=_AGAIN,
     )
 
 
@@ -81,5 +81,5 @@ def shared_coins(hits: float, expected: float, trials: int, n_failed: int = 0) -
         expected=expected,
         limit=expected + bernstein_limit(2 * expected, 2.0),
         n_failed=n_failed,
-        recommendation="the two releases share their randomness: publish without a seed",
+        advice="the two releases share their randomness: publish without a seed",
     )

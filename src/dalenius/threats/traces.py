@@ -19,7 +19,7 @@ from dalenius.release.folder import StoredRelease, changed_files
 from dalenius.release.manifest import FILE_NAME
 from dalenius.threats.interval import FALSE_ALARM, rank_correlation
 from dalenius.threats.original import People, Subject
-from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.result import AttackResult, Threat
 
 _FILES = Threat(
     knows="the release's files, byte by byte",
@@ -42,15 +42,13 @@ def attack_metadata(subject: Subject, genuine: Collection[str]) -> AttackResult:
         name="metadata",
         threat=_FILES,
         success=min(1.0, len(leaks) / n_looked),
-        low=0.0 if not leaks else 1.0 / n_looked,
-        high=min(1.0, len(leaks) / n_looked),
+        interval=(1.0 / n_looked if leaks else 0.0, min(1.0, len(leaks) / n_looked)),
         baseline=0.0,
-        control=None,
         bound=0.0,
         holds=not leaks,
         n_trials=n_looked,
         detail={"leaks": leaks, "seeded": not release.manifest.for_publication},
-        recommendation="write the tables with Dalenius, and add nothing to the folder" if leaks else None,
+        advice="write the tables with Dalenius, and add nothing to the folder",
     )
 
 
@@ -118,19 +116,17 @@ def attack_table_order(people: People) -> AttackResult:
         {"source order": found},
         n=n,
         n_failed=len(position) - n,
-        recommendation="rows must be in random order, not in the source's",
+        advice="rows must be in random order, not in the source's",
     )
 
 
-def correlated(
-    name: str, found: dict[str, float], *, n: int, n_failed: int, recommendation: str
-) -> AttackResult:
+def correlated(name: str, found: dict[str, float], *, n: int, n_failed: int, advice: str) -> AttackResult:
     """The strongest of some rank correlations over n things, against what chance reaches."""
     strongest, limit = max(found.values()), _correlation_limit(n, len(found))
-    return computed(
-        name,
-        SOURCE_ORDER,
-        posterior=strongest,
+    return AttackResult(
+        name=name,
+        threat=SOURCE_ORDER,
+        success=strongest,
         interval=(0.0, min(1.0, strongest + 2 / math.sqrt(max(n - 1, 1)))),
         baseline=0.0,
         bound=limit,
@@ -138,7 +134,7 @@ def correlated(
         n_trials=n,
         n_failed=n_failed,
         detail={"rank_correlation": found},
-        recommendation=recommendation,
+        advice=advice,
     )
 
 

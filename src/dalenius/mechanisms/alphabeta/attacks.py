@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.repeated import repeat_evidence
@@ -21,7 +22,7 @@ from dalenius.release.folder import StoredRelease
 from dalenius.release.series import earlier_views
 from dalenius.threats.interval import FALSE_ALARM, clopper_pearson
 from dalenius.threats.original import Subject
-from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.several import shared_coins
 from dalenius.threats.traces import attack_metadata
 
@@ -52,7 +53,7 @@ class ViewCase:
     def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
         """Compare a view's rows with the table's distinct ones."""
         view = read(release.manifest)
-        own, shown = (np.unique(codes) for codes in code_tuples(original, [release]))
+        own, shown = (np.unique(codes) for codes in code_tuples(original, [release], view.domain))
         n_shown = int(np.isin(shown, own, assume_unique=True).sum())
         kept, noise = _expect_shaped(view, original)
         return cls(
@@ -112,14 +113,14 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
     holds = doubtless <= float(case.gamma)
     kept = case.kept_scale * case.n_shown / max(case.n_table, 1)
     inserted = case.noise_scale * case.n_noise / max(case.outside, 1)
-    return computed(
-        "linking",
-        Threat(
+    return AttackResult(
+        name="linking",
+        threat=Threat(
             knows=f"a tuple that is in the table with probability {float(case.d):.3g}, whatever others are",
             wants="whether it is, having seen it in the view",
             covered=True,
         ),
-        posterior=_posterior(case, kept, inserted),
+        success=_posterior(case, kept, inserted),
         interval=(low, high),
         baseline=float(case.d),
         bound=float(case.gamma),
@@ -132,7 +133,7 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
             "inserted_stated": float(case.own_law.beta),
             "view": case.index,
         },
-        recommendation="more is kept or less inserted than stated: publish again",
+        advice="more is kept or less inserted than stated: publish again",
     )
 
 
@@ -150,7 +151,7 @@ def attack_correlated_tuples(case: ViewCase) -> AttackResult:
         posterior=posterior,
         baseline=case.d,
         bound=None,
-        recommendation="the promise is for independent tuples: a smaller gamma leaves less to be learnt"
+        advice="the promise is for independent tuples: a smaller gamma leaves less to be learnt"
         if posterior > case.gamma
         else None,
     )
@@ -176,7 +177,7 @@ def attack_exclusive_set(case: ViewCase) -> AttackResult:
         posterior=1 - factor,
         baseline=Fraction(0),
         bound=None,
-        recommendation="[mechanism] exclusive = true plans against such sets (positive leakage only)"
+        advice="[mechanism] exclusive = true plans against such sets (positive leakage only)"
         if factor < case.d / case.gamma
         else None,
     )
@@ -205,7 +206,7 @@ def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
         posterior=posterior,
         baseline=case.d,
         bound=case.gamma,
-        recommendation=_NOISIER,
+        advice=_NOISIER,
     )
 
 
@@ -222,41 +223,46 @@ def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
         posterior=posterior,
         baseline=case.d,
         bound=case.gamma,
-        recommendation=_NOISIER,
+        advice=_NOISIER,
     )
+
+
+def _code_views(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
+    """Of the original and of each view, which have one domain, its different tuples."""
+    return tuple(map(np.unique, code_tuples(original, views, read(views[0].manifest).domain)))
 
 
 def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
     """The posterior of a tuple that all views of a series so far show, from how many they really show."""
-    own, *shown = (np.unique(codes) for codes in code_tuples(original, views))
+    own, *shown = _code_views(original, views)
     always = shown[0]
     for codes in shown[1:]:
         always = np.intersect1d(always, codes, assume_unique=True)
     n_kept = int(np.isin(always, own, assume_unique=True).sum())
     both = replace(case, n_shown=n_kept, n_noise=len(always) - n_kept)
     (low, high), (doubtless, _) = _interval(both, 0.95), _interval(both, 1 - FALSE_ALARM)
-    return computed(
-        "every view",
-        Threat(
+    return AttackResult(
+        name="every view",
+        threat=Threat(
             knows=f"{len(views)} views of the table, and a tuple of prior {float(case.d):.3g}",
             wants="whether the tuple, which every one of them shows, is in the table",
             covered=True,
         ),
-        posterior=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
+        success=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
         interval=(low, high),
         baseline=float(case.d),
         bound=float(case.gamma),
         holds=doubtless <= float(case.gamma),
         n_trials=len(always),
         detail={"shown_by_all": len(always), "of_the_table": n_kept},
-        recommendation="noise does not come again as often as it should: was each view drawn in view of the "
+        advice="noise does not come again as often as it should: was each view drawn in view of the "
         "earlier ones?",
     )
 
 
 def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
     """Independent views show the same noise only by chance."""
-    own, first, second = (np.unique(codes) for codes in code_tuples(original, views))
+    own, first, second = _code_views(original, views)
     same = np.intersect1d(first, second, assume_unique=True)
     hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
     expected = case.n_noise * (len(second) / max(case.domain_size, 1))
@@ -288,16 +294,16 @@ def _exact(
     posterior: Fraction,
     baseline: Fraction,
     bound: Fraction | None,
-    recommendation: str | None,
+    advice: str | None,
 ) -> AttackResult:
-    return computed(
-        name,
-        threat,
-        posterior=float(posterior),
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=float(posterior),
         baseline=float(baseline),
         bound=None if bound is None else float(bound),
         holds=None if bound is None else posterior <= bound,
-        recommendation=recommendation,
+        advice=advice,
     )
 
 

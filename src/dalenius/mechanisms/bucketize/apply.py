@@ -13,9 +13,8 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Codes, Int32s, Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan
 from dalenius.mechanisms.dealing import fewest_bits
@@ -122,7 +121,7 @@ class Places(Protocol):
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value."""
 
-    def contents(self) -> Iterator[tuple[Ints, NDArray[np.integer], Ints]]:
+    def contents(self) -> Iterator[tuple[Ints, Codes, Ints]]:
         """Batches of (bucket, value code, count), by bucket number and code."""
 
 
@@ -144,7 +143,7 @@ class Assigner:
         for _ in map_parallel(fill, range(len(self._ends))):
             pass
 
-    def assign(self, codes: NDArray[np.int32]) -> Ints:
+    def assign(self, codes: Int32s) -> Ints:
         """The bucket number of each record of the next batch."""
         counts = np.bincount(codes, minlength=len(self._next))
         if (self._next + counts > self._ends).any():
@@ -166,7 +165,7 @@ class Assigner:
 class Coder(Protocol):
     """Knows the code of each row's sensitive value."""
 
-    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+    def encode(self, batch: pa.RecordBatch) -> Int32s:
         """The codes of a batch."""
 
 

@@ -109,9 +109,9 @@ class Bucketize:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
 
-    def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram:
-        """How many published records have each value."""
-        return count_published(connection, manifest.columns_of("sensitive"))
+    def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
+        """How many published records have each value; None where fakes hide it."""
+        return count_published(connection, manifest)
 
 
 def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:

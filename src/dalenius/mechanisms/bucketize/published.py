@@ -104,9 +104,10 @@ def read_tables(release: StoredRelease) -> BucketTables:
     )
 
 
-def count_published(connection: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> Histogram:
-    """How often each value was published, fakes included; the tables are views of the connection."""
-    return count_values(connection, "st", sensitive, 'sum("count")::BIGINT')
+def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
+    """How many people have each value; None where fakes hide it. The tables are views of the connection."""
+    stated = read(manifest)
+    return None if stated.fakes else count_values(connection, "st", stated.sensitive, 'sum("count")::BIGINT')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

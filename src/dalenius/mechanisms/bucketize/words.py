@@ -190,13 +190,12 @@ def _note(worst: list[Worst], *, has_fakes: bool) -> str | None:
 
 def count_exactly(release: StoredRelease) -> dict[Key, float] | None:
     """The counts of the sensitive table, which `ask` answers too, but slowly where values are thousands."""
-    parts = release.parts
-    if any(_n_fakes(part) for part in parts):
-        return None
     totals: dict[Key, float] = {}
-    for part in parts:
+    for part in release.parts:
         with part.connect() as connection:
-            counted = published.count_published(connection, release.columns("sensitive"))
+            counted = published.count_published(connection, part.manifest)
+        if counted is None:
+            return None
         for cells, count in zip(counted.values, counted.counts, strict=True):
             totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
     return totals

@@ -12,7 +12,7 @@ from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
 from dalenius.threats.original import Subject
-from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.traces import attack_metadata
 
 
@@ -20,7 +20,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
     release, original = subject.release, subject.original
     view = read(release.manifest)
-    own, shown = code_tuples(original, [release])
+    own, shown = code_tuples(original, [release], view.domain)
     if not view.counts_rows:
         own = np.unique(own)
     m = view.domain_size
@@ -56,21 +56,21 @@ class _KeptRate:
 def _linking(kept: _KeptRate, surely: float, gamma: Fraction) -> AttackResult:
     low, high = clopper_pearson(kept.n_kept, kept.n_rows)
     doubtless = clopper_pearson(math.floor(surely), kept.n_rows, 1 - 2 * FALSE_ALARM)[0]
-    return computed(
-        "linking",
-        Threat(
+    return AttackResult(
+        name="linking",
+        threat=Threat(
             knows=f"that a record is a tuple with probability {kept.prior:.3g}, and which row it became",
             wants="whether it is, having seen the tuple there",
             covered=True,
         ),
-        posterior=kept.posterior(kept.n_kept / max(kept.n_rows, 1)),
+        success=kept.posterior(kept.n_kept / max(kept.n_rows, 1)),
         interval=(kept.posterior(low), kept.posterior(high)),
         baseline=kept.prior,
         bound=float(gamma),
         holds=kept.posterior(doubtless) <= float(gamma),
         n_trials=kept.n_rows,
         detail={"kept": kept.n_kept / max(kept.n_rows, 1)},
-        recommendation="more records are kept than stated: publish again",
+        advice="more records are kept than stated: publish again",
     )
 
 
@@ -80,19 +80,15 @@ def _often(there: np.ndarray, here: np.ndarray, gamma: Fraction, d: float) -> At
     odds = j * float(gamma / (1 - gamma))
     n_right = int(((there == j) & (here > 0)).sum())
     d = min(d, 1.0)  # the expected number of a tuple's records, at most which its probability is
-    return computed(
-        "repeated tuples",
-        Threat(
+    return AttackResult(
+        name="repeated tuples",
+        threat=Threat(
             knows=f"a tuple that is in the table with probability {d:.3g}",
             wants="whether it is, having seen it in the release more often than any other",
             covered=False,
         ),
-        posterior=odds / (1 + odds),
+        success=odds / (1 + odds),
         baseline=d,
-        bound=None,
-        holds=None,
         detail={"times": j, "tuples": int((there == j).sum()), "in_the_table": n_right},
-        recommendation='method = "alpha-beta" promises for a tuple, however often it occurs'
-        if j > 1
-        else None,
+        advice='method = "alpha-beta" promises for a tuple, however often it occurs' if j > 1 else None,
     )

@@ -22,7 +22,7 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Batches, Coding
 from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.domain import Codes, Domain, are_new, group_of, word_ids
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_new, group_of, word_ids
 from dalenius.prefetch import map_parallel
 
 Reads = Literal["records", "distinct", "copies"]
@@ -89,7 +89,7 @@ def as_words(batch: pa.RecordBatch) -> Ints:
     return columns[0][:, None] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
-def distinct_tables(batches: Batches, domain: Domain) -> Iterator[Codes]:
+def distinct_tables(batches: Batches, domain: Domain) -> Iterator[TupleCodes]:
     """The different tuples of the records' codes."""
     return (domain.unpack(TupleSet.of(domain).members(as_words(batch))) for batch in batches)
 

@@ -136,5 +136,5 @@ def attack_negative_association(case: BucketCase, pairs: RowPairs, exclusions: E
         control=alone / max(trials, 1),
         n_failed=case.n_people - trials,
         detail={"exclusions": exclusions.n, "exclusions_true": exclusions.n_true},
-        recommendation="drop or coarsen the quasi-identifiers that exclude values" if exclusions.n else None,
+        advice="drop or coarsen the quasi-identifiers that exclude values" if exclusions.n else None,
     )

@@ -67,7 +67,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
             "entries_above_threshold": n_broken,
             "largest_posterior": max((v["largest_posterior"] for v in values), default=0.0),
         },
-        recommendation="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
+        advice="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
     )
     return result if not n_broken else _broken(result)
 
@@ -129,7 +129,7 @@ def _broken(result: AttackResult) -> AttackResult:
     return replace(
         result,
         holds=False,
-        recommendation="entries of the sensitive table are above their threshold: publish again, and "
+        advice="entries of the sensitive table are above their threshold: publish again, and "
         "`dalenius verify` it",
     )
 
@@ -167,7 +167,7 @@ def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackRe
                 {"known": "all others", "success": successes / n},
             ]
         },
-        recommendation="fakes = 1 or more in [mechanism] leaves the last person's value uncertain",
+        advice="fakes = 1 or more in [mechanism] leaves the last person's value uncertain",
     )
 
 

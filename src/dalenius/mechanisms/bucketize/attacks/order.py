@@ -45,7 +45,7 @@ def attack_row_order(case: BucketCase) -> AttackResult:
         expected=expected,
         limit=limit,
         n_failed=len(case.row_bucket) - len(rows),
-        recommendation="rows within a bucket must be in random order",
+        advice="rows within a bucket must be in random order",
     )
 
 
@@ -66,7 +66,7 @@ def attack_source_order(case: BucketCase) -> AttackResult:
         expected=trials / 2,
         limit=limit,
         n_failed=len(case.row_bucket) - len(known),
-        recommendation="rows within a bucket must be in random order, not in the source's",
+        advice="rows within a bucket must be in random order, not in the source's",
     )
 
 
@@ -91,7 +91,7 @@ def attack_bucket_numbers(case: BucketCase) -> AttackResult:
         found,
         n=n,
         n_failed=case.n_buckets - n,
-        recommendation="bucket numbers must be a random permutation",
+        advice="bucket numbers must be a random permutation",
     )
 
 
@@ -122,7 +122,7 @@ def attack_dealing(case: BucketCase) -> AttackResult:
         expected=expected,
         limit=limit,
         n_failed=len(case.row_bucket) - len(rows),
-        recommendation="which record of a value goes to which bucket must be a random choice",
+        advice="which record of a value goes to which bucket must be a random choice",
     )
 
 

@@ -30,9 +30,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Floats, Int32s, Ints
 from dalenius.errors import PromiseNotMet
 from dalenius.mechanisms.bucketize.fakes.law import (
     MOST_SETS,
@@ -46,13 +45,11 @@ from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
 from dalenius.tables.histogram import Histogram, write_cells
 
-Codes = NDArray[np.int32]
-
 ROUNDS = 40
 """How often each bucket trades; twenty leave nothing that a χ² test over all tables would see."""
 
 
-def mix_contents(contents: Codes, capacity: Ints, stream: np.random.Generator) -> Codes:
+def mix_contents(contents: Int32s, capacity: Ints, stream: np.random.Generator) -> Int32s:
     """Mix buckets of one size.
 
     Args:
@@ -71,7 +68,7 @@ def mix_contents(contents: Codes, capacity: Ints, stream: np.random.Generator) -
     return np.sort(mixed, axis=1)
 
 
-def _trade(one: Codes, two: Codes, capacity: Ints, stream: np.random.Generator) -> tuple[Codes, Codes]:
+def _trade(one: Int32s, two: Int32s, capacity: Ints, stream: np.random.Generator) -> tuple[Int32s, Int32s]:
     """Deal the pooled places of pairs of buckets again; a value above its capacity stays on both sides."""
     pooled = np.sort(np.concatenate([one, two], axis=1), axis=1)
     n, width = pooled.shape
@@ -186,7 +183,7 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
     )
 
 
-def dealt_contents(plan: BucketPlan, j: int, buckets: Ints) -> NDArray[np.int32]:
+def dealt_contents(plan: BucketPlan, j: int, buckets: Ints) -> Int32s:
     """Buckets × places: what round-robin gives these buckets of the j-th size."""
     ends = np.cumsum([row[j] for row in plan.loads])
     places = buckets[:, None] + np.arange(plan.sizes[j]) * plan.n_buckets[j]
@@ -194,7 +191,7 @@ def dealt_contents(plan: BucketPlan, j: int, buckets: Ints) -> NDArray[np.int32]
     return codes.reshape(places.shape).astype(np.int32)
 
 
-def count_values(contents: NDArray[np.int32], n_values: int) -> Ints:
+def count_values(contents: Int32s, n_values: int) -> Ints:
     """Buckets × values: how often each value is in each bucket."""
     place = np.arange(len(contents))[:, None] * n_values + contents
     return np.bincount(place.ravel(), minlength=len(contents) * n_values).reshape(len(contents), n_values)
@@ -238,7 +235,7 @@ class MixedLayout:
         start = self._ends[value - 1] if value else 0
         return np.asarray(self._bucket_of_place[self._order[start : self._ends[value]]])
 
-    def contents(self) -> Iterator[tuple[Ints, NDArray[np.int32], Ints]]:
+    def contents(self) -> Iterator[tuple[Ints, Int32s, Ints]]:
         """Batches of (bucket, value code, count), fakes among them, by bucket number and code."""
         first = 0
         buckets, codes = [], []
@@ -253,9 +250,7 @@ class MixedLayout:
         yield found[0], found[1].astype(np.int32), counts.astype(np.int64)
 
 
-def _draw_fakes(
-    law: FakeLaw, contents: NDArray[np.int32], n_values: int, stream: np.random.Generator
-) -> Iterator[Ints]:
+def _draw_fakes(law: FakeLaw, contents: Int32s, n_values: int, stream: np.random.Generator) -> Iterator[Ints]:
     yield np.zeros((0, law.n_fakes), dtype=np.int64)
     for start in range(0, len(contents), _STATED):
         part = contents[start : start + _STATED]

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Int32s, Ints
 from dalenius.mechanisms.bucketize.apply import BUCKETS_PER_BATCH, Entries, Layout, by_bucket
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
@@ -142,7 +141,7 @@ class RegionCoder:
     tree: RegionTree
     encoder: Encoder
 
-    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+    def encode(self, batch: pa.RecordBatch) -> Int32s:
         """The codes of a batch."""
         codes = self.tree.regions(batch) * self.encoder.n_values + self.encoder.encode(batch)
         return np.asarray(codes.astype(np.int32))

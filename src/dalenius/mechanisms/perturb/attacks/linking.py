@@ -15,7 +15,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
-from dalenius.threats.result import AttackResult, Threat, computed, measured
+from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
     knows="everybody's quasi-identifiers, so the person's part and published value; the parts' histograms "
@@ -61,8 +61,7 @@ def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
         name="linking",
         threat=THREAT,
         success=success,
-        low=max(0.0, success - (high - low) / 2),
-        high=min(1.0, success + (high - low) / 2),
+        interval=(max(0.0, success - (high - low) / 2), min(1.0, success + (high - low) / 2)),
         baseline=float(share.max()),
         control=float(guessed @ share / max(guessed.sum(), 1)),
         bound=float(guessed @ limit / max(guessed.sum(), 1)),
@@ -70,7 +69,7 @@ def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
         n_trials=len(rows),
         n_failed=len(case.row_part) - len(rows),
         detail={"values": values},
-        recommendation=_TOO_OFTEN if n_broken else None,
+        advice=_TOO_OFTEN,
     )
 
 
@@ -126,9 +125,9 @@ def attack_retention(case: PerturbCase) -> AttackResult:
         bound=float((expected.sum() + limit) / len(rows)) if len(rows) else 1.0,
         n_failed=len(case.row_part) - len(rows),
         detail={"parts": parts, "stated": float(expected.mean()) if len(rows) else None},
-        recommendation=_TOO_OFTEN,
+        advice=_TOO_OFTEN,
     )
-    return result if excess <= limit else replace(result, holds=False, recommendation=_TOO_OFTEN)
+    return result if excess <= limit else replace(result, holds=False)
 
 
 def attack_another_prior(case: PerturbCase) -> AttackResult:
@@ -161,23 +160,21 @@ def attack_another_prior(case: PerturbCase) -> AttackResult:
     total, certain = total / max(covered, 1e-12), certain / max(covered, 1e-12)
     bound = float(case.rho2) if case.stated.is_for_any_prior else None
     holds = None if bound is None else largest <= bound + 1e-9
-    return computed(
-        "another prior",
-        Threat(
+    return AttackResult(
+        name="another prior",
+        threat=Threat(
             knows=f"that a person has one of two values, this one with probability {prior:.4g}",
             wants="which of the two it is, from the part number and the published value",
             covered=case.stated.is_for_any_prior,
         ),
-        posterior=total,
+        success=total,
         baseline=prior,
         bound=bound,
         holds=holds,
         n_trials=len(case.known),
         n_failed=len(case.row_part) - len(case.known),
         detail={"largest_posterior": largest, "certain": certain},
-        recommendation=_OTHER_PRIOR
-        if case.stated.is_for_any_prior
-        else 'method = "uniform" holds for every prior',
+        advice=_OTHER_PRIOR if case.stated.is_for_any_prior else 'method = "uniform" holds for every prior',
     )
 
 
@@ -202,21 +199,19 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
         n_sure += n_alone + (tops if tops > 1 or not is_whole else 0)
     low, high = clopper_pearson(n_sure, n_looked)
     tells = "gamma tells the commonest value's exact count, and a part's list of values who has one alone"
-    return computed(
-        "corruption",
-        Threat(
+    return AttackResult(
+        name="corruption",
+        threat=Threat(
             knows="everybody else's sensitive value and part, what gamma tells, and which values are listed",
             wants="the last person's sensitive value, for certain",
             covered=False,
         ),
-        posterior=n_sure / n_looked if n_looked else 0.0,
+        success=n_sure / n_looked if n_looked else 0.0,
         interval=(low, high),
         baseline=0.0,
-        bound=None,
-        holds=None,
         n_trials=n_looked,
         detail={"people_known_for_certain": n_sure},
-        recommendation=f'{tells}: state rho1 as a number that is not a count, with method = "uniform", and '
+        advice=f'{tells}: state rho1 as a number that is not a count, with method = "uniform", and '
         "recode values that one record has"
         if n_sure
         else None,
