@@ -21,15 +21,6 @@ _HEADINGS = ("k", "d = k·n/m", "rho at gamma = 0.2", "error of a count", "gamma
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What keeping (d,γ) costs."""
-
-    rho: float
-    error_rows: float
-    """One count is within this many rows, with probability 0.95."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Feasible:
     """What is possible for attackers who think a tuple k times as likely as chance does."""
 
@@ -114,6 +105,15 @@ def _feasible(k: Fraction, n_rows: int, domain_size: int) -> Feasible:
         useful_gamma=Fraction(high, 100) if high < 100 else None,
         warnings=warnings,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What keeping (d,γ) costs."""
+
+    rho: float
+    error_rows: float
+    """One count is within this many rows, with probability 0.95."""
 
 
 def _cost(k: Fraction, gamma: Fraction, n_rows: int, domain_size: int) -> Cost | None:

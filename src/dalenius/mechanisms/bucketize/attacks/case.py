@@ -22,6 +22,10 @@ from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
 from dalenius.threats.original import CommonCodes, People
 
+MOST_PAIRS = 4_000_000
+"""With more, buckets are drawn at random, and people outside them are left out."""
+_MOST_CELLS = 2_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BucketCase:
@@ -29,6 +33,10 @@ class BucketCase:
 
     release: StoredRelease
     people: People
+    labels: tuple[str, ...]
+    """How each sensitive value is written."""
+    thresholds: tuple[Fraction | None, ...]
+    """The promise for each value; None: the promise does not know the value."""
     value: Ints
     """Each person's sensitive value."""
     row_bucket: Ints
@@ -41,10 +49,6 @@ class BucketCase:
     """The sensitive table, by bucket."""
     st_expected: Floats
     """How many people have each entry's value, in expectation: fakes are counted off by their laws."""
-    labels: tuple[str, ...]
-    """How each sensitive value is written."""
-    thresholds: tuple[Fraction | None, ...]
-    """The promise for each value; None: the promise does not know the value."""
     fakes: PublishedFakes | None
     """What the manifest says of values that are nobody's."""
     fake_number: Ints
@@ -155,11 +159,6 @@ def _numbers(fakes: PublishedFakes | None, values: list[tuple[Any, ...]]) -> Int
     known = {} if fakes is None else {value: code for code, value in enumerate(fakes.values)}
     written = list(map(write_cells, values))
     return np.array([known.get(value, -1) for value in written], dtype=np.int64)
-
-
-MOST_PAIRS = 4_000_000
-"""With more, buckets are drawn at random, and people outside them are left out."""
-_MOST_CELLS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

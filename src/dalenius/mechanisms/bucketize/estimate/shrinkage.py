@@ -51,6 +51,7 @@ OWN_WAYS = np.array([0.6, 0.25, 0.15])
 """How likely each is. Settled on synthetic tables, among them `dalenius demo`'s: docs/coverage.md."""
 RHO = np.exp(np.linspace(np.log(2e-5), np.log(0.9), 32))
 _CELLS_AT_ONCE = 4_000_000
+"""Targets × grid of ρ × kinds of buckets that are in memory together."""
 _ROUNDING = 1e-11
 
 

@@ -44,16 +44,8 @@ from dalenius.mechanisms.perturb.plan.starts import (
 from dalenius.promises.rho_privacy import RhoPrivacy
 
 _MOVED_BANDS = 4
+"""Moves start from the so many best numbers of bands."""
 LEAST_TOP = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """Quotas of each part and the name of the search that found them."""
-
-    search: str
-    quotas: Ints
-    """k × m."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +56,15 @@ class Found:
     paper: Partition
     n_groups: int
     """t, the number of the paper's initial groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Quotas of each part and the name of the search that found them."""
+
+    search: str
+    quotas: Ints
+    """k × m."""
 
 
 def search_partitions(counts: Ints, objective: Objective) -> Found:
