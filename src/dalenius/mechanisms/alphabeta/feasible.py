@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.alphabeta.parameters import alphabeta_rho, choose_law
+from dalenius.mechanisms.alphabeta.law import alphabeta_rho, choose_law
 from dalenius.mechanisms.feasible import Finding, TableFacts, TextTable
 from dalenius.mechanisms.tuples.plan import warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
@@ -18,15 +18,6 @@ GAMMA = Fraction(1, 5)
 _MISS = 0.05
 _USEFUL = 0.1
 _HEADINGS = ("k", "d = k·n/m", "rho at gamma = 0.2", "error of a count", "gamma for an error below 10 %")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What keeping (d,γ) costs."""
-
-    rho: float
-    error_rows: float
-    """One count is within this many rows, with probability 0.95."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +105,15 @@ def _feasible(k: Fraction, n_rows: int, domain_size: int) -> Feasible:
         useful_gamma=Fraction(high, 100) if high < 100 else None,
         warnings=warnings,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What keeping (d,γ) costs."""
+
+    rho: float
+    error_rows: float
+    """One count is within this many rows, with probability 0.95."""
 
 
 def _cost(k: Fraction, gamma: Fraction, n_rows: int, domain_size: int) -> Cost | None:

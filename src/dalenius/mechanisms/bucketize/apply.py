@@ -27,13 +27,31 @@ Entries = tuple[Ints, Ints, Ints]
 """Bucket, value code, count."""
 
 
+class NumberedBuckets:
+    """The buckets of one plan under their published numbers."""
+
+    __slots__ = ()
+    plan: BucketPlan
+    numbers: Ints
+    """The published number of each bucket: buckets of the first size first, then of the second, …"""
+
+    @property
+    def n_places(self) -> list[int]:
+        """How many records of each value there are."""
+        return [sum(loads) for loads in self.plan.loads]
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
+        return len(self.numbers)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(NumberedBuckets):
     """The places of a plan: what is in which bucket, before any record is looked at."""
 
     plan: BucketPlan
     numbers: Ints
-    """The published number of each bucket: buckets of the first size first, then of the second, …"""
     ends: Ints
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
 
@@ -47,16 +65,6 @@ class Layout:
     def numbered(cls, plan: BucketPlan, numbers: Ints) -> Layout:
         """With these bucket numbers."""
         return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
-
-    @property
-    def n_places(self) -> list[int]:
-        """How many records of each value there are."""
-        return [sum(loads) for loads in self.plan.loads]
-
-    @property
-    def n_buckets(self) -> int:
-        """How many buckets there are."""
-        return len(self.numbers)
 
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value, in the plan's order."""

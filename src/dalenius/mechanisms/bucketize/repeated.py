@@ -33,11 +33,6 @@ from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.randomness import Randomness
 from dalenius.tables.histogram import Histogram
 
-_MOST_PAIRS = 4_000_000
-_MOST_CELLS = 8_000_000
-"""Of contents × contents, and of contents × values, that are looked at."""
-_PEOPLE = 20_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Contents:
@@ -80,6 +75,13 @@ class Contents:
         return replace(
             self, real=widened(self.real), believed=widened(self.believed), counts=widened(self.counts)
         )
+
+
+_MOST_PAIRS = 4_000_000
+_MOST_CELLS = 8_000_000
+"""Of contents × contents, and of contents × values, that are looked at."""
+_PEOPLE = 20_000
+"""How many people are drawn in all, where posteriors are simulated."""
 
 
 def repeat_buckets(parts: Sequence[Contents], thresholds: Sequence[Fraction], times: int) -> Repeated:

@@ -16,10 +16,9 @@ from dalenius.mechanisms.frapp.repeated import repeat_records
 from dalenius.mechanisms.frapp.shards import FrappGroups
 from dalenius.mechanisms.frapp.statement import state_plan
 from dalenius.mechanisms.sharding import Census, Shards
-from dalenius.mechanisms.tuples.apply import decode_rows, distinct_tables
+from dalenius.mechanisms.tuples.apply import TupleGroups, decode_rows, distinct_tables
 from dalenius.mechanisms.tuples.config import TupleConfig
 from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
-from dalenius.mechanisms.tuples.shards import TupleGroups
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest

@@ -33,8 +33,14 @@ import numpy as np
 
 from dalenius.arrays import Floats, Int32s, Ints
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.bucketize.fakes.counting import counting_success
-from dalenius.mechanisms.bucketize.fakes.law import MOST_SETS, FakeLaw, content_weights, last_success
+from dalenius.mechanisms.bucketize.apply import NumberedBuckets
+from dalenius.mechanisms.bucketize.fakes.law import (
+    MOST_SETS,
+    FakeLaw,
+    content_weights,
+    counting_success,
+    last_success,
+)
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
@@ -192,7 +198,7 @@ def count_values(contents: Int32s, n_values: int) -> Ints:
     return np.bincount(place.ravel(), minlength=len(contents) * n_values).reshape(len(contents), n_values)
 
 
-class MixedLayout:
+class MixedLayout(NumberedBuckets):
     """The places of a plan with mixed contents and fakes, before any record is looked at."""
 
     def __init__(
@@ -214,16 +220,6 @@ class MixedLayout:
         self._ends = np.cumsum(np.bincount(codes, minlength=problem.n_values))
         widths = np.repeat(plan.sizes, plan.n_buckets)
         self._bucket_of_place = np.repeat(self.numbers, widths)
-
-    @property
-    def n_places(self) -> list[int]:
-        """How many records of each value there are."""
-        return [sum(loads) for loads in self.plan.loads]
-
-    @property
-    def n_buckets(self) -> int:
-        """How many buckets there are."""
-        return len(self.numbers)
 
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value."""

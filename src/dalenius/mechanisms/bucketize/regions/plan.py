@@ -18,6 +18,7 @@ from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
 
 _SHOWN = 12
+"""Regions that a printed plan lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,11 +26,11 @@ class RegionsPlan:
     """The regions, what each holds, and the buckets of each."""
 
     tree: RegionTree
+    plans: tuple[BucketPlan, ...]
+    """Of each region, for the values that occur in it."""
     least_rows: int
     counts: Ints
     """Regions × values."""
-    plans: tuple[BucketPlan, ...]
-    """Of each region, for the values that occur in it."""
     without: BucketPlan
     """What the whole table would have without regions."""
 
