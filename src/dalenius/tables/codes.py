@@ -44,13 +44,16 @@ def encode(cells: pa.Array | pa.ChunkedArray) -> tuple[Codes, pa.Array]:
 
 def _encode_dictionary(column: pa.DictionaryArray) -> tuple[Codes, pa.Array]:
     """The same of a column that is coded already, whose dictionary may list a cell twice, or in vain."""
-    own, cells = encode(pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)]))
-    listed = column.indices.cast(pa.int64()).fill_null(len(own) - 1).to_numpy()
-    codes = own[listed]
-    used = np.flatnonzero(np.bincount(codes, minlength=len(cells)))
-    new_code = np.zeros(len(cells), dtype=narrowest(len(used)))
-    new_code[used] = np.arange(len(used))
-    return new_code[codes], cells.take(pa.array(used))
+    indices, listed = column.indices, column.dictionary
+    if indices.null_count:
+        indices = indices.cast(pa.int64()).fill_null(len(listed))
+        listed = pa.concat_arrays([listed, pa.nulls(1, listed.type)])
+    places = indices.to_numpy()
+    own, cells = encode(listed)
+    is_used = np.zeros(len(cells), dtype=np.bool_)
+    is_used[own[np.bincount(places, minlength=len(own)) > 0]] = True
+    new_code = (np.cumsum(is_used) - 1).astype(narrowest(int(is_used.sum())))
+    return new_code[own][places], cells.filter(pa.array(is_used))
 
 
 def number(keys: Ints) -> tuple[Ints, Ints]:

@@ -13,15 +13,14 @@ import pytest
 
 from dalenius.auditing import audit_release
 from dalenius.mechanisms.alphabeta.apply import first_view
-from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
-from dalenius.mechanisms.alphabeta.attacks.views import (
+from dalenius.mechanisms.alphabeta.attacks import (
+    ViewCase,
     attack_correlated_tuples,
     attack_exclusive_set,
     attack_one_tuple,
     attack_views,
 )
-from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.parameters import choose_law
+from dalenius.mechanisms.alphabeta.law import ViewLaw, choose_law, usual_decay
 from dalenius.mechanisms.tuples.declared import describe_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.release.folder import StoredRelease, sha256

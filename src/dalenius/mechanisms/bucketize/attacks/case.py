@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +63,7 @@ class BucketCase:
         values = common.cells(stated.sensitive)
         order = np.lexsort((st_value, tables.entry_bucket))
         st_bucket, st_value, st_count = tables.entry_bucket[order], st_value[order], tables.count[order]
-        numbered = _numbers(stated.fakes, values)
+        numbered = np.full(len(values), -1) if stated.fakes is None else stated.fakes.find(values)
         one_region = np.zeros(tables.n_buckets, dtype=np.int64)
         return cls(
             release=release,
@@ -153,12 +152,6 @@ def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: I
     if fakes is None or (number < 0).any():
         return count.astype(np.float64)
     return fakes.expected_counts(bucket, number, count, size)
-
-
-def _numbers(fakes: PublishedFakes | None, values: list[tuple[Any, ...]]) -> Ints:
-    known = {} if fakes is None else {value: code for code, value in enumerate(fakes.values)}
-    written = list(map(write_cells, values))
-    return np.array([known.get(value, -1) for value in written], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

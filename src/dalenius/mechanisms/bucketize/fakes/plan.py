@@ -34,8 +34,13 @@ import numpy as np
 from dalenius.arrays import Floats, Int32s, Ints
 from dalenius.errors import PromiseNotMet
 from dalenius.mechanisms.bucketize.apply import NumberedBuckets
-from dalenius.mechanisms.bucketize.fakes.counting import counting_success
-from dalenius.mechanisms.bucketize.fakes.law import MOST_SETS, FakeLaw, content_weights, last_success
+from dalenius.mechanisms.bucketize.fakes.law import (
+    MOST_SETS,
+    FakeLaw,
+    content_weights,
+    counting_success,
+    last_success,
+)
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
