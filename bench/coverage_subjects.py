@@ -275,6 +275,7 @@ class Views:
             d=Fraction(1, 10),
             gamma=gamma,
             adversary="independent",
+            promised_views=n_views,
             domain_size=size,
             index=n_views,
             counts_rows=False,

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.fakes.counting import counted_law
-from dalenius.mechanisms.bucketize.fakes.law import last_trials, likeliest_is_first
+from dalenius.mechanisms.bucketize.fakes.law import counted_law, last_trials, likeliest_is_first
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout, count_values, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem

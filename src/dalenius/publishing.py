@@ -12,8 +12,8 @@ from dalenius.engines.base import Engine, Progress, silent
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanisms.base import Draft, Plan
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.base import Draft, Plan, Repeated
+from dalenius.mechanisms.registry import stage_rooms
 from dalenius.mechanisms.stages import mechanism_of, serial_mechanism
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
@@ -125,8 +125,9 @@ def write_release(
 
 
 def _posterior(manifest: Manifest) -> float | None:
-    found = (manifest.promise.get("suppression") or {}).get("posterior")
-    return None if found is None else float(found["value"])
+    stated = (stage.read(manifest) for stage in stage_rooms("published"))
+    found = [stage.posterior.value for stage in stated if stage is not None and stage.posterior is not None]
+    return found[0] if found else None
 
 
 def _draft(policy: Policy, plan: Plan, randomness: Randomness, next_one: NextInSeries | None) -> Draft:

@@ -17,10 +17,6 @@ from dalenius.question.ratios import denominator, fieller, is_uncertain
 from dalenius.question.targets import Targets
 from dalenius.question.totals import Linear, linearize, null_sums
 
-_WEIGHTS_AT_ONCE = 20_000_000
-_EXACT = 1e-9
-"""A standard error below this part of the number of people is rounding."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
@@ -86,6 +82,12 @@ def estimate_totals(
         possible=possible,
         is_count=is_count,
     )
+
+
+_WEIGHTS_AT_ONCE = 20_000_000
+"""Targets × values that are in memory together."""
+_EXACT = 1e-9
+"""A standard error below this part of the number of people is rounding."""
 
 
 def _estimate(

@@ -17,7 +17,7 @@ from dalenius.arrays import Bools, Floats, Ints
 from dalenius.ask.grouping import refuse_nested
 from dalenius.errors import QueryError
 from dalenius.mechanisms.tuples.atoms import Atoms
-from dalenius.mechanisms.tuples.domain import Codes
+from dalenius.mechanisms.tuples.domain import TupleCodes
 from dalenius.mechanisms.tuples.formula import Formula, Table, both
 from dalenius.mechanisms.tuples.network import Tensor
 from dalenius.question.names import ROW
@@ -68,7 +68,7 @@ class Summand:
     holds: Formula
     number: Numbers | None
 
-    def at(self, codes: Codes, rows: Ints) -> Floats:
+    def at(self, codes: TupleCodes, rows: Ints) -> Floats:
         """The number of rows for which the formula holds."""
         if self.number is None:
             return np.ones(len(rows))

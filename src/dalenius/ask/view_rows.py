@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dalenius.arrays import Bits, Bools, Ints
-from dalenius.mechanisms.tuples.domain import Codes
+from dalenius.mechanisms.tuples.domain import TupleCodes
 from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
 
 _BITMAP_BYTES = 64_000_000
@@ -22,7 +22,7 @@ class ViewRows:
     values are asked for again and again.
     """
 
-    codes: Codes
+    codes: TupleCodes
     _bitmaps: dict[tuple[int, int], Bits] = field(default_factory=dict)
 
     @property

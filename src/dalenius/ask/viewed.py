@@ -25,7 +25,7 @@ from dalenius.mechanisms.alphabeta.estimate import (
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.frapp.published import PublishedFrapp
-from dalenius.mechanisms.tuples.domain import Codes, Domain, distinct_words, word_ids
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, distinct_words, word_ids
 from dalenius.mechanisms.tuples.interval import TupleVariance
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.release.folder import StoredRelease
@@ -40,7 +40,7 @@ class ViewModel:
     view: PublishedView | PublishedFrapp
     names: tuple[str, ...]
     """The columns that can be asked about."""
-    codes: Codes
+    codes: TupleCodes
     """Of every tuple that some view shows."""
     shown: Ints
     """Views × tuples: 1 where the view shows the tuple."""
@@ -190,7 +190,7 @@ def _last(shown: Ints, law: ViewLaw) -> UniformKernel:
     )
 
 
-def _join(domain: Domain, parts: list[Codes]) -> tuple[Codes, Ints]:
+def _join(domain: Domain, parts: list[TupleCodes]) -> tuple[TupleCodes, Ints]:
     """The tuples of all views, each once, and which views show it."""
     words = [domain.pack(part) for part in parts]
     everything = np.concatenate(words)
@@ -202,7 +202,7 @@ def _join(domain: Domain, parts: list[Codes]) -> tuple[Codes, Ints]:
     return domain.unpack(union), shown
 
 
-def _read(release: StoredRelease, domain: Domain) -> Codes:
+def _read(release: StoredRelease, domain: Domain) -> TupleCodes:
     try:
         return domain.encode(release.read("view", domain.names))
     except (pa.ArrowException, InputError) as error:

@@ -16,9 +16,18 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms import registry
-from dalenius.mechanisms.base import Batches, Check, Draft, Mechanism, Plan, Scan, SerialMechanism, Statement
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    Mechanism,
+    Plan,
+    Repeated,
+    Scan,
+    SerialMechanism,
+    Statement,
+)
 from dalenius.mechanisms.config import StageConfig, config_of
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
@@ -74,8 +83,8 @@ class CountsMechanism(Mechanism, Protocol):
     def draft_part(self, policy: Any, plan: Any, whole: Histogram, randomness: Randomness) -> Draft:
         """The draft of a plan for a part of the records that a table has."""
 
-    def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram:
-        """How many published records have each value, from the published tables alone."""
+    def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
+        """How many published records have each value, from the tables alone; None: they do not tell."""
 
     def repeated_part(self, policy: Any, plan: Any, whole: Histogram, times: int) -> Repeated:
         """What so many releases by this plan would tell, each of another part of the records."""
@@ -199,6 +208,7 @@ def check_release(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     mechanism: Any = registry.room(kind, method, "mechanism").MECHANISM
     checks: list[Check] = list(mechanism.check(connection, manifest))
     for stage in config_of(kind, method).stages:
-        counts = mechanism.count_values(connection, manifest).counts
+        counted = mechanism.count_values(connection, manifest)
+        counts = () if counted is None else counted.counts
         checks.insert(-1, registry.stage_room(stage, "check").check_stage(manifest, counts))
     return checks

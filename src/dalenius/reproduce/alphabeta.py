@@ -19,12 +19,11 @@ import pyarrow.csv
 from dalenius.arrays import Floats
 from dalenius.evaluate.metrics import Spread
 from dalenius.mechanisms.alphabeta.apply import first_view, union
-from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.parameters import choose_law
+from dalenius.mechanisms.alphabeta.law import ViewLaw, choose_law, usual_decay
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
-from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, data_file
@@ -58,7 +57,7 @@ _MOST_VIEWS = 8
 _NAMED = [("as printed", views) for views in (2, 3, 8)]
 
 
-def _scores() -> tuple[Domain, Codes]:
+def _scores() -> tuple[Domain, TupleCodes]:
     domain = Domain.of({"age": range(20, 40), "nation": NATIONS, "score": range(81, 101)})
     ages, nations, scores = zip(*SCORES, strict=True)
     codes = (
@@ -69,7 +68,7 @@ def _scores() -> tuple[Domain, Codes]:
     return domain, codes
 
 
-def _satisfying(codes: Codes) -> int:
+def _satisfying(codes: TupleCodes) -> int:
     """Example 4.1's query: score < 3·age."""
     age, _, score = codes
     return int((score + 81 < 3 * (age + 20)).sum())
@@ -88,7 +87,7 @@ def _run_table1() -> Reproduction:
     def estimate_alphabeta(seen: int) -> float:
         return float((seen - BETA * n_domain) / ALPHA)
 
-    methods: dict[str, tuple[Callable[[np.random.Generator], Codes], Callable[[int], float]]] = {
+    methods: dict[str, tuple[Callable[[np.random.Generator], TupleCodes], Callable[[int], float]]] = {
         "FRAPP": (lambda stream: frapp_view(domain, table, GAMMA_FRAPP, stream), estimate_frapp),
         "alpha-beta": (lambda stream: first_view(domain, table, law, stream), estimate_alphabeta),
     }
@@ -141,7 +140,7 @@ def all_queries(seed: int = 1) -> Queries:
     return Queries(truth=truth, estimates=dict(zip(_METHODS, estimates, strict=True)))
 
 
-def _counts(domain: Domain, *sets: Codes) -> list[tuple[Floats, ...]]:
+def _counts(domain: Domain, *sets: TupleCodes) -> list[tuple[Floats, ...]]:
     """For each choice of attributes: each set's count of every combination of values, and the domain's."""
     found = []
     for n_columns in range(1, _MOST_ATTRIBUTES + 1):

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Floats, Int32s, Ints
 from dalenius.evaluate.original import CountQuestion, Original
 from dalenius.evaluate.questions import Cells
 from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool
@@ -30,7 +30,7 @@ from dalenius.mechanisms.perturb.estimate import totals_of_products
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression
 from dalenius.randomness import Randomness
-from dalenius.reproduce.census import Codes, sensitive_codes, value_counts
+from dalenius.reproduce.census import sensitive_codes, value_counts
 
 
 class Answering(Protocol):
@@ -44,7 +44,7 @@ class Answering(Protocol):
 class TrueCounts:
     """The table itself."""
 
-    sensitive: Codes
+    sensitive: Int32s
     n_values: int
 
     def by_value(self, conditions: Sequence[Ints]) -> Floats:
@@ -63,7 +63,7 @@ class Bucketized:
     """Where each record of the table is among the published ones; -1: it is withheld."""
 
     @classmethod
-    def of(cls, plan: BucketPlan, sensitive: Codes, randomness: Randomness) -> Bucketized:
+    def of(cls, plan: BucketPlan, sensitive: Int32s, randomness: Randomness) -> Bucketized:
         """Put all records into the plan's buckets."""
         layout = Layout.shuffled(plan, randomness)
         home = Assigner(layout, randomness).assign(sensitive) - 1
@@ -94,7 +94,7 @@ class Perturbed:
     cells: Ints
 
     @classmethod
-    def of(cls, plan: PerturbPlan, sensitive: Codes, randomness: Randomness) -> Perturbed:
+    def of(cls, plan: PerturbPlan, sensitive: Int32s, randomness: Randomness) -> Perturbed:
         """Perturb all records."""
         parts, published = Perturber(plan, randomness).perturb(sensitive)
         laws = Laws.of(plan.channels, plan.n_values)

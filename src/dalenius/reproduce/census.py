@@ -16,14 +16,12 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-from numpy.typing import NDArray
 
-from dalenius.arrays import Floats
+from dalenius.arrays import Floats, Int32s
 from dalenius.evaluate.original import Original
 from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, data_file
 
 Source = Literal["OCC", "EDU"]
-Codes = NDArray[np.int32]
 
 SHAPES = (
     "histograms of the stated shape (OCC: 50 values from 7.5 % to 0.18 %, EDU: 14 values from 27.3 % to "
@@ -133,7 +131,7 @@ def in_stated_shape(
     return original.with_column(column, pa.array(values))
 
 
-def sensitive_codes(original: Original) -> Codes:
+def sensitive_codes(original: Original) -> Int32s:
     """The code of each record's sensitive value."""
     (column,) = original.sensitive
     return original.codes(column).astype(np.int32)

@@ -10,7 +10,7 @@ from math import log, sqrt
 import numpy as np
 
 from dalenius.mechanisms.perturb.channel import Channel
-from dalenius.mechanisms.perturb.plan.bounds import DELTA
+from dalenius.mechanisms.perturb.plan.layout import DELTA
 from dalenius.mechanisms.perturb.plan.methods import METHODS, PerturbPlan, plan_as_in_paper, plan_perturbation
 from dalenius.mechanisms.perturb.plan.starts import balancing_level, initial_groups
 from dalenius.promises.rho_privacy import RhoPrivacy

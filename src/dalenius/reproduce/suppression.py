@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression, safe_d, unsafe_d
 from dalenius.mechanisms.suppress.exact import grouped
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
@@ -18,7 +17,7 @@ from dalenius.sql import connect, literal
 RATE_COLUMNS = ("unsafe", "randomized", "grouped", "safe", "all")
 
 
-def suppression_rates(samples: NDArray[np.integer], ell: int) -> dict[str, Floats]:
+def suppression_rates(samples: Codes, ell: int) -> dict[str, Floats]:
     """The share of each sample that each method withholds (expected where random), 0 if eligible.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.arrays import Bits, Bools, Ints
+from dalenius.arrays import Bits, Bools, Codes, Ints
 from dalenius.tables.codes import encode, narrowest, number
 
 _BITMAP_BYTES = 64_000_000
@@ -25,7 +25,7 @@ _MOST_KEYS = 2**62
 class Coded:
     """A column, or a combination of columns: which of the different values each row has."""
 
-    codes: NDArray[np.integer]
+    codes: Codes
     values: Mapping[str, pa.Array]
     """Per column, the cell of each different value, by code."""
 

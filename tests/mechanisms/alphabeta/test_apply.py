@@ -19,7 +19,7 @@ from dalenius.mechanisms.alphabeta.apply import first_view, next_view, uniform_h
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.tuples.apply import number_copies
-from dalenius.mechanisms.tuples.domain import Codes, Domain
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.randomness import Randomness, toss
 from tests.chance import FALSE_ALARM, Z
@@ -30,12 +30,12 @@ REAL = (0, 3)  # the tuples (0,0) and (1,1) are in the table, in each replica
 LAW = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 5))
 
 
-def tiny_table() -> Codes:
+def tiny_table() -> TupleCodes:
     ranks = (np.arange(REPLICAS)[:, None] * 4 + np.array(REAL)).ravel()
     return TINY.unpack(ranks[:, None])
 
 
-def appearances(view: Codes) -> np.ndarray:
+def appearances(view: TupleCodes) -> np.ndarray:
     """Replicas × 4 tuples: which are in the view."""
     shown = np.zeros(TINY.size, dtype=np.int64)
     shown[TINY.pack(view)[:, 0]] = 1
@@ -84,7 +84,7 @@ def test_a_union_without_the_correction_is_caught() -> None:
 
 def test_a_series_of_views_follows_algorithm_4() -> None:
     law = ViewLaw(retention=Fraction(2, 5), beta=Fraction(1, 5), views=3, decay=Fraction(7, 10))
-    views: list[Codes] = []
+    views: list[TupleCodes] = []
     for number in range(3):
         views.append(next_view(TINY, tiny_table(), views, law, Randomness.seeded(4).stream("view", number)))
     shown = np.stack([appearances(view) for view in views], axis=2) @ np.array([4, 2, 1])

@@ -15,11 +15,13 @@ from dalenius.mechanisms.suppress import exact
 from dalenius.mechanisms.suppress import exact as exact_programme
 from dalenius.mechanisms.suppress.d_suppression import safe_d, unsafe_d
 from dalenius.mechanisms.suppress.exact import best_laws, exact_law, exact_posterior, grouped, tables_like
-from dalenius.mechanisms.suppress.law import expected_suppressed, n_arrangements, violating_partitions
-from dalenius.mechanisms.suppress.posterior import (
+from dalenius.mechanisms.suppress.law import (
     beliefs_from,
     beliefs_if_histogram_is_known,
     beliefs_of_uniform_prior,
+    expected_suppressed,
+    n_arrangements,
+    violating_partitions,
 )
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from tests.mechanisms.suppress import brute

@@ -26,11 +26,14 @@ from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.stages import Staged, StagedPlan, mechanism_of
 from dalenius.mechanisms.suppress.exact import exact_law
-from dalenius.mechanisms.suppress.law import Law, n_arrangements, violating_partitions
-from dalenius.mechanisms.suppress.plan import SuppressPlan
-from dalenius.mechanisms.suppress.posterior import beliefs_of_uniform_prior
+from dalenius.mechanisms.suppress.law import (
+    Law,
+    beliefs_of_uniform_prior,
+    n_arrangements,
+    violating_partitions,
+)
+from dalenius.mechanisms.suppress.plan import SuppressPlan, view_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
-from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM
 from tests.mechanisms.suppress.brute import small_tables

@@ -24,8 +24,10 @@ from dalenius.mechanisms.base import Batches
 from dalenius.policy import Policy
 from dalenius.sql import connect, one_row
 from dalenius.tables.csv import CsvSource
+from dalenius.tables.frames import FrameSource, SparkFrameSource
+from dalenius.tables.parquet import ParquetSource
 from dalenius.tables.reading import BATCH_ROWS, rebatch
-from dalenius.tables.source import FrameSource, ParquetSource, Source, SparkFrameSource
+from dalenius.tables.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -32,7 +32,7 @@ from dalenius.errors import InputError
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.base import Batches
 from dalenius.mechanisms.tuples.apply import TupleSet, as_batch, as_words
-from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among, distinct_words, uniform_words
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among, distinct_words, uniform_words
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness, toss
@@ -42,11 +42,11 @@ _BATCH_HITS = 2**19
 
 def first_view(
     domain: Domain,
-    table: Codes,
+    table: TupleCodes,
     law: ViewLaw,
     stream: np.random.Generator,
     noise: NoiseLaw | None = None,
-) -> Codes:
+) -> TupleCodes:
     """The αβ view: t in the table with α+β, any other t with β; with declared noise it is β(t).
 
     Insert every t of D with probability β and keep each t of the table with α/(1−β): their union has
@@ -118,8 +118,12 @@ def _poisson_batches(mean: float, stream: np.random.Generator) -> Iterator[int]:
 
 
 def next_view(
-    domain: Domain, table: Codes, earlier: Iterable[Codes], law: ViewLaw, stream: np.random.Generator
-) -> Codes:
+    domain: Domain,
+    table: TupleCodes,
+    earlier: Iterable[TupleCodes],
+    law: ViewLaw,
+    stream: np.random.Generator,
+) -> TupleCodes:
     """The next of a series of views of one unchanged table, given the earlier ones (algorithm 4)."""
     views = list(earlier)
     if len(views) >= law.views:
@@ -139,7 +143,7 @@ def next_view(
     return domain.unpack(distinct_words(np.concatenate(parts)))
 
 
-def union(domain: Domain, parts: Iterable[Codes]) -> Codes:
+def union(domain: Domain, parts: Iterable[TupleCodes]) -> TupleCodes:
     """The different tuples of all parts, in order; of one part: its distinct rows."""
     return domain.unpack(distinct_words(np.concatenate([domain.pack(part) for part in parts])))
 
@@ -186,7 +190,7 @@ def later_rows(
     yield as_batch(domain.pack(next_view(domain, table, shown, law, stream)))
 
 
-def _encode_all(domain: Domain, tables: Sequence[pa.Table]) -> Codes:
+def _encode_all(domain: Domain, tables: Sequence[pa.Table]) -> TupleCodes:
     """The codes of the rows of all pieces of a view, of which there may be none."""
     empty = tuple(np.zeros(0, dtype=np.int64) for _ in domain.columns)
     codes = [empty, *map(domain.encode, tables)]

@@ -18,10 +18,9 @@ from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.apply import draw_insertions, keep_tuples
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
-from dalenius.mechanisms.tuples.apply import TupleSet
+from dalenius.mechanisms.tuples.apply import RECORD, TupleGroups, TupleSet
 from dalenius.mechanisms.tuples.domain import Domain, distinct_words
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.mechanisms.tuples.shards import RECORD, TupleGroups
 from dalenius.randomness import Randomness
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
 from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
-from dalenius.mechanisms.tuples.statement import (
+from dalenius.mechanisms.tuples.plan import (
     CHANGED,
     CORRELATED,
     PARTS,
     ROW,
+    TupleSource,
+    ViewPlan,
     describe_source,
     disclose_domains,
     news_of_domains,

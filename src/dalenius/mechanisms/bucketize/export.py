@@ -72,8 +72,7 @@ def _without_fakes(
         f"FROM st AS s JOIN fake_values AS f ON {same} ORDER BY ALL"
     ).to_arrow_table()
     connection.unregister("fake_values")
-    people = connection.sql("SELECT count(*) AS n FROM qit GROUP BY bucket ORDER BY bucket").to_arrow_table()
-    size = people.column("n").to_numpy()
+    size = published.count_people(connection)
     _, bucket = np.unique(entries.column("bucket").to_numpy(), return_inverse=True)
     expected = fakes.expected_counts(
         bucket, entries.column(number).to_numpy(), entries.column("count").to_numpy(), size

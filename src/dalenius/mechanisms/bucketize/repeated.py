@@ -19,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
+from dalenius.mechanisms.base import Repeated
 from dalenius.mechanisms.bucketize.fakes.plan import (
     FakePlan,
     count_values,
@@ -29,14 +30,8 @@ from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions.plan import problem_of_region
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.randomness import Randomness
 from dalenius.tables.histogram import Histogram
-
-_MOST_PAIRS = 4_000_000
-_MOST_CELLS = 8_000_000
-"""Of contents × contents, and of contents × values, that are looked at."""
-_PEOPLE = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,6 +75,13 @@ class Contents:
         return replace(
             self, real=widened(self.real), believed=widened(self.believed), counts=widened(self.counts)
         )
+
+
+_MOST_PAIRS = 4_000_000
+_MOST_CELLS = 8_000_000
+"""Of contents × contents, and of contents × values, that are looked at."""
+_PEOPLE = 20_000
+"""How many people are drawn in all, where posteriors are simulated."""
 
 
 def repeat_buckets(parts: Sequence[Contents], thresholds: Sequence[Fraction], times: int) -> Repeated:

@@ -20,9 +20,8 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Int32s, Ints
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout, st_rows
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
@@ -99,7 +98,7 @@ class QitGroups:
     census: Census
     encoder: Encoder
     """Of all records, the withheld ones too."""
-    code_of: NDArray[np.int32]
+    code_of: Int32s
     """The plan's code of each code of the encoder; −1: wholly withheld."""
     quasi: tuple[str, ...]
     schema: pa.Schema

@@ -10,11 +10,13 @@ import numpy as np
 from dalenius.errors import InputError
 from dalenius.mechanisms.base import Batches
 from dalenius.mechanisms.tuples.apply import as_batch
-from dalenius.mechanisms.tuples.domain import Codes, Domain, uniform_words
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, uniform_words
 from dalenius.randomness import Randomness, toss
 
 
-def frapp_view(domain: Domain, table: Codes, gamma_f: Fraction, stream: np.random.Generator) -> Codes:
+def frapp_view(
+    domain: Domain, table: TupleCodes, gamma_f: Fraction, stream: np.random.Generator
+) -> TupleCodes:
     """Each row kept with probability γ_f, else replaced by a uniform other tuple of D; a multiset."""
     if domain.size < 2:
         raise InputError("the domain has a single tuple; there is nothing to replace it with")
@@ -32,7 +34,9 @@ def frapp_view(domain: Domain, table: Codes, gamma_f: Fraction, stream: np.rando
     return domain.unpack(words[np.lexsort(words.T[::-1])])
 
 
-def frapp_rows(tables: Iterator[Codes], domain: Domain, gamma_f: Fraction, randomness: Randomness) -> Batches:
+def frapp_rows(
+    tables: Iterator[TupleCodes], domain: Domain, gamma_f: Fraction, randomness: Randomness
+) -> Batches:
     """Every row, kept or replaced."""
     stream = randomness.stream("alphabeta", "frapp")
     for table in tables:

@@ -20,7 +20,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
     release, original = subject.release, subject.original
     view = read(release.manifest)
-    own, shown = code_tuples(original, [release])
+    own, shown = code_tuples(original, [release], view.domain)
     if not view.counts_rows:
         own = np.unique(own)
     m = view.domain_size

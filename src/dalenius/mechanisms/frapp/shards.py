@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
-from dalenius.mechanisms.tuples.shards import RECORD, TupleGroups
+from dalenius.mechanisms.tuples.apply import RECORD, TupleGroups
 from dalenius.randomness import Randomness
 
 

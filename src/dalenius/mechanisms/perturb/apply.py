@@ -10,9 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Codes, Int32s, Ints
 from dalenius.mechanisms.dealing import Dealer, deal, fewest_bits
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
@@ -20,17 +19,15 @@ from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness, random_keys
 from dalenius.tables.codes import Encoder
 
-CodeArray = NDArray[np.int32]
-
-_Prepared = tuple[pa.RecordBatch, np.random.Generator, Callable[[], tuple[CodeArray, CodeArray]]]
+_Prepared = tuple[pa.RecordBatch, np.random.Generator, Callable[[], tuple[Int32s, Int32s]]]
 
 _LARGEST_DENOMINATOR = 2**63 - 1
 _ROUNDED_DENOMINATOR = 2**62
 
 
 def perturb_values(
-    codes: NDArray[np.integer], parts: CodeArray, channels: Sequence[Channel], stream: np.random.Generator
-) -> CodeArray:
+    codes: Codes, parts: Int32s, channels: Sequence[Channel], stream: np.random.Generator
+) -> Int32s:
     """Keep each value with its part's probability p, else draw one uniformly from the part's domain."""
     by_part = np.argsort(fewest_bits(parts), kind="stable")
     together = codes[by_part].astype(np.int32)
@@ -68,17 +65,17 @@ class Perturber:
         self._dealer = Dealer(plan.quota() if quota is None else quota)
         self._n_batches = 0
 
-    def perturb(self, codes: NDArray[np.int32]) -> tuple[CodeArray, CodeArray]:
+    def perturb(self, codes: Int32s) -> tuple[Int32s, Int32s]:
         """The part (from 0) and the published code of each record of the next batch."""
         return self.prepare(codes)()
 
-    def prepare(self, codes: NDArray[np.int32]) -> Callable[[], tuple[CodeArray, CodeArray]]:
+    def prepare(self, codes: Int32s) -> Callable[[], tuple[Int32s, Int32s]]:
         """The same, to be carried out later: what batches share, the quotas, is drawn now."""
         quota = self._dealer.quota(codes, self.stream("quota"))
         part_stream, value_stream = self.stream("part"), self.stream("value")
         self._n_batches += 1
 
-        def perturbed() -> tuple[CodeArray, CodeArray]:
+        def perturbed() -> tuple[Int32s, Int32s]:
             parts = deal(codes, quota, part_stream)
             return parts, perturb_values(codes, parts, self._plan.channels, value_stream)
 

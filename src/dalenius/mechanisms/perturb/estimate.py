@@ -33,8 +33,6 @@ from scipy.special import ndtri
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.perturb.channel import Laws
 
-_CELLS_AT_ONCE = 500_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Totals:
@@ -61,6 +59,10 @@ class Totals:
             for name, array in arrays.items():
                 array[where] = getattr(piece, name)
         return cls(**arrays)
+
+
+_CELLS_AT_ONCE = 500_000
+"""Totals × cells that are in memory together."""
 
 
 def totals_of_products(laws: Laws, cells: Ints, scores: Floats | None, weights: Floats) -> Totals:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dalenius.mechanisms.suppress.plan import plan_suppression
+from dalenius.mechanisms.suppress.published import read
 from dalenius.threats.original import CommonCodes, Subject
 from dalenius.threats.result import AttackResult, Threat
 
@@ -19,13 +20,11 @@ THREAT = Threat(
 
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """Nothing where no record could be withheld."""
-    promise = subject.release.manifest.promise
-    if promise.get("suppression"):
+    stated = read(subject.release.manifest)
+    if stated is not None:
         sensitive = subject.release.columns("sensitive")
         (value,) = CommonCodes.of(sensitive, (subject.original,)).of_rows(sensitive)
-        yield attack_eligibility(
-            np.bincount(value).tolist(), int(promise["l"]), promise["suppression"]["method"]
-        )
+        yield attack_eligibility(np.bincount(value).tolist(), stated.l, stated.method)
 
 
 def attack_eligibility(counts: Sequence[int], ell: int, method: str) -> AttackResult:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
 
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.suppress.d_suppression import is_candidate_for_l
+from dalenius.mechanisms.suppress.published import read
 from dalenius.release.manifest import Manifest
 
 
@@ -25,27 +25,23 @@ def check_stage(manifest: Manifest, counts: Iterable[int]) -> Check:
 
 
 def _problem(manifest: Manifest, counts: list[int]) -> str | None:
-    suppression, withheld = manifest.promise.get("suppression"), manifest.rows.suppressed
+    withheld = manifest.rows.suppressed
     if not withheld:
         return None
-    if suppression is None:
+    stated = read(manifest)
+    if stated is None:
         return f"{withheld} records were withheld, and the manifest names no method"
-    ell = int(manifest.promise["l"])
+    ell, posterior = stated.l, stated.posterior
     n_rows, padded = sum(counts) + withheld, counts + [0] * ell
     if not is_candidate_for_l(padded, n_rows, ell):
         return f"fewer than {ell} values can have been the commonest of the source (l-candidacy)"
-    if suppression["bound"] is not None and _is_above(suppression["posterior"], Fraction(1, ell)):
-        return f"the stated posterior {suppression['posterior']['value']:.4f} is above its bound 1/{ell}"
-    if suppression["method"] != "safe":
+    if stated.bound is not None and posterior is not None and posterior.is_above(Fraction(1, ell)):
+        return f"the stated posterior {posterior.value:.4f} is above its bound 1/{ell}"
+    if stated.method != "safe":
         return None
     n_highest = counts.count(counts[0])
     if n_highest < ell:
         return f"safe suppression leaves at least {ell} values equally common; {n_highest} are"
-    if suppression["posterior"]["exact"] != str(Fraction(1, n_highest)):
+    if posterior is None or posterior.exact != Fraction(1, n_highest):
         return f"the stated posterior is not 1/{n_highest}"
     return None
-
-
-def _is_above(posterior: dict[str, Any], bound: Fraction) -> bool:
-    exact = posterior["exact"]
-    return Fraction(exact) > bound if exact is not None else bool(posterior["value"] > float(bound))

@@ -49,8 +49,11 @@ from dalenius.mechanisms.suppress.d_suppression import (
     safe_d,
     stop_when_eligible,
 )
-from dalenius.mechanisms.suppress.law import Law, n_arrangements, partitions
-from dalenius.mechanisms.suppress.posterior import Posterior, beliefs_from
+from dalenius.mechanisms.suppress.law import Law, Posterior, beliefs_from, n_arrangements, partitions
+
+_GRAIN = 2**40  # probabilities are rounded down to multiples of 1/_GRAIN
+N_SOLVED = 400
+"""The largest class of tables for which the linear programme is solved (about a second)."""
 
 
 def grouped(ranked: Sequence[int], ell: int) -> Counts:
@@ -82,8 +85,6 @@ def _withheld_from_group_by_safe_d(left: Sequence[int], n_removed: int, ell: int
 
 Pair = tuple[int, Counts]
 """The number of a table in its list, and a view of it in the table's rank order."""
-
-_GRAIN = 2**40  # probabilities are rounded down to multiples of 1/_GRAIN
 
 
 def tables_like(tail: Sequence[int], n_rows: int, ell: int, limit: int) -> list[Counts]:
@@ -201,10 +202,6 @@ def _with_safe_remainder(
         if rest:
             law[safe_d(table, ell)] = law.get(safe_d(table, ell), Fraction(0)) + rest
     return laws
-
-
-N_SOLVED = 400
-"""The largest class of tables for which the linear programme is solved (about a second)."""
 
 
 def exact_law(ranked: Sequence[int], ell: int) -> Law:

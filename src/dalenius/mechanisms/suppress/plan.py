@@ -13,6 +13,9 @@ withhold are a uniformly random choice within each value, that the attacker does
 commonest value beforehand, and that the method was chosen without looking at the counts or at a
 draw: trying a second method because of what the first one withheld is information, and so is
 redrawing. That a table needed suppression at all is not hidden: fewer rows are published than n.
+
+After a view is published, how sure an attacker can be of the commonest value is a function of what she sees
+(the view, n, ℓ and the method), so a manifest can state it (`view_posterior`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.errors import InputError, did_you_mean
+from dalenius.errors import InputError, InternalError, did_you_mean
 from dalenius.mechanisms.suppress.d_suppression import (
     Counts,
     check_counts,
@@ -34,10 +37,15 @@ from dalenius.mechanisms.suppress.d_suppression import (
     suppress_all,
     unsafe_d,
 )
-from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior
-from dalenius.mechanisms.suppress.law import Law, draw_from, expected_suppressed
-from dalenius.mechanisms.suppress.posterior import Posterior, safe_posterior
-from dalenius.mechanisms.suppress.r_posterior import worst_r_posterior
+from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior, exact_view_posterior
+from dalenius.mechanisms.suppress.law import Law, Posterior, draw_from, expected_suppressed, safe_posterior
+from dalenius.mechanisms.suppress.r_posterior import (
+    MOST_WORK,
+    largest,
+    r_posteriors,
+    work_of,
+    worst_r_posterior,
+)
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
 
@@ -204,3 +212,29 @@ METHODS: dict[str, Callable[[Counts, int], SuppressPlan]] = {
     "randomized": _plan_randomized,
     "exact": _plan_exact,
 }
+
+
+def view_posterior(method: str, view: Sequence[int], n_rows: int, ell: int) -> Posterior | None:
+    """The largest posterior that a view of a table of n rows gives to any value.
+
+    None if nothing was withheld, or if there is too much to compute.
+
+    >>> str(view_posterior("safe", (2, 2, 2, 1, 1), 18, 3).value)
+    '1/3'
+    >>> round(float(view_posterior("randomized", (4, 4, 2, 1, 1), 18, 3).value), 3)
+    0.467
+    """
+    if sum(view) == n_rows:
+        return None
+    ranked = sorted(view, reverse=True)
+    if method == "safe":
+        return safe_posterior(ranked, ell)
+    if method == "exact":
+        return exact_view_posterior(ranked, n_rows, ell)
+    if method == "randomized":
+        # The simulation is no secret and its stream is fixed, so that everybody finds the same number.
+        stream = Randomness.seeded(0).stream("posterior")
+        if work_of(ranked, n_rows, ell) > MOST_WORK:
+            return None
+        return largest(r_posteriors(ranked, n_rows, ell, stream).values())
+    raise InternalError(f"no posterior is known for method {method!r}")

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.errors import PromiseNotMet
 from dalenius.mechanisms.base import Batches, Statement
-from dalenius.mechanisms.suppress.apply import Withholder
+from dalenius.mechanisms.dealing import Dealer
 from dalenius.mechanisms.suppress.config import SuppressConfig
 from dalenius.mechanisms.suppress.d_suppression import Counts
-from dalenius.mechanisms.suppress.plan import SuppressPlan, expect_costs, plan_suppression
+from dalenius.mechanisms.suppress.plan import SuppressPlan, expect_costs, plan_suppression, view_posterior
 from dalenius.mechanisms.suppress.statement import posterior_dict, with_suppression
-from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
 from dalenius.tables.histogram import Histogram
 
+_KEPT = 0
 _MOST_SHOWN = 8
+
+
+class Withholder:
+    """Thins a stream of batches: of each value a uniformly random choice of records is kept."""
+
+    def __init__(self, encoder: Encoder, kept: Ints, withheld: Ints, stream: np.random.Generator) -> None:
+        self._encoder = encoder
+        self._dealer = Dealer(np.stack([kept, withheld], axis=1))
+        self._stream = stream
+
+    def thin(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The kept records of each batch, in its order."""
+        for batch in batches:
+            dealt = self._dealer.deal(self._encoder.encode(batch), self._stream, self._stream)
+            thinned = batch.filter(pa.array(dealt == _KEPT))
+            if thinned.num_rows:
+                yield thinned
+        self._dealer.finish()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

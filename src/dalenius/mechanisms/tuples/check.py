@@ -12,7 +12,7 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.domain import Codes, Domain, group_of
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, group_of
 from dalenius.prefetch import map_parallel
 from dalenius.release.manifest import Manifest
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
@@ -58,7 +58,7 @@ def scan_rows(connection: duckdb.DuckDBPyConnection, domain: Domain, manifest: M
     return ScannedRows(outside=dict(outside), ascend=ascend)
 
 
-def _in_files(domain: Domain, codes: Codes, n_files: int) -> Ints:
+def _in_files(domain: Domain, codes: TupleCodes, n_files: int) -> Ints:
     """The words of each tuple after the number of its file, which the tuple decides."""
     words = domain.pack(codes)
     if n_files == 1:

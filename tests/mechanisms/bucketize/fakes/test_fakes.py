@@ -18,11 +18,12 @@ from scipy import stats
 
 import dalenius
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.bucketize.fakes.counting import counted_law, expected_fakes
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes.law import (
     FakeLaw,
     content_weights,
+    counted_law,
+    expected_fakes,
     last_success,
     last_trials,
     likeliest_is_first,

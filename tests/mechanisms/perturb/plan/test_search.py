@@ -13,10 +13,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.perturb.plan.bounds import Objective
-from dalenius.mechanisms.perturb.plan.improvers import improve_by_moves
-from dalenius.mechanisms.perturb.plan.merging import best_set_partition, merge_runs, merged, regroup
-from dalenius.mechanisms.perturb.plan.search import paper_partition, search_partitions
+from dalenius.mechanisms.perturb.plan.improvers import (
+    best_set_partition,
+    improve_by_moves,
+    merge_runs,
+    merged,
+    regroup,
+)
+from dalenius.mechanisms.perturb.plan.layout import Objective
+from dalenius.mechanisms.perturb.plan.methods import paper_partition, search_partitions
 from dalenius.mechanisms.perturb.plan.starts import (
     balancing_level,
     band_partitions,

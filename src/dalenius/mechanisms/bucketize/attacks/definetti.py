@@ -12,9 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Floats
+from dalenius.arrays import Bools, Floats, Int32s
 from dalenius.mechanisms.bucketize.attacks.case import (
     BucketCase,
     RowPairs,
@@ -42,7 +41,7 @@ class NaiveBayes:
     columns: tuple[int, ...]
     tables: tuple[Floats, ...]
 
-    def log_likelihood(self, cells: list[NDArray[np.int32]]) -> Floats:
+    def log_likelihood(self, cells: list[Int32s]) -> Floats:
         """Of each pair's cells (as `cells_of` numbers them), given its value."""
         total = np.zeros(len(cells[0]) if cells else 0)
         for table, cell in zip(self.tables, cells, strict=True):
@@ -94,13 +93,13 @@ def believe(case: BucketCase, pairs: RowPairs, model: NaiveBayes) -> Floats:
     return _scale(case, pairs, model.log_likelihood([cells_of(case, pairs, c) for c in model.columns]))
 
 
-def cells_of(case: BucketCase, pairs: RowPairs, column: int) -> NDArray[np.int32]:
+def cells_of(case: BucketCase, pairs: RowPairs, column: int) -> Int32s:
     """The place of each pair in a table of a column's cells × values."""
     code = case.people.columns[column].rows[pairs.row]
     return np.asarray(code * case.n_values + pairs.value, dtype=np.int32)
 
 
-def _learn(case: BucketCase, cell: NDArray[np.int32], belief: Floats, column: int) -> Floats:
+def _learn(case: BucketCase, cell: Int32s, belief: Floats, column: int) -> Floats:
     shape = case.people.columns[column].n_cells, case.n_values
     counts = np.bincount(cell, belief, shape[0] * shape[1]).reshape(shape)
     # towards the column's own distribution, so that a value that is hardly seen says nothing

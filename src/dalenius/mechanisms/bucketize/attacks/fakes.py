@@ -16,8 +16,7 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions
-from dalenius.mechanisms.bucketize.fakes.counting import counted_law
-from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, last_trials, likeliest_is_first
+from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, counted_law, last_trials, likeliest_is_first
 from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(

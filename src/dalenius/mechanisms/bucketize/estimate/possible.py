@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import ScoreSums
 from dalenius.question.targets import Range, Score, Targets
 
@@ -84,7 +83,7 @@ def _summed(sums: ScoreSums, score: int, held: Floats) -> Range:
     return chosen(first, value < 0), chosen(last, value > 0)
 
 
-def _ranks(home: NDArray[np.integer], values: Floats) -> tuple[Ints, Ints]:
+def _ranks(home: Codes, values: Floats) -> tuple[Ints, Ints]:
     """Which of its bucket's values each is, from the least and from the largest, beginning with 0."""
     order = np.lexsort((values, home))
     sorted_home, place = home[order], np.arange(len(order))

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.prior import ScatterPrior, relative_scale, simple_conditions
@@ -140,7 +139,7 @@ class RegionalShrinkage:
     formula = f"in each region {Shrinkage.formula}; one σ² = ρ/κ for all regions"
 
     @classmethod
-    def of(cls, regions: Regions, columns: Sequence[NDArray[np.integer]]) -> RegionalShrinkage:
+    def of(cls, regions: Regions, columns: Sequence[Codes]) -> RegionalShrinkage:
         """Learn from simple conditions on the columns (their codes) how much values differ inside regions."""
         parts = tuple(Shrinkage(geometry=Geometry.of(part), prior=_FLAT) for part in regions.buckets)
         logs = np.zeros((1, len(_LOG_SCATTER)))

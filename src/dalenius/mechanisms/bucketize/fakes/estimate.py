@@ -61,11 +61,15 @@ class PublishedFakes:
 
     def codes_of(self, values: Sequence[Value]) -> Ints:
         """The manifest's number of each value, which may come in another order."""
-        known = {value: code for code, value in enumerate(self.values)}
-        written = list(map(write_cells, values))
-        if any(value not in known for value in written):
+        found = self.find(values)
+        if (found < 0).any():
             raise ReleaseCorrupt("the sensitive table has values that the manifest's fakes do not know")
-        return np.array([known[value] for value in written], dtype=np.int64)
+        return found
+
+    def find(self, values: Sequence[Value]) -> Ints:
+        """The same; −1 for a value that the manifest does not list."""
+        known = {value: code for code, value in enumerate(self.values)}
+        return np.array([known.get(write_cells(value), -1) for value in values], dtype=np.int64)
 
     def expected_counts(self, bucket: Ints, value: Ints, count: Ints, people: Ints) -> Floats:
         """The expected real count of each entry of the sensitive table.

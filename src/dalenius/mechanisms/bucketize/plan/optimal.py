@@ -13,8 +13,15 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.plan.cuts import Cuts, CutSource, Master
-from dalenius.mechanisms.bucketize.plan.integer import IntegerProblem, Outcome, branch_and_bound, dives
+from dalenius.mechanisms.bucketize.plan.integer import (
+    Cuts,
+    CutSource,
+    IntegerProblem,
+    Master,
+    Outcome,
+    branch_and_bound,
+    dives,
+)
 from dalenius.mechanisms.bucketize.plan.multi_size import split_repeatedly
 from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,

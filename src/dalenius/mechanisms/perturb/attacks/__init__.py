@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
-from dalenius.mechanisms.perturb.attacks.linking import attack_linking, attack_retention
-from dalenius.mechanisms.perturb.attacks.priors import attack_another_prior, attack_corruption
+from dalenius.mechanisms.perturb.attacks.linking import (
+    attack_another_prior,
+    attack_corruption,
+    attack_linking,
+    attack_retention,
+)
 from dalenius.mechanisms.perturb.attacks.several import attack_two_perturbations
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult

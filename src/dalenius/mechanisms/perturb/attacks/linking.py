@@ -1,14 +1,19 @@
-"""Linking in perturbed data: the attacker reads a person's part and published value, and applies Bayes."""
+"""Linking in perturbed data: the attacker reads a person's part and published value, and applies Bayes.
+
+Others have another belief than the part's histogram: another prior, or they know all others' values.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
+from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.chance import SHARE, Chance, least_level
 from dalenius.threats.interval import clopper_pearson, least_rate
 from dalenius.threats.result import AttackResult, Threat, against_chance
@@ -26,6 +31,9 @@ COINS = Threat(
 )
 
 _TOO_OFTEN = "values are kept more often than the manifest states: publish again"
+_OTHER_PRIOR = "gamma is above what rho1 and rho2 allow: publish again, and `dalenius verify` it"
+_MOST_VALUES = 300
+"""Of more, the commonest are looked at."""
 
 
 def attack_linking(case: PerturbCase) -> AttackResult:
@@ -132,3 +140,109 @@ def attack_retention(case: PerturbCase) -> AttackResult:
         advice=_TOO_OFTEN,
     )
     return replace(result, baseline=None)
+
+
+def attack_another_prior(case: PerturbCase) -> AttackResult:
+    """A person has x with the prior that the promise allows, or else x′; the part and the value are evidence.
+
+    Posterior of the truth x, averaged over people, x′ drawn from the histogram: what the part number and
+    the published value tell together. In a single part with γ the posterior is at most ρ2 whatever the prior.
+    """
+    prior = _prior(case)
+    reach = _parts_given_value(case)
+    share = case.counts / max(len(case.value), 1)
+    total, certain, largest = 0.0, 0.0, 0.0
+    for x in np.argsort(-share, kind="stable")[: min(_MOST_VALUES, int((share > 0).sum()))]:
+        for part, channel in enumerate(case.channels):
+            if not reach[part, x]:
+                continue
+            odds = prior / (1 - prior) * reach[part, x] / np.maximum(reach[part], 1e-300)
+            excluded = reach[part] == 0
+            for says_x in (True, False):
+                # published as x itself, or as a third value, which is no evidence between x and x′
+                chance = float(channel.diagonal) if says_x else 1 - float(channel.diagonal)
+                after = odds * (float(channel.gamma) if says_x else 1.0)
+                posterior = np.where(excluded, 1.0, after / (1 + after))
+                others = np.where(np.arange(case.n_values) == x, 0.0, share)
+                weight = share[x] * reach[part, x] * chance * others / others.sum()
+                total += float(weight @ posterior)
+                certain += float(weight[excluded].sum())
+                largest = max(largest, float(posterior[others > 0].max()))
+    covered = float(np.sort(share)[::-1][:_MOST_VALUES].sum())
+    total, certain = total / max(covered, 1e-12), certain / max(covered, 1e-12)
+    bound = float(case.rho2) if case.stated.is_for_any_prior else None
+    holds = None if bound is None else largest <= bound + 1e-9
+    return AttackResult(
+        name="another prior",
+        threat=Threat(
+            knows=f"that a person has one of two values, this one with probability {prior:.4g}",
+            wants="which of the two it is, from the part number and the published value",
+            covered=case.stated.is_for_any_prior,
+        ),
+        success=total,
+        baseline=prior,
+        bound=bound,
+        holds=holds,
+        n_trials=len(case.known),
+        n_failed=len(case.row_part) - len(case.known),
+        detail={"largest_posterior": largest, "certain": certain},
+        advice=_OTHER_PRIOR if case.stated.is_for_any_prior else 'method = "uniform" holds for every prior',
+    )
+
+
+def attack_corruption(case: PerturbCase) -> AttackResult:
+    """Who knows all others of a part can work the last person's value out from γ, or from the part's values.
+
+    γ gives back how many records the part's commonest protected value has. If one is missing among the
+    others, the last person has it. So it is with a value that is listed and that none of the others has.
+    """
+    n_sure, n_looked = 0, len(case.row_part)
+    tells_top = not case.stated.is_for_any_prior or case.stated.promise.rho1 is None
+    for part, channel in enumerate(case.channels):
+        mine = case.known[case.row_part[case.known] == part]
+        n_rows = int((case.row_part == part).sum())
+        counts = np.bincount(case.row_truth[mine], minlength=case.n_values)
+        is_whole = len(mine) == n_rows
+        n_alone = int((counts == 1).sum()) if is_whole else 0
+        top = frequency_behind(channel.gamma, case.rho2) * n_rows if tells_top else Fraction(0)
+        # where everybody of the part is known a tie can be seen; else it is taken for unlikely
+        tied = is_whole and int((counts[case.protected] == counts[case.protected].max(initial=0)).sum()) > 1
+        tops = int(top) if top.denominator == 1 and not tied else 0
+        n_sure += n_alone + (tops if tops > 1 or not is_whole else 0)
+    low, high = clopper_pearson(n_sure, n_looked)
+    tells = "gamma tells the commonest value's exact count, and a part's list of values who has one alone"
+    return AttackResult(
+        name="corruption",
+        threat=Threat(
+            knows="everybody else's sensitive value and part, what gamma tells, and which values are listed",
+            wants="the last person's sensitive value, for certain",
+            covered=False,
+        ),
+        success=n_sure / n_looked if n_looked else 0.0,
+        interval=(low, high),
+        baseline=0.0,
+        n_trials=n_looked,
+        detail={"people_known_for_certain": n_sure},
+        advice=f'{tells}: state rho1 as a number that is not a count, with method = "uniform", and '
+        "recode values that one record has"
+        if n_sure
+        else None,
+    )
+
+
+def _prior(case: PerturbCase) -> float:
+    believed = case.stated.prior_at_most or case.stated.promise.rho1
+    if believed is not None:
+        return float(believed)
+    return float(case.counts.max() / max(len(case.value), 1))
+
+
+def _parts_given_value(case: PerturbCase) -> Floats:
+    """Parts × values: the share of a value's records in each part, from the records that are known."""
+    k = len(case.channels)
+    key = case.row_part[case.known] * case.n_values + case.row_truth[case.known]
+    counts = np.bincount(key, minlength=k * case.n_values).reshape(k, case.n_values).astype(np.float64)
+    for part, channel in enumerate(case.channels):  # a value that the part lists is there, seen or not
+        codes = list(channel.codes)
+        counts[part, codes] = np.maximum(counts[part, codes], 1e-6)
+    return np.asarray(counts / np.maximum(counts.sum(axis=0), 1e-300))

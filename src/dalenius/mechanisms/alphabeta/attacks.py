@@ -1,24 +1,111 @@
-"""Attacks on αβ views: one tuple, correlated tuples, sets of which one is in the table, several views."""
+"""Attacks on αβ views: one tuple, correlated tuples, sets of which one is in the table, several views.
+
+They see a view beside its original as counts: how much of the table and of the noise it really shows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
+from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.repeated import repeat_evidence
-from dalenius.mechanisms.tuples.attacks import code_tuples
+from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
+from dalenius.mechanisms.base import repeat_evidence
+from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
+from dalenius.release.series import earlier_views
 from dalenius.threats.chance import SHARE, least_level
 from dalenius.threats.interval import clopper_pearson, largest_rate, least_rate
+from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.several import shared_coins
+from dalenius.threats.traces import attack_metadata
 
 _NOISIER = "publish with parameters for the number of views that there will be"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewCase:
+    """What the manifest states, and how many tuples of the table and of the noise a view shows."""
+
+    law: ViewLaw
+    """Of all views of the series."""
+    d: Fraction
+    gamma: Fraction
+    domain_size: int
+    n_table: int
+    n_shown: int
+    """Of the table's tuples."""
+    n_noise: int
+    index: int = 1
+    """Which view of its series it is."""
+    kept_stated: float | None = None
+    """How many of the table's tuples should be shown, where noise is not uniform; None: it is."""
+    noise_stated: float | None = None
+    """How many others should be, where noise is not uniform."""
+
+    @classmethod
+    def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
+        """Compare a view's rows with the table's distinct ones."""
+        view = read(release.manifest)
+        own, shown = (np.unique(codes) for codes in code_tuples(original, [release], view.domain))
+        n_shown = int(np.isin(shown, own, assume_unique=True).sum())
+        kept, noise = _expect_shaped(view, original)
+        return cls(
+            law=view.law,
+            d=view.d,
+            gamma=view.gamma,
+            domain_size=view.domain_size,
+            n_table=len(own),
+            n_shown=n_shown,
+            n_noise=len(shown) - n_shown,
+            index=view.index,
+            kept_stated=kept,
+            noise_stated=noise,
+        )
+
+    @property
+    def own_law(self) -> ViewLaw:
+        """The law of this view by itself: noise that earlier views have shown comes again more often."""
+        return self.law if self.index == 1 else marginal_law(self.law, self.index)
+
+    @property
+    def outside(self) -> int:
+        """How many tuples of the domain are not in the table."""
+        return self.domain_size - self.n_table
+
+    @property
+    def kept_scale(self) -> float:
+        """From the share of the table that is shown to the rate at the tuple that gets the most noise."""
+        return 1.0 if self.kept_stated is None else self._retention * self.n_table / self.kept_stated
+
+    @property
+    def noise_scale(self) -> float:
+        """The same for the share of all other tuples that is shown."""
+        beta = float(self.own_law.beta)
+        return 1.0 if self.noise_stated is None else beta * self.outside / self.noise_stated
+
+    @property
+    def _retention(self) -> float:
+        return float(self.own_law.retention)
+
+
+def _expect_shaped(view: PublishedView, original: pa.Table) -> tuple[float | None, float | None]:
+    """How many tuples of the table, and of all others, noise by a declared distribution should show."""
+    if view.noise is None:
+        return None, None
+    names = view.domain.names
+    distinct = (number_copies(original) if COPY in names else original).select(names).group_by(names)
+    share = view.noise.relative(view.domain.encode(distinct.aggregate([]).combine_chunks()))
+    inserted = float(view.law.beta) * float(share.sum())
+    kept = float(view.law.alpha) * len(share) + inserted
+    return kept, float(view.noise_rows) - inserted
 
 
 def attack_one_tuple(case: ViewCase) -> AttackResult:
@@ -141,9 +228,14 @@ def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
     )
 
 
+def _code_views(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
+    """Of the original and of each view, which have one domain, its different tuples."""
+    return tuple(map(np.unique, code_tuples(original, views, read(views[0].manifest).domain)))
+
+
 def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
     """The posterior of a tuple that all views of a series so far show, from how many they really show."""
-    own, *shown = (np.unique(codes) for codes in code_tuples(original, views))
+    own, *shown = _code_views(original, views)
     always = shown[0]
     for codes in shown[1:]:
         always = np.intersect1d(always, codes, assume_unique=True)
@@ -172,7 +264,7 @@ def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Ta
 
 def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
     """Independent views show the same noise only by chance."""
-    own, first, second = (np.unique(codes) for codes in code_tuples(original, views))
+    own, first, second = _code_views(original, views)
     same = np.intersect1d(first, second, assume_unique=True)
     hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
     expected = case.n_noise * (len(second) / max(case.domain_size, 1))
@@ -224,3 +316,23 @@ def _exact(
         holds=None if bound is None else posterior <= bound,
         advice=advice,
     )
+
+
+def attack(subject: Subject) -> Iterator[AttackResult]:
+    """All attacks."""
+    release, original = subject.release, subject.original
+    case = ViewCase.load(release, original)
+    yield attack_one_tuple(case)
+    yield attack_views(case)
+    series = [*earlier_views(release), release]
+    if len(series) > 1:
+        yield attack_all_views(case, series, original)
+    yield attack_correlated_tuples(case)
+    yield attack_exclusive_set(case)
+    own = {view.manifest.id for view in series}
+    others = [other for other in subject.also if other.manifest.id not in own]
+    if others:
+        yield attack_independent_views(case, len(others))
+    for other in others:
+        yield attack_shared_noise(case, [release, other], original)
+    yield attack_metadata(subject, genuine=())  # noise may be any tuple of the domain, in the table or not
