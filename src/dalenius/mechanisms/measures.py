@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dalenius.mechanisms import registry
 from dalenius.policy import Policy
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier, identifiers
 

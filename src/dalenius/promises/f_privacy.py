@@ -13,7 +13,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, percent, show
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.tables.histogram import Histogram, Value, label, label_cell, show_value, write_cells
 
 _MOST_EXAMPLES = 3

@@ -9,7 +9,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_integer, percent
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.tables.histogram import Histogram, Value
 
 

@@ -15,7 +15,7 @@ from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.published import Entries, read_entries
 from dalenius.mechanisms.bucketize.regions.published import check_regions
 from dalenius.prefetch import prefetch
-from dalenius.promises.thresholds import Thresholds
+from dalenius.promises.bounds import Thresholds
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
 from dalenius.tables.codes import number

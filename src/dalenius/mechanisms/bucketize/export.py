@@ -65,8 +65,7 @@ def _without_fakes(
     entries = connection.sql(listed).to_arrow_table()
     values = CodedTable.of(entries.select(list(secret))).combined(secret)
     numbers = fakes.codes_of(values.to_pylist(secret))[values.codes]
-    people = connection.sql("SELECT count(*) AS n FROM qit GROUP BY bucket ORDER BY bucket").to_arrow_table()
-    size = people.column("n").to_numpy()
+    size = published.count_people(connection)
     _, bucket = np.unique(entries.column("bucket").to_numpy(), return_inverse=True)
     expected = fakes.expected_counts(bucket, numbers, entries.column("count").to_numpy(), size)
     return entries.select(["bucket", *secret]).append_column("weight", pa.array(expected / size[bucket]))

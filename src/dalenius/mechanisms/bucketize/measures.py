@@ -47,8 +47,7 @@ class BucketMeasures(Measures):
     def loss(self, release: StoredRelease) -> float:
         """Σ (size − 1)² over the buckets."""
         with release.connect() as connection:
-            sizes = "SELECT count(*) AS size FROM qit GROUP BY bucket"
-            return float(one_row(connection, f"SELECT sum((size - 1) * (size - 1)) FROM ({sizes})")[0])
+            return float(((published.count_people(connection) - 1) ** 2).sum())
 
     def retention(self, release: StoredRelease, n_rows: int) -> float | None:
         """The expected share of right values if everybody is given one of their bucket's at random."""

@@ -17,7 +17,7 @@ from dalenius.arrays import Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.regions.published import Regions
-from dalenius.promises.thresholds import Thresholds
+from dalenius.promises.bounds import Thresholds
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import Manifest
 from dalenius.sql import identifier
@@ -108,6 +108,12 @@ def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -
     """How many people have each value; None where fakes hide it. The tables are views of the connection."""
     stated = read(manifest)
     return None if stated.fakes else count_values(connection, "st", stated.sensitive, 'sum("count")::BIGINT')
+
+
+def count_people(connection: duckdb.DuckDBPyConnection) -> Ints:
+    """How many people each bucket has, in the order of their numbers."""
+    query = "SELECT count(*) AS n FROM qit GROUP BY bucket ORDER BY bucket"
+    return np.asarray(connection.sql(query).to_arrow_table().column("n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dalenius.mechanisms.frapp.config import FrappConfig
 from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.measures import Measures, RowSample
 from dalenius.policy import Policy
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.release.folder import StoredRelease
 

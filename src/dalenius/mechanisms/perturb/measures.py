@@ -12,7 +12,7 @@ from dalenius.mechanisms.measures import Measures, RowSample
 from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.policy import Policy
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.release.folder import StoredRelease
 
