@@ -10,8 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import InternalError, PromiseNotMet
-from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan, Statement
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Repeated, Scan, Statement
 from dalenius.mechanisms.sharding import Census, Piece, Shards
 from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy, amplification_limit
