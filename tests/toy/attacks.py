@@ -42,5 +42,5 @@ def _link(subject: Subject, truth: np.ndarray, seen: np.ndarray, counts: np.ndar
         baseline=float(counts.max() / counts.sum()),
         bound=float(1 - wheel.spin + wheel.spin / wheel.n_values),
         n_failed=int((~known).sum()),
-        recommendation="the wheel was spun less often than the manifest states: publish again",
+        advice="the wheel was spun less often than the manifest states: publish again",
     )

@@ -80,7 +80,7 @@ def encode(original: Original, table: pa.Table, weight: Floats | None = None) ->
 
 
 def _codes(original: Original, table: pa.Table, column: str) -> Ints:
-    known = original.coded.columns[column].values[column]
+    known = original.coded.columns[column].cells
     found = find_codes(table.column(column).cast(known.type), known)
     return np.asarray(found.fill_null(len(known)).to_numpy(), dtype=np.int64)
 
