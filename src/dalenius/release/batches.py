@@ -13,7 +13,7 @@ from pathlib import Path
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PolicyError
 from dalenius.mechanisms import registry
-from dalenius.mechanisms.base import Draft, Place
+from dalenius.mechanisms.base import Draft, SeriesPlace
 from dalenius.policy import Policy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.kinds import read_promise
@@ -63,7 +63,7 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
                 )
     return NextInSeries(
         kind="batches",
-        place=Place(id=series_id, index=len(earlier) + 1, of=None),
+        place=SeriesPlace(id=series_id, index=len(earlier) + 1, of=None),
         ledger=ledger,
         fingerprint=fingerprint,
         records=None,

@@ -124,7 +124,7 @@ def refuse_repetition(policy: Policy, plan: Plan, known: KnownTable) -> None:
 def repetition(policy: Policy, plan: Plan, known: KnownTable) -> Repeated | None:
     """What this release will tell together with the earlier ones by the same mechanism; None without any."""
     times = 1 + sum(entry.mechanism == policy.mechanism.kind for entry in known.earlier)
-    return None if times == 1 else mechanism_of(policy).repeated(policy, plan, times)
+    return None if times == 1 else mechanism_of(policy).repeat(policy, plan, times)
 
 
 def values_fingerprint(histogram: Histogram, key: bytes) -> str | None:
