@@ -75,6 +75,7 @@ class Contender:
     """Of the mechanism, or NOISE or NOTHING."""
     method: str
     bound: Bound
+    """What is promised."""
     is_baseline: bool
     policy: Policy | None = None
     """What is published; None: answers come without a release."""

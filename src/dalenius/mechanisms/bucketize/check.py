@@ -20,7 +20,7 @@ from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
 from dalenius.tables.codes import number
 from dalenius.tables.histogram import write_cells
-from dalenius.tables.reading import BATCH_ROWS
+from dalenius.tables.reading import read_batches
 
 _WINDOW = 2**22
 """Bucket numbers that are looked at together."""
@@ -80,7 +80,7 @@ def _people(connection: duckdb.DuckDBPyConnection, numbers: range) -> Ints:
     """How many people each of a range of buckets has."""
     people = np.zeros(len(numbers), dtype=np.int64)
     query = f"SELECT bucket::BIGINT FROM qit WHERE {_within(numbers)}"
-    for batch in connection.sql(query).to_arrow_reader(BATCH_ROWS):
+    for batch in read_batches(connection, query):
         buckets = batch.column(0).to_numpy(zero_copy_only=False) - numbers.start
         least = int(buckets.min(initial=len(people)))  # a batch has neighbours: few numbers are counted
         found = np.bincount(buckets - least)
