@@ -12,9 +12,8 @@ from dalenius.engines.base import Engine, Progress, silent
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanisms.base import Draft, Plan
+from dalenius.mechanisms.base import Draft, Plan, Repeated
 from dalenius.mechanisms.registry import stage_rooms
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.stages import mechanism_of, serial_mechanism
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy

@@ -25,7 +25,6 @@ from dalenius.evaluate.original import Original
 from dalenius.evaluate.questions import Cells, Questions
 from dalenius.evaluate.sample import Sample, publish_aside
 from dalenius.evaluate.workload import joint_counts
-from dalenius.mechanisms.measures import RowSample
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import connect
@@ -35,19 +34,8 @@ from dalenius.tables.source import open_source
 HELD_OUT = 0.2
 _MOST_ROWS = 20_000
 """How many published records a classifier is trained on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Examples:
-    """Records as codes: one column of `features` per quasi column, the sensitive value as one number."""
-
-    features: Ints
-    label: Ints
-    weight: Floats
-
-    def take(self, rows: Ints) -> Examples:
-        """Some of them."""
-        return Examples(features=self.features[rows], label=self.label[rows], weight=self.weight[rows])
+Examples = tuple[Ints, Ints, Floats]
+"""Records as codes: a column per quasi column, the sensitive value as one number, and what each counts."""
 
 
 def accuracy_of(sample: Sample) -> float | None:
@@ -56,9 +44,9 @@ def accuracy_of(sample: Sample) -> float | None:
     if not original.sensitive or not original.quasi or sample.contender.kind == NOISE:
         return None
     held_out, kept = _split(sample)
-    test = encode(original, original.table).take(held_out)
+    test = encode(original, original.table.take(pa.array(held_out)))
     if sample.contender.policy is None:
-        return float(np.bincount(test.label).max() / len(test.label))
+        return float(np.bincount(test[1]).max() / len(test[1]))
     with tempfile.TemporaryDirectory(prefix="dalenius-compare-") as folder:
         policy = _on_rows(sample.contender.policy, kept)
         release = publish_aside(policy, Path(folder), sample.randomness)
@@ -75,8 +63,10 @@ def predict(train: Examples, test: Examples, original: Original) -> float:
     # One category more than the table has: a view may show values of the domain that do not occur.
     sizes = [len(original.cells[column]) + 1 for column in original.quasi]
     model: Any = CategoricalNB(min_categories=sizes)
-    model.fit(train.features, train.label, sample_weight=train.weight)
-    return float((model.predict(test.features) == test.label).mean())
+    features, label, weight = train
+    model.fit(features, label, sample_weight=weight)
+    features, label, _ = test
+    return float((model.predict(features) == label).mean())
 
 
 def encode(original: Original, table: pa.Table, weight: Floats | None = None) -> Examples:
@@ -85,15 +75,12 @@ def encode(original: Original, table: pa.Table, weight: Floats | None = None) ->
     label = np.zeros(table.num_rows, dtype=np.int64)
     for column in original.sensitive:
         label = label * (len(original.cells[column]) + 1) + codes[column]
-    return Examples(
-        features=np.stack([codes[column] for column in original.quasi], axis=1),
-        label=label,
-        weight=np.ones(table.num_rows) if weight is None else weight,
-    )
+    features = np.stack([codes[column] for column in original.quasi], axis=1)
+    return features, label, np.ones(table.num_rows) if weight is None else weight
 
 
 def _codes(original: Original, table: pa.Table, column: str) -> Ints:
-    known = original.coded.columns[column].values[column]
+    known = original.coded.columns[column].cells
     found = find_codes(table.column(column).cast(known.type), known)
     return np.asarray(found.fill_null(len(known)).to_numpy(), dtype=np.int64)
 
@@ -115,8 +102,8 @@ def _on_rows(policy: Policy, rows: Ints) -> Policy:
 
 def _published(sample: Sample, release: StoredRelease) -> Examples | None:
     original, stream = sample.original, sample.randomness.stream("accuracy", "rows")
-    rows = RowSample(most=_MOST_ROWS, seed=int(stream.integers(2**31)))
-    table = sample.mechanism.training_rows(release, original.quasi, original.sensitive, rows)
+    chosen = f"USING SAMPLE reservoir({_MOST_ROWS} ROWS) REPEATABLE ({int(stream.integers(2**31))})"
+    table = sample.mechanism.training_rows(release, original.quasi, original.sensitive, chosen)
     if table is None:
         return None
     weight = table.column("weight").to_numpy().astype(np.float64) if "weight" in table.column_names else None

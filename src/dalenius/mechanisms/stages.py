@@ -16,9 +16,18 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms import registry
-from dalenius.mechanisms.base import Batches, Check, Draft, Mechanism, Plan, Scan, SerialMechanism, Statement
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    Mechanism,
+    Plan,
+    Repeated,
+    Scan,
+    SerialMechanism,
+    Statement,
+)
 from dalenius.mechanisms.config import StageConfig, config_of
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest

@@ -21,8 +21,7 @@ from pathlib import Path
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.base import Plan
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.base import Plan, Repeated
 from dalenius.mechanisms.stages import mechanism_of
 from dalenius.policy import Policy
 from dalenius.release.folder import sha256

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet
-from dalenius.mechanisms.base import SeriesPlace
-from dalenius.mechanisms.repeated import PlannedSeries
+from dalenius.mechanisms.base import PlannedSeries, SeriesPlace
 from dalenius.mechanisms.stages import serial_mechanism
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease, changed_files

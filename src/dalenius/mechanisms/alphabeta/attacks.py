@@ -15,7 +15,7 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
-from dalenius.mechanisms.repeated import repeat_evidence
+from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease

@@ -17,8 +17,16 @@ from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import plan_series, repeat_views
 from dalenius.mechanisms.alphabeta.shards import ViewGroups
 from dalenius.mechanisms.alphabeta.statement import state_plan
-from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, Scan, SeriesPlace
-from dalenius.mechanisms.repeated import PlannedSeries, Repeated
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    PlannedSeries,
+    PolicyOf,
+    Repeated,
+    Scan,
+    SeriesPlace,
+)
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import decode_distinct
 from dalenius.mechanisms.tuples.noise import read_noise

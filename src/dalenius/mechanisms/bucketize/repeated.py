@@ -19,6 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
+from dalenius.mechanisms.base import Repeated
 from dalenius.mechanisms.bucketize.fakes.plan import (
     FakePlan,
     count_values,
@@ -29,7 +30,6 @@ from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions.plan import problem_of_region
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.randomness import Randomness
 from dalenius.tables.histogram import Histogram
 

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, PublishedTable, Scan
+from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, PublishedTable, Repeated, Scan
 from dalenius.mechanisms.perturb.apply import Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
 from dalenius.mechanisms.perturb.config import PerturbConfig
@@ -23,7 +23,6 @@ from dalenius.mechanisms.perturb.published import to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
 from dalenius.mechanisms.perturb.shards import DataGroups
 from dalenius.mechanisms.perturb.statement import state
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness

@@ -14,8 +14,8 @@ from itertools import combinations_with_replacement, islice
 import numpy as np
 
 from dalenius.arrays import Floats
+from dalenius.mechanisms.base import Repeated, repeat_evidence
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
-from dalenius.mechanisms.repeated import Repeated, repeat_evidence
 
 _MOST_COMBINATIONS = 20_000
 """Of parts that one person can be in; of more, the first are looked at, and the result is a lower limit."""
