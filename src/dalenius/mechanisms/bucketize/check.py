@@ -40,7 +40,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
         people = _people(connection, numbers)
         last = first - 1
         for entries in prefetch(read_entries(connection, sensitive, _within(numbers))):
-            n_malformed += _malformed(entries, last)
+            n_malformed += _count_malformed(entries, last)
             n_broken += limits.broken(entries)
             last = int(entries.bucket[-1])
             np.subtract.at(people, entries.bucket[entries.starts] - first, entries.places - n_fakes)
@@ -99,7 +99,7 @@ def _check_sizes(n_uneven: int, n_fakes: int) -> Check:
     )
 
 
-def _malformed(entries: Entries, last: int) -> int:
+def _count_malformed(entries: Entries, last: int) -> int:
     """Rows that repeat a value of their bucket, that come after a later bucket, or that count nobody."""
     keys = entries.bucket_of_row() * len(entries.values) + entries.code
     steps = np.diff(keys)

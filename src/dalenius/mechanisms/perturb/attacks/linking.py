@@ -37,13 +37,13 @@ _MOST_VALUES = 300
 
 def attack_linking(case: PerturbCase) -> AttackResult:
     """The better of two attackers: one guesses by Bayes, one takes the published value as it is."""
-    bayes = _guessed(case, case.best_guess()[case.row_part, case.row_value])
-    plain = _guessed(case, case.row_value)
+    bayes = _guess(case, case.best_guess()[case.row_part, case.row_value])
+    plain = _guess(case, case.row_value)
     better = max((bayes, plain), key=lambda result: (result.holds is False, result.success))
     return replace(better, detail={**better.detail, "bayes": bayes.success, "as_published": plain.success})
 
 
-def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
+def _guess(case: PerturbCase, guess: Ints) -> AttackResult:
     """Success, and for every guessed value how often the guess is right, against ρ2.
 
     Rates are taken per true value from the records that are known, and weighted with the values' shares.
