@@ -23,7 +23,7 @@ from dalenius.release.build import build_manifest
 from dalenius.release.folder import SPILL, StoredRelease, new_release, refuse_existing
 from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import Manifest, write_manifest
-from dalenius.release.repetition import look_up, refuse_repetition, remembering, repetition
+from dalenius.release.repetition import ledger_transaction, look_up, refuse_repetition, repetition
 from dalenius.release.series import NextInSeries, series_folder
 from dalenius.release.verify import check_promise
 from dalenius.release.views import next_view, view_folder
@@ -92,7 +92,7 @@ def write_release(
         engine_errors(),
         kept_memory(),
         series_folder(policy.release, target),
-        remembering() as remember,
+        ledger_transaction() as remember,
         new_release(target) as folder,
     ):
         with (engine or engine_for(policy)).open(policy, folder / SPILL, progress) as scan:

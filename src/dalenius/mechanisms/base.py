@@ -127,7 +127,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SeriesPlace:
     """Which release of a series is being made, and what was published before it."""
 
     id: str
@@ -194,7 +194,7 @@ class Mechanism(Protocol):
     def draft(self, policy: Any, plan: Any, randomness: Randomness) -> Draft:
         """Toss the coins that need no records, and say how the tables come about."""
 
-    def repeated(self, policy: Any, plan: Any, times: int) -> Repeated:
+    def repeat(self, policy: Any, plan: Any, times: int) -> Repeated:
         """What that many independent releases by this plan would tell together."""
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
@@ -204,7 +204,7 @@ class Mechanism(Protocol):
 class SerialMechanism(Mechanism, Protocol):
     """A mechanism that can publish several releases of one table, each drawn in view of the ones before."""
 
-    def draft_at(self, policy: Any, plan: Any, randomness: Randomness, place: Place) -> Draft:
+    def draft_at(self, policy: Any, plan: Any, randomness: Randomness, place: SeriesPlace) -> Draft:
         """The draft of the release at that place of its series."""
 
     def planned_series(self, first: Manifest, index: int) -> PlannedSeries:

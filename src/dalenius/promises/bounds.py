@@ -47,3 +47,11 @@ class Thresholds:
     def of_value(self, cells: tuple[str | None, ...]) -> Fraction | None:
         """The threshold of a value."""
         return self.listed.get(cells, self.common)
+
+
+def link_at_most(value: str, limit: str) -> str:
+    """What thresholds promise, in plain words."""
+    return (
+        "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, can "
+        f"link that person to {value} with more certainty than {limit}"
+    )

@@ -17,7 +17,16 @@ from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import plan_series, repeat_views
 from dalenius.mechanisms.alphabeta.shards import ViewGroups
 from dalenius.mechanisms.alphabeta.statement import state_plan
-from dalenius.mechanisms.base import Batches, Check, Draft, Place, PlannedSeries, PolicyOf, Repeated, Scan
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    PlannedSeries,
+    PolicyOf,
+    Repeated,
+    Scan,
+    SeriesPlace,
+)
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import decode_distinct
 from dalenius.mechanisms.tuples.noise import read_noise
@@ -49,14 +58,14 @@ class AlphaBeta:
 
     def draft(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], randomness: Randomness) -> Draft:
         """The only view of a table."""
-        return self.draft_at(policy, plan, randomness, Place(id="", index=1, of=1))
+        return self.draft_at(policy, plan, randomness, SeriesPlace(id="", index=1, of=1))
 
     def draft_at(
         self,
         policy: ViewPolicy,  # noqa: ARG002  (the plan has all that is needed of it)
         plan: ViewPlan[AlphaBetaPlan],
         randomness: Randomness,
-        place: Place,
+        place: SeriesPlace,
     ) -> Draft:
         """One of the views of a table."""
         domain, own = plan.source.domain, plan.law
@@ -86,7 +95,7 @@ class AlphaBeta:
         """What the first view of a series tells about all of them, before view number `index`."""
         return plan_series(published.read(first), index)
 
-    def repeated(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], times: int) -> Repeated:  # noqa: ARG002
         """A tuple that all of several independent views, or series of views, show."""
         return repeat_views(plan.law, times)
 

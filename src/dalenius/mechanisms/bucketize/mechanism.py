@@ -94,11 +94,11 @@ class Bucketize:
             n_published=plan.n_rows,
         )
 
-    def repeated(self, policy: BucketPolicy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: BucketPolicy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
         """A person's buckets in all releases, intersected."""
         return repeat_table(plan, times)
 
-    def repeated_part(
+    def repeat_part(
         self, policy: BucketPolicy, plan: BucketizePlan, whole: Histogram, times: int
     ) -> Repeated:
         """The same where each release leaves some people out."""

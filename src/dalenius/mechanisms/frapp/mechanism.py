@@ -66,7 +66,7 @@ class Frapp:
             n_suppressed=None,
         )
 
-    def repeated(self, policy: RecordPolicy, plan: ViewPlan[FrappPlan], times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: RecordPolicy, plan: ViewPlan[FrappPlan], times: int) -> Repeated:  # noqa: ARG002
         """A record's tuple that all of several independent views show in its place."""
         return repeat_records(plan.law, times)
 

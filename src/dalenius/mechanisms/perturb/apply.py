@@ -75,11 +75,11 @@ class Perturber:
         part_stream, value_stream = self.stream("part"), self.stream("value")
         self._n_batches += 1
 
-        def perturbed() -> tuple[Int32s, Int32s]:
+        def perturb() -> tuple[Int32s, Int32s]:
             parts = deal(codes, quota, part_stream)
             return parts, perturb_values(codes, parts, self._plan.channels, value_stream)
 
-        return perturbed
+        return perturb
 
     def stream(self, step: str) -> np.random.Generator:
         """The stream of a step of the next batch."""
@@ -99,7 +99,7 @@ def data_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The published table: quasi columns, perturbed sensitive columns, part, and a random tag to sort by."""
 
-    def prepared() -> Iterator[_Prepared]:
+    def prepare_batches() -> Iterator[_Prepared]:
         for batch in batches:
             order = perturber.stream("order")
             yield batch, order, perturber.prepare(encoder.encode(batch))
@@ -113,5 +113,5 @@ def data_rows(
             {**columns, **encoder.decode(published), "part": parts + np.int32(1), tag: tags}
         )
 
-    yield from map_parallel(rows, prepared())
+    yield from map_parallel(rows, prepare_batches())
     perturber.finish()

@@ -69,7 +69,7 @@ class Perturb:
 
     def draft(self, policy: PerturbPolicy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
         """Number the parts and say how records are perturbed."""
-        numbered = _numbered(plan.perturbation, randomness)
+        numbered = _number_parts(plan.perturbation, randomness)
         encoder = plan.histogram.encoder(plan.schema)
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         tag = unused_name("tag", (*quasi, *sensitive, "part"))
@@ -103,7 +103,7 @@ class Perturb:
             n_published=plan.n_rows,
         )
 
-    def repeated(self, policy: PerturbPolicy, plan: PerturbTablePlan, times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: PerturbPolicy, plan: PerturbTablePlan, times: int) -> Repeated:  # noqa: ARG002
         """A person's published values and parts in all releases, multiplied."""
         return repeat_perturbation(plan.perturbation, times)
 
@@ -112,7 +112,7 @@ class Perturb:
         return check_parts(connection, manifest)
 
 
-def _numbered(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:
+def _number_parts(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:
     """The same plan with its parts in random order: the order in which a search finds them tells counts."""
     order = randomness.stream("perturb", "numbers").permutation(len(plan.parts))
     return replace(plan, parts=tuple(plan.parts[i] for i in order))

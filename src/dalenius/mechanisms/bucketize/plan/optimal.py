@@ -14,11 +14,11 @@ from dalenius.arrays import Floats, Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.integer import (
+    BranchResult,
     Cuts,
     CutSource,
     IntegerProblem,
     Master,
-    Outcome,
     branch_and_bound,
     dives,
 )
@@ -176,7 +176,7 @@ class _Search:
             if outcome.n_buckets is None or self._offer(outcome.n_buckets, master):
                 return
 
-    def _take_bound(self, outcome: Outcome) -> None:
+    def _take_bound(self, outcome: BranchResult) -> None:
         if outcome.is_infeasible:
             raise self._nothing_fits()
         self._bound = max(self._bound, outcome.lower_bound)

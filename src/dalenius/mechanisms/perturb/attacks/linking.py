@@ -38,15 +38,15 @@ _MOST_VALUES = 300
 
 def attack_linking(case: PerturbCase) -> AttackResult:
     """The better of two attackers: one guesses by Bayes, one takes the published value as it is."""
-    bayes = _guessed(case, case.best_guess()[case.row_part, case.row_value])
-    plain = _guessed(case, case.row_value)
+    bayes = _guess(case, case.best_guess()[case.row_part, case.row_value])
+    plain = _guess(case, case.row_value)
     better = max((bayes, plain), key=lambda result: (result.holds is False, result.success))
     p_value = min(1.0, 2 * min(bayes.p_value or 0.0, plain.p_value or 0.0))
     detail = {**better.detail, "bayes": bayes.success, "as_published": plain.success}
     return replace(better, holds=p_value > SHARE, p_value=p_value, detail=detail)
 
 
-def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
+def _guess(case: PerturbCase, guess: Ints) -> AttackResult:
     """Success, and for every guessed value how often the guess is right, against ρ2.
 
     Rates are taken per true value from the records that are known, and weighted with the values' shares.
