@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -137,8 +137,7 @@ def retention(sample: Sample) -> float | None:
 Measured = float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class Measure(NamedTuple):
     """A number of each draw; None where it does not apply."""
 
     name: str
@@ -146,8 +145,8 @@ class Measure:
     """For a narrow column."""
     title: str
     """With its unit, for the axis of a picture."""
-    better: Literal["lower", "higher"]
     measure: Callable[[Sample, Cells], Measured]
+    better: Literal["lower", "higher"] = "lower"
 
 
 def _of_cells(formula: Callable[[Cells], float]) -> Callable[[Sample, Cells], Measured]:
@@ -182,81 +181,29 @@ def _joint(sample: Sample, columns: tuple[str, ...]) -> Cells | None:
     return sample.ask(questions)
 
 
-MEASURES: dict[str, Measure] = {
-    measure.name: measure
-    for measure in (
-        Measure(
-            name="relative-error",
-            heading="rel. error",
-            title="mean relative error (counts below 0.1 % of the records measured against that)",
-            better="lower",
-            measure=_of_cells(metrics.mean_relative_error),
-        ),
-        Measure(
-            name="median-relative-error",
-            heading="median",
-            title="median relative error (counts below 0.1 % of the records measured against that)",
-            better="lower",
-            measure=_of_cells(metrics.median_relative_error),
-        ),
-        Measure(
-            name="rmse",
-            heading="rmse",
-            title="root mean squared error of an answer, in records",
-            better="lower",
-            measure=_of_cells(metrics.root_mean_squared_error),
-        ),
-        Measure(
-            name="mse",
-            heading="mse",
-            title="mean squared error of an answer",
-            better="lower",
-            measure=_of_cells(metrics.mean_squared_error),
-        ),
-        Measure(
-            name="total-variation",
-            heading="tot. var.",
-            title="total variation between true and estimated joint distributions",
-            better="lower",
-            measure=_distance(metrics.total_variation),
-        ),
-        Measure(
-            name="hellinger",
-            heading="Hellinger",
-            title="Hellinger distance between true and estimated joint distributions",
-            better="lower",
-            measure=_distance(metrics.hellinger),
-        ),
-        Measure(
-            name="loss",
-            heading="loss",
-            title="loss of the buckets, Σ (size − 1)²",
-            better="lower",
-            measure=_of_release(bucket_loss),
-        ),
-        Measure(
-            name="retention",
-            heading="retained",
-            title="share of the records that are published with their own value",
-            better="higher",
-            measure=_of_release(retention),
-        ),
-        Measure(
-            name="suppressed",
-            heading="withheld",
-            title="share of the records that are withheld",
-            better="lower",
-            measure=_of_release(suppressed_share),
-        ),
-        Measure(
-            name="accuracy",
-            heading="accuracy",
-            title="accuracy of a classifier trained on the release, on people who are not in it",
-            better="higher",
-            measure=_of_release(accuracy_of),
-        ),
-    )
-}
+_SMALL = "(counts below 0.1 % of the records measured against that)"
+_BETWEEN = "between true and estimated joint distributions"
+_KNOWN = "share of the records that are published with their own value"
+_LEARNED = "accuracy of a classifier trained on the release, on people who are not in it"
+_MEAN, _MEDIAN = _of_cells(metrics.mean_relative_error), _of_cells(metrics.median_relative_error)
+_RMSE, _MSE = _of_cells(metrics.root_mean_squared_error), _of_cells(metrics.mean_squared_error)
+_ALL = (
+    Measure("relative-error", "rel. error", f"mean relative error {_SMALL}", _MEAN),
+    Measure("median-relative-error", "median", f"median relative error {_SMALL}", _MEDIAN),
+    Measure("rmse", "rmse", "root mean squared error of an answer, in records", _RMSE),
+    Measure("mse", "mse", "mean squared error of an answer", _MSE),
+    Measure(
+        "total-variation", "tot. var.", f"total variation {_BETWEEN}", _distance(metrics.total_variation)
+    ),
+    Measure("hellinger", "Hellinger", f"Hellinger distance {_BETWEEN}", _distance(metrics.hellinger)),
+    Measure("loss", "loss", "loss of the buckets, Σ (size − 1)²", _of_release(bucket_loss)),
+    Measure("retention", "retained", _KNOWN, _of_release(retention), "higher"),
+    Measure(
+        "suppressed", "withheld", "share of the records that are withheld", _of_release(suppressed_share)
+    ),
+    Measure("accuracy", "accuracy", _LEARNED, _of_release(accuracy_of), "higher"),
+)
+MEASURES = {measure.name: measure for measure in _ALL}
 USUAL = ("relative-error", "median-relative-error", "rmse", "suppressed")
 """What is measured unless something else is asked for; the first one ranks."""
 

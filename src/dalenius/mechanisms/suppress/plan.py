@@ -48,6 +48,7 @@ from dalenius.mechanisms.suppress.r_posterior import (
 )
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Counted
 
 N_LISTED = 10_000
 """A law with more outcomes than this is not listed in the plan."""
@@ -56,7 +57,7 @@ N_JUDGED = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuppressPlan:
+class SuppressPlan(Counted):
     """What a method will do to a table, before any coin is tossed. It holds private counts."""
 
     method: str
@@ -72,11 +73,6 @@ class SuppressPlan:
     """How likely it is that nothing is kept, and then there is no release."""
     safe_suppressed: int
     """What safe D-suppression would withhold instead."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many records the table has."""
-        return sum(self.counts)
 
     @property
     def is_needed(self) -> bool:

@@ -83,7 +83,7 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
     why = (
         f"{outside} values of the sensitive table are nobody's and not in the domain: everybody sees the fake"
     )
-    return replace(result, holds=False, advice=why)
+    return replace(result, holds=False, p_value=0.0, advice=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

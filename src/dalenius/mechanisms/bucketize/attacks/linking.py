@@ -129,6 +129,7 @@ def _mark_broken(result: AttackResult) -> AttackResult:
     return replace(
         result,
         holds=False,
+        p_value=0.0,
         advice="entries of the sensitive table are above their threshold: publish again, and "
         "`dalenius verify` it",
     )
