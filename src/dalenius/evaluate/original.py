@@ -44,7 +44,7 @@ class Original:
     def of(cls, table: pa.Table, sensitive: Sequence[str]) -> Original:
         """Encode a table."""
         coded = CodedTable.of(table)
-        cells = {name: column.values[name].to_pylist() for name, column in coded.columns.items()}
+        cells = {name: column.cells.to_pylist() for name, column in coded.columns.items()}
         return cls(table=table, coded=coded, sensitive=tuple(sensitive), cells=cells)
 
     def take(self, rows: Codes) -> Original:

@@ -16,37 +16,45 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms import registry
-from dalenius.mechanisms.base import Batches, Check, Draft, Mechanism, Plan, Scan, SerialMechanism, Statement
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    Mechanism,
+    Plan,
+    Repeated,
+    Scan,
+    SerialMechanism,
+    Statement,
+)
 from dalenius.mechanisms.config import StageConfig, config_of
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.tables.codes import Encoder
 from dalenius.tables.histogram import Histogram
 
-Counts = tuple[int, ...]
-"""How many records of each value, in the order of a histogram."""
-
 
 class StagePlan(Protocol):
     """What a stage will do to a table, before any coin is tossed. It prints itself, and it is private."""
 
     @property
-    def certain(self) -> Counts | None:
+    def certain(self) -> tuple[int, ...] | None:
         """What is kept, but for the order of equal counts, if no coin changes it."""
 
     @property
-    def likeliest(self) -> Counts:
+    def likeliest(self) -> tuple[int, ...]:
         """What is kept in the likeliest outcome."""
 
-    def draw(self, randomness: Randomness) -> Counts:
+    def draw(self, randomness: Randomness) -> tuple[int, ...]:
         """What is kept, to be drawn once; raise PromiseNotMet if nothing is."""
 
-    def withhold(self, batches: Batches, encoder: Encoder, kept: Counts, randomness: Randomness) -> Batches:
+    def withhold(
+        self, batches: Batches, encoder: Encoder, kept: tuple[int, ...], randomness: Randomness
+    ) -> Batches:
         """The kept records of each batch: a uniformly random choice of each value's."""
 
-    def state(self, statement: Statement, kept: Counts) -> Statement:
+    def state(self, statement: Statement, kept: tuple[int, ...]) -> Statement:
         """What a mechanism says of its release, with what the stage has done to the table before."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,7 +85,7 @@ class CountsMechanism(Mechanism, Protocol):
     def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
         """How many published records have each value, from the tables alone; None: they do not tell."""
 
-    def repeated_part(self, policy: Any, plan: Any, whole: Histogram, times: int) -> Repeated:
+    def repeat_part(self, policy: Any, plan: Any, whole: Histogram, times: int) -> Repeated:
         """What so many releases by this plan would tell, each of another part of the records."""
 
 
@@ -158,18 +166,18 @@ class Staged:
             n_suppressed=plan.n_rows - sum(kept),
         )
 
-    def repeated(self, policy: Policy, plan: StagedPlan, times: int) -> Repeated:
+    def repeat(self, policy: Policy, plan: StagedPlan, times: int) -> Repeated:
         """Joined releases of the likeliest outcome: who is withheld from one is in the next."""
         left = _keep(plan.histogram, plan.stage.likeliest)
         after = self.mechanism.plan_counts(policy, left, plan.schema)
-        return self.mechanism.repeated_part(policy, after, plan.histogram, times)
+        return self.mechanism.repeat_part(policy, after, plan.histogram, times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """As of every release of the mechanism."""
         return check_release(connection, manifest)
 
 
-def _keep(histogram: Histogram, kept: Counts) -> Histogram:
+def _keep(histogram: Histogram, kept: tuple[int, ...]) -> Histogram:
     """The counts of what is published; a value that is wholly withheld is not in it."""
     return Histogram.of(histogram.columns, dict(zip(histogram.values, kept, strict=True)))
 

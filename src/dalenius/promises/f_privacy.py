@@ -13,7 +13,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, percent, show
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound, link_at_most
 from dalenius.tables.histogram import Histogram, Value, label, label_cell, show_value, write_cells
 
 CAP = Fraction(1, 2)
@@ -143,11 +143,7 @@ class FPrivacy:
         limits = [(Fraction(entry["at_most"]), show_value(entry["value"])) for entry in promise["thresholds"]]
         strictest = [f"{name} at most {percent(f)}" for f, name in sorted(limits)[:_MOST_EXAMPLES] if f < 1]
         examples = f" The strictest limits: {'; '.join(strictest)}." if strictest else ""
-        return (
-            "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, "
-            f"can link that person to a value of {what} with more certainty than the limit that "
-            f"was set for this value.{examples}"
-        )
+        return link_at_most(f"a value of {what}", f"the limit that was set for this value.{examples}")
 
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> FPrivacy:

@@ -13,11 +13,11 @@ from pathlib import Path
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PolicyError, PromiseNotMet
 from dalenius.mechanisms import registry
-from dalenius.mechanisms.base import Draft, Place
+from dalenius.mechanisms.base import Draft, SeriesPlace
 from dalenius.policy import Policy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.kinds import read_promise
-from dalenius.release.build import published_columns
+from dalenius.release.build import describe_columns
 from dalenius.release.folder import StoredRelease
 from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import FILE_NAME
@@ -63,7 +63,7 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
                 )
     return NextInSeries(
         kind="batches",
-        place=Place(id=series_id, index=len(earlier) + 1, of=None),
+        place=SeriesPlace(id=series_id, index=len(earlier) + 1, of=None),
         ledger=ledger,
         fingerprint=fingerprint,
         records=None,
@@ -86,7 +86,7 @@ def as_batch(draft: Draft) -> Draft:
 
 def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable) -> None:
     """All batches have the columns, types and promise of the first, so that they can be added up."""
-    ours = {column.name: column for column in published_columns(policy, scan.schema)}
+    ours = {column.name: column for column in describe_columns(policy, scan.schema)}
     theirs = {column.name: column for column in first.manifest.columns}
     changed = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
     if changed:

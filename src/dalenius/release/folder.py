@@ -189,7 +189,7 @@ MALFORMED = (
 
 def check_files(release: StoredRelease) -> Check:
     """Every file that the manifest lists is there, unchanged, and no other is."""
-    listed = _listed(release)
+    listed = _list_files(release)
     present = {
         path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()
     }
@@ -212,7 +212,7 @@ def refuse_changed(release: StoredRelease) -> None:
 
 def changed_files(release: StoredRelease) -> list[str]:
     """What is missing or was changed, a sentence each."""
-    listed = sorted(_listed(release).items())
+    listed = sorted(_list_files(release).items())
     missing = [name for name, _ in listed if not (release.path / name).is_file()]
     changed = [
         name for name, hashed in listed if name not in missing and sha256(release.path / name) != hashed
@@ -223,7 +223,7 @@ def changed_files(release: StoredRelease) -> list[str]:
     ]
 
 
-def _listed(release: StoredRelease) -> dict[str, str]:
+def _list_files(release: StoredRelease) -> dict[str, str]:
     return {file.file: file.sha256 for table in release.manifest.tables for file in table.files}
 
 

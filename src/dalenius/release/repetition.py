@@ -21,8 +21,7 @@ from pathlib import Path
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.base import Plan
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.base import Plan, Repeated
 from dalenius.mechanisms.stages import mechanism_of
 from dalenius.policy import Policy
 from dalenius.release.folder import sha256
@@ -71,8 +70,8 @@ class KnownTable:
 
 
 @contextmanager
-def remembering() -> Iterator[Callable[[KnownTable, Entry], None]]:
-    """Records in the ledger what is about to appear, and takes it back if it does not.
+def ledger_transaction() -> Iterator[Callable[[KnownTable, Entry], None]]:
+    """A way to record in the ledger what is about to appear; it is taken back if that does not come to be.
 
     The ledger is first: a release that it does not know would be one too many in the end.
     """
@@ -92,19 +91,19 @@ def remembering() -> Iterator[Callable[[KnownTable, Entry], None]]:
         raise
 
 
-def look_up(policy: Policy, scan: OpenedTable, view: NextInSeries | None) -> KnownTable:
+def look_up(policy: Policy, scan: OpenedTable, next_one: NextInSeries | None) -> KnownTable:
     """What the ledger knows of the table."""
-    ledger = open_ledger(policy.ledger) if view is None else view.ledger
+    ledger = open_ledger(policy.ledger) if next_one is None else next_one.ledger
     key = ledger.key()
-    source = scan.fingerprint(key) if view is None else view.fingerprint
+    source = scan.fingerprint(key) if next_one is None else next_one.fingerprint
     values = None
     if policy.columns.sensitive:
         values = values_fingerprint(scan.histogram(policy.columns.sensitive), key)
     # views of a series are drawn in view of each other; batches are of different people, or repetitions
-    same_series = view.place.id if view is not None and view.kind == "views" else None
+    same_series = next_one.place.id if next_one is not None and next_one.kind == "views" else None
     known = ledger.of_source(source, values)
     earlier = tuple(e for e in known if e.for_publication and (not same_series or e.series_id != same_series))
-    records = None if view is None else view.records
+    records = None if next_one is None else next_one.records
     return KnownTable(ledger=ledger, source=source, values=values, records=records, earlier=earlier)
 
 
@@ -118,13 +117,13 @@ def refuse_repetition(policy: Policy, plan: Plan, known: KnownTable) -> None:
         else "a table with exactly these counts of sensitive values, so about the same people, was published "
         "before"
     )
-    raise PromiseNotMet(f"{what} ({_where(known.earlier)}): {_told(policy, plan, known)}", hint=_HINT)
+    raise PromiseNotMet(f"{what} ({_where(known.earlier)}): {_tell(policy, plan, known)}", hint=_HINT)
 
 
 def repetition(policy: Policy, plan: Plan, known: KnownTable) -> Repeated | None:
     """What this release will tell together with the earlier ones by the same mechanism; None without any."""
     times = 1 + sum(entry.mechanism == policy.mechanism.kind for entry in known.earlier)
-    return None if times == 1 else mechanism_of(policy).repeated(policy, plan, times)
+    return None if times == 1 else mechanism_of(policy).repeat(policy, plan, times)
 
 
 def values_fingerprint(histogram: Histogram, key: bytes) -> str | None:
@@ -142,7 +141,7 @@ def values_fingerprint(histogram: Histogram, key: bytes) -> str | None:
     return hmac.new(key, b"values" + described, hashlib.sha256).hexdigest()
 
 
-def _told(policy: Policy, plan: Plan, known: KnownTable) -> str:
+def _tell(policy: Policy, plan: Plan, known: KnownTable) -> str:
     found = repetition(policy, plan, known)
     if found is None:
         kinds = ", ".join(sorted({entry.mechanism for entry in known.earlier}))

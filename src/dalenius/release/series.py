@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.mechanisms.base import Place, Statement
+from dalenius.mechanisms.base import SeriesPlace, Statement
 from dalenius.release.folder import StoredRelease, sha256
 from dalenius.release.ledger import Ledger
 from dalenius.release.manifest import FILE_NAME, SeriesEntry
@@ -59,7 +59,7 @@ class NextInSeries:
     """The release of a series that a run is about to publish."""
 
     kind: Literal["views", "batches"]
-    place: Place
+    place: SeriesPlace
     ledger: Ledger
     fingerprint: str
     records: str | None

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet
-from dalenius.mechanisms.base import Place
-from dalenius.mechanisms.repeated import PlannedSeries
+from dalenius.mechanisms.base import PlannedSeries, SeriesPlace
 from dalenius.mechanisms.stages import serial_mechanism
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease, changed_files
@@ -43,7 +42,7 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries:
         _refuse_changed_files(earlier)
         if not _is_known(earlier[0], ledger, fingerprint, records):
             raise _changed_table(planned, index)
-    place = Place(
+    place = SeriesPlace(
         id=earlier[0].series.id if earlier else secrets.token_hex(16),
         index=index,
         of=n_views,

@@ -19,7 +19,7 @@ from dalenius.arrays import Ints
 from dalenius.evaluate.sample import noisy_counts
 from dalenius.mechanisms.bucketize.attacks.fakes import best_success, guess_knowing, naive_success
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, last_success
-from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes, simulated_contents
+from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes, simulate_contents
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
@@ -89,7 +89,7 @@ def _laws(found: FakePlan, counts: tuple[int, ...]) -> dict[str, FakeLaw]:
 
 def _fakes() -> Reproduction:
     problem, plan = _planned()
-    contents = simulated_contents(plan, problem, 0)
+    contents = simulate_contents(plan, problem, 0)
     rows: list[Row] = []
     for sigma in SIGMAS[1:]:
         found = plan_fakes(plan, problem, sigma)
@@ -113,7 +113,7 @@ def _fakes() -> Reproduction:
 
 def _curve() -> Reproduction:
     problem, plan = _planned()
-    contents = simulated_contents(plan, problem, 0)[:2_000]
+    contents = simulate_contents(plan, problem, 0)[:2_000]
     rows: list[Row] = []
     for sigma in SIGMAS:
         law, fakes = _draw_fakes(plan, problem, contents, sigma)

@@ -139,18 +139,6 @@ def _ranges(found: dict[Place, Spread]) -> str:
     return ", ".join(f"{name} {min(own):.1f} to {max(own):.1f} %" for name, own in means.items())
 
 
-def _figure2() -> Reproduction:
-    found = measured(OCC)
-    return Reproduction(
-        columns=_COLUMNS,
-        rows=_rows(found),
-        stated="PP errs less than Anatomy and UP, and gains from a smaller L, a larger table and a larger "
-        "selectivity s; Anatomy hardly changes with L",
-        differs=f"over all settings: {_ranges(found)}. {_wins(found)}",
-        data=f"{KDD}; {_NOTE}",
-    )
-
-
 def _wins(found: dict[Place, Spread]) -> str:
     settings = list(dict.fromkeys((panel, x) for panel, x, _ in found))
     told = []
@@ -167,16 +155,29 @@ def _wins(found: dict[Place, Spread]) -> str:
     return "; ".join(told)
 
 
+def _errors(setting: Setting, stated: str, *, besides: str = "", promise: str = "") -> Reproduction:
+    found = measured(setting)
+    differs = f"over all settings: {_ranges(found)}. {_wins(found)}{besides}"
+    data = f"{KDD}; {_NOTE}{promise}"
+    return Reproduction(columns=_COLUMNS, rows=_rows(found), stated=stated, differs=differs, data=data)
+
+
+def _figure2() -> Reproduction:
+    return _errors(
+        OCC,
+        "PP errs less than Anatomy and UP, and gains from a smaller L, a larger table and a larger "
+        "selectivity s; Anatomy hardly changes with L",
+    )
+
+
 def _figure4() -> Reproduction:
-    found = measured(EDU)
-    return Reproduction(
-        columns=_COLUMNS,
-        rows=_rows(found),
-        stated="Anatomy, which has to withhold records until the table is L-eligible, errs far more than PP "
+    return _errors(
+        EDU,
+        "Anatomy, which has to withhold records until the table is L-eligible, errs far more than PP "
         "and UP; PP is UP, because 14 values need no parts",
-        differs=f"over all settings: {_ranges(found)}. {_wins(found)}. {_parts_of_pp()}, and with one part "
+        besides=f". {_parts_of_pp()}, and with one part "
         "PP takes γ from the part's own top frequency instead of from ρ1, which keeps a little more",
-        data=f"{KDD}; {_NOTE}; ρ1 = 1/30, which protects the 8 rarest educations of KDD (CENSUS: 9)",
+        promise="; ρ1 = 1/30, which protects the 8 rarest educations of KDD (CENSUS: 9)",
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression, safe_d, unsafe_d
-from dalenius.mechanisms.suppress.exact import grouped
+from dalenius.mechanisms.suppress.exact import keep_grouped
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
 from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, column_counts, data_file
@@ -24,7 +24,7 @@ def suppression_rates(samples: Codes, ell: int) -> dict[str, Floats]:
         samples: one histogram a row; a count of 0 is a value that the sample does not have.
         ell: the ℓ of ℓ-eligibility.
 
-    `grouped` is the closed form of the exact method. A violating sample with fewer than ℓ values has
+    `keep_grouped` is the closed form of the exact method. A violating sample with fewer than ℓ values has
     no solution but to withhold it all, and counts as 1 in every column.
     """
     rates = np.zeros((len(samples), len(RATE_COLUMNS)))
@@ -40,7 +40,7 @@ def _rates_of_one(ranked: list[int], ell: int) -> list[float]:
     n_rows = sum(ranked)
     if len(ranked) < ell:
         return [1.0] * len(RATE_COLUMNS)
-    kept = [sum(method(ranked, ell)) for method in (unsafe_d, grouped, safe_d)]
+    kept = [sum(method(ranked, ell)) for method in (unsafe_d, keep_grouped, safe_d)]
     unsafe, groups, safe = (1 - left / n_rows for left in kept)
     randomized = float(RSuppression(ranked, ell).expected_suppressed() / n_rows)
     return [unsafe, randomized, groups, safe, 1.0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dalenius.plain import Plain, plain_fields
-from dalenius.threats.interval import clopper_pearson, is_above
+from dalenius.threats.chance import SHARE, Chance, binomial_tail, share_of
+from dalenius.threats.interval import clopper_pearson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,11 @@ class AttackResult:
     bound: float | None = None
     """What the release promises; None where it promises nothing."""
     holds: bool | None = None
-    """Whether the bound stands; None where there is none. False only beyond doubt (false alarm 1e-6)."""
+    """Whether the bound stands; None where there is none. False only beyond doubt: a whole audit accuses one
+    release in a million that keep their promise."""
+    p_value: float | None = None
+    """How likely a release that keeps its promise looks at least as bad, or more likely than it does; None:
+    nothing is left to chance here."""
     n_trials: int = 0
     n_failed: int = 0
     """How many people were left out: others share their quasi-identifiers, so that nobody can say which
@@ -68,9 +74,14 @@ class AttackResult:
         """How much better than the baseline."""
         return None if self.baseline is None else self.success - self.baseline
 
+    def judged(self, share: float) -> AttackResult:
+        """The same, accused only if chance is within that share of the false alarm."""
+        is_doubtful = self.holds is False and self.p_value is not None and self.p_value > share
+        return replace(self, holds=True) if is_doubtful else self
+
     def to_dict(self) -> dict[str, Any]:
         """As `audit --json` prints it."""
-        numbers = ("success", "low", "high", "baseline", "control", "bound", "holds", "gain")
+        numbers = ("success", "low", "high", "baseline", "control", "bound", "holds", "p_value", "gain")
         rest = ("n_trials", "n_failed", "threat", "detail", "recommendation")
         return plain_fields(self, "name", *numbers, *rest)
 
@@ -89,6 +100,7 @@ def measured(
     advice: str | None = None,
 ) -> AttackResult:
     """The result of counted successes."""
+    p_value = None if bound is None else binomial_tail(successes, trials, bound)
     return AttackResult(
         name=name,
         threat=threat,
@@ -97,7 +109,8 @@ def measured(
         baseline=baseline,
         control=control,
         bound=bound,
-        holds=None if bound is None else not is_above(successes, trials, bound),
+        holds=None if p_value is None else p_value > SHARE,
+        p_value=p_value,
         n_trials=trials,
         n_failed=n_failed,
         detail=detail or {},
@@ -111,22 +124,25 @@ def against_chance(
     *,
     hits: float,
     trials: int,
-    expected: float,
-    limit: float,
+    chance: Chance,
     advice: str,
     n_failed: int = 0,
+    detail: dict[str, Any] | None = None,
 ) -> AttackResult:
-    """The result of a count that only chance may make, which reaches `limit` once in 10⁶ releases."""
+    """The result of a count that only chance may make; the bound is what chance reaches."""
     counted = measured(
         name,
         threat,
         successes=hits,
         trials=trials,
-        baseline=expected / trials if trials else 0.0,
+        baseline=chance.expected / trials if trials else 0.0,
         n_failed=n_failed,
+        detail=detail,
         advice=advice,
     )
-    return replace(counted, bound=min(1.0, limit / trials) if trials else 1.0, holds=hits <= limit)
+    p_value = chance.p_value(hits) if trials else 1.0
+    bound = min(1.0, chance.limit() / trials) if trials else 1.0
+    return replace(counted, bound=bound, holds=p_value > SHARE, p_value=p_value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +150,16 @@ class Audit:
     """All attacks on one release."""
 
     attacks: tuple[AttackResult, ...]
+
+    @classmethod
+    def of(cls, results: Iterable[AttackResult]) -> Audit:
+        """What the attacks found, each within its share of the audit's false alarm.
+
+        Attacks judge themselves by the usual share. Of more than it is meant for, each gets a smaller one.
+        """
+        found = tuple(results)
+        share = share_of(sum(result.p_value is not None for result in found))
+        return cls(attacks=tuple(result.judged(share) for result in found))
 
     @property
     def ok(self) -> bool:

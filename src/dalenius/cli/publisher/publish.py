@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
+from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_json, progress_bar, say
 from dalenius.engines.registry import engine_named
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.policy import Policy
@@ -15,7 +14,7 @@ from dalenius.publishing import write_release
 
 
 def command(
-    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    policy: PolicyArgument,
     as_json: JsonOption = False,
     source: SourceOption = None,
     seed: Annotated[

@@ -15,12 +15,13 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
-from dalenius.mechanisms.repeated import repeat_evidence
+from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import earlier_views
-from dalenius.threats.interval import FALSE_ALARM, clopper_pearson
+from dalenius.threats.chance import SHARE, least_level
+from dalenius.threats.interval import clopper_pearson, largest_rate, least_rate
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.several import shared_coins
@@ -109,8 +110,7 @@ def _expect_shaped(view: PublishedView, original: pa.Table) -> tuple[float | Non
 
 def attack_one_tuple(case: ViewCase) -> AttackResult:
     """The posterior of a tuple of prior d that the view shows, from how many it really shows."""
-    (low, high), (doubtless, _) = _interval(case, 0.95), _interval(case, 1 - FALSE_ALARM)
-    holds = doubtless <= float(case.gamma)
+    p_value = _p_value(case)
     kept = case.kept_scale * case.n_shown / max(case.n_table, 1)
     inserted = case.noise_scale * case.n_noise / max(case.outside, 1)
     return AttackResult(
@@ -121,10 +121,11 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
             covered=True,
         ),
         success=_posterior(case, kept, inserted),
-        interval=(low, high),
+        interval=_interval(case),
         baseline=float(case.d),
         bound=float(case.gamma),
-        holds=holds,
+        holds=p_value > SHARE,
+        p_value=p_value,
         n_trials=case.n_shown + case.n_noise,
         detail={
             "kept": kept,
@@ -240,7 +241,7 @@ def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Ta
         always = np.intersect1d(always, codes, assume_unique=True)
     n_kept = int(np.isin(always, own, assume_unique=True).sum())
     both = replace(case, n_shown=n_kept, n_noise=len(always) - n_kept)
-    (low, high), (doubtless, _) = _interval(both, 0.95), _interval(both, 1 - FALSE_ALARM)
+    p_value = _p_value(both)
     return AttackResult(
         name="every view",
         threat=Threat(
@@ -249,10 +250,11 @@ def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Ta
             covered=True,
         ),
         success=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
-        interval=(low, high),
+        interval=_interval(both),
         baseline=float(case.d),
         bound=float(case.gamma),
-        holds=doubtless <= float(case.gamma),
+        holds=p_value > SHARE,
+        p_value=p_value,
         n_trials=len(always),
         detail={"shown_by_all": len(always), "of_the_table": n_kept},
         advice="noise does not come again as often as it should: was each view drawn in view of the "
@@ -269,17 +271,26 @@ def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa
     return shared_coins(hits, expected, case.n_noise)
 
 
-def _interval(case: ViewCase, confidence: float) -> tuple[float, float]:
-    least, most = _rates(case, confidence)
-    return _posterior(case, *least), _posterior(case, *most)
+def _interval(case: ViewCase) -> tuple[float, float]:
+    kept = clopper_pearson(case.n_shown, case.n_table)
+    inserted = clopper_pearson(case.n_noise, case.outside)
+    return _at_rates(case, kept[0], inserted[1]), _at_rates(case, kept[1], inserted[0])
 
 
-def _rates(case: ViewCase, confidence: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """(kept, inserted) that make the posterior least, and largest."""
+def _p_value(case: ViewCase) -> float:
+    """Of a posterior above what is promised, at the least that may be kept and the most that is inserted."""
+
+    def is_broken(tail: float) -> bool:
+        kept = least_rate(case.n_shown, case.n_table, tail)
+        return _at_rates(case, kept, largest_rate(case.n_noise, case.outside, tail)) > float(case.gamma)
+
+    return least_level(is_broken)
+
+
+def _at_rates(case: ViewCase, kept: float, inserted: float) -> float:
+    """The posterior if these shares of the table and of all other tuples are shown."""
     # of tuples with different rates the sum varies less than a binomial one with the same mean
-    kept = [case.kept_scale * k for k in clopper_pearson(case.n_shown, case.n_table, confidence)]
-    inserted = [case.noise_scale * b for b in clopper_pearson(case.n_noise, case.outside, confidence)]
-    return (kept[0], inserted[1]), (kept[1], inserted[0])
+    return _posterior(case, case.kept_scale * kept, case.noise_scale * inserted)
 
 
 def _posterior(case: ViewCase, kept: float, inserted: float) -> float:

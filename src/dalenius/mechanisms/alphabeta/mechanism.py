@@ -10,15 +10,22 @@ import duckdb
 
 from dalenius.errors import PolicyError
 from dalenius.mechanisms.alphabeta import published
-from dalenius.mechanisms.alphabeta.apply import first_rows, later_rows
+from dalenius.mechanisms.alphabeta.apply import ViewGroups, first_rows, later_rows
 from dalenius.mechanisms.alphabeta.check import check_view
 from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import plan_series, repeat_views
-from dalenius.mechanisms.alphabeta.shards import ViewGroups
 from dalenius.mechanisms.alphabeta.statement import state_plan
-from dalenius.mechanisms.base import Batches, Check, Draft, Place, PolicyOf, Scan
-from dalenius.mechanisms.repeated import PlannedSeries, Repeated
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    PlannedSeries,
+    PolicyOf,
+    Repeated,
+    Scan,
+    SeriesPlace,
+)
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import decode_distinct
 from dalenius.mechanisms.tuples.noise import read_noise
@@ -50,14 +57,14 @@ class AlphaBeta:
 
     def draft(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], randomness: Randomness) -> Draft:
         """The only view of a table."""
-        return self.draft_at(policy, plan, randomness, Place(id="", index=1, of=1))
+        return self.draft_at(policy, plan, randomness, SeriesPlace(id="", index=1, of=1))
 
     def draft_at(
         self,
         policy: ViewPolicy,  # noqa: ARG002  (the plan has all that is needed of it)
         plan: ViewPlan[AlphaBetaPlan],
         randomness: Randomness,
-        place: Place,
+        place: SeriesPlace,
     ) -> Draft:
         """One of the views of a table."""
         domain, own = plan.source.domain, plan.law
@@ -87,7 +94,7 @@ class AlphaBeta:
         """What the first view of a series tells about all of them, before view number `index`."""
         return plan_series(published.read(first), index)
 
-    def repeated(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], times: int) -> Repeated:  # noqa: ARG002
         """A tuple that all of several independent views, or series of views, show."""
         return repeat_views(plan.law, times)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
 from dalenius.mechanisms.alphabeta.published import PublishedView
-from dalenius.mechanisms.repeated import PlannedSeries, Repeated, repeat_evidence
+from dalenius.mechanisms.base import PlannedSeries, Repeated, repeat_evidence
 
 
 def repeat_views(plan: AlphaBetaPlan, times: int) -> Repeated:

@@ -9,7 +9,7 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
+from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Repeated, Scan
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
@@ -25,7 +25,6 @@ from dalenius.mechanisms.bucketize.table_plan import (
     plan_counts,
     plan_in_regions,
 )
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Histogram
@@ -95,11 +94,11 @@ class Bucketize:
             n_published=plan.n_rows,
         )
 
-    def repeated(self, policy: BucketPolicy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: BucketPolicy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
         """A person's buckets in all releases, intersected."""
         return repeat_table(plan, times)
 
-    def repeated_part(
+    def repeat_part(
         self, policy: BucketPolicy, plan: BucketizePlan, whole: Histogram, times: int
     ) -> Repeated:
         """The same where each release leaves some people out."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -10,7 +9,8 @@ import numpy as np
 
 from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.attacks import code_tuples
-from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
+from dalenius.threats.chance import SHARE, Chance, least_level
+from dalenius.threats.interval import clopper_pearson, least_rate
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.traces import attack_metadata
@@ -35,8 +35,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
         n_rows=len(shown),
         n_kept=max(0.0, n_same - by_chance),
     )
-    surely = max(0.0, n_same - by_chance - bernstein_limit(by_chance, 1.0)) if by_chance else n_same
-    yield _linking(kept, surely, view.gamma)
+    yield _linking(kept, Chance(expected=by_chance, variance=by_chance), n_same, view.gamma)
     yield _often(there, here, view.gamma, float(view.law.k) * len(shown) / m)
     yield attack_metadata(subject, genuine=())  # a record may become any tuple of the domain
 
@@ -53,9 +52,14 @@ class _KeptRate:
         return self.prior * rate / max(self.prior * rate + (1 - self.prior) * other, 1e-300)
 
 
-def _linking(kept: _KeptRate, surely: float, gamma: Fraction) -> AttackResult:
+def _linking(kept: _KeptRate, by_chance: Chance, n_same: int, gamma: Fraction) -> AttackResult:
     low, high = clopper_pearson(kept.n_kept, kept.n_rows)
-    doubtless = clopper_pearson(math.floor(surely), kept.n_rows, 1 - 2 * FALSE_ALARM)[0]
+
+    def is_broken(tail: float) -> bool:
+        surely = n_same - by_chance.limit(tail)
+        return kept.posterior(least_rate(surely, kept.n_rows, tail)) > float(gamma)
+
+    p_value = least_level(is_broken)
     return AttackResult(
         name="linking",
         threat=Threat(
@@ -67,7 +71,8 @@ def _linking(kept: _KeptRate, surely: float, gamma: Fraction) -> AttackResult:
         interval=(kept.posterior(low), kept.posterior(high)),
         baseline=kept.prior,
         bound=float(gamma),
-        holds=kept.posterior(doubtless) <= float(gamma),
+        holds=p_value > SHARE,
+        p_value=p_value,
         n_trials=kept.n_rows,
         detail={"kept": kept.n_kept / max(kept.n_rows, 1)},
         advice="more records are kept than stated: publish again",

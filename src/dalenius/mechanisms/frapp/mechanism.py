@@ -8,14 +8,12 @@ from functools import partial
 
 import duckdb
 
-from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, Scan
-from dalenius.mechanisms.frapp.apply import frapp_rows
+from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, Repeated, Scan
+from dalenius.mechanisms.frapp.apply import FrappGroups, frapp_rows
 from dalenius.mechanisms.frapp.check import check_records
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
 from dalenius.mechanisms.frapp.repeated import repeat_records
-from dalenius.mechanisms.frapp.shards import FrappGroups
 from dalenius.mechanisms.frapp.statement import state_plan
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import TupleGroups, decode_rows, distinct_tables
 from dalenius.mechanisms.tuples.config import TupleConfig
@@ -67,7 +65,7 @@ class Frapp:
             n_suppressed=None,
         )
 
-    def repeated(self, policy: RecordPolicy, plan: ViewPlan[FrappPlan], times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: RecordPolicy, plan: ViewPlan[FrappPlan], times: int) -> Repeated:  # noqa: ARG002
         """A record's tuple that all of several independent views show in its place."""
         return repeat_records(plan.law, times)
 

@@ -104,19 +104,19 @@ class _ScoreSums:
     def of(cls, laws: Laws, cells: Ints, scores: Floats | None) -> _ScoreSums:
         s = np.ones(len(cells)) if scores is None else scores
 
-        def summed(values: Floats) -> Floats:
+        def sum_cells(values: Floats) -> Floats:
             return np.bincount(cells, values, len(laws.code)).astype(np.float64)
 
-        by_cell, squares = summed(s), summed(s**2)
+        by_cell, squares = sum_cells(s), sum_cells(s**2)
         return cls(
             by_cell=by_cell,
             squares_by_cell=squares,
             total=laws.per_part(by_cell),
             squares=laws.per_part(squares),
-            cubes=laws.per_part(summed(s**3)),
-            sizes_cubed=laws.per_part(summed(np.abs(s) ** 3)),
-            positive=laws.per_part(summed(np.maximum(s, 0.0))),
-            negative=laws.per_part(summed(np.minimum(s, 0.0))),
+            cubes=laws.per_part(sum_cells(s**3)),
+            sizes_cubed=laws.per_part(sum_cells(np.abs(s) ** 3)),
+            positive=laws.per_part(sum_cells(np.maximum(s, 0.0))),
+            negative=laws.per_part(sum_cells(np.minimum(s, 0.0))),
         )
 
 

@@ -27,10 +27,10 @@ Law = Mapping[Counts, Fraction]
 Outcome = TypeVar("Outcome")
 
 
-def expected_suppressed(law: Law, n_rows: int) -> Fraction:
+def expect_suppressed(law: Law, n_rows: int) -> Fraction:
     """How many of the rows are withheld, on average.
 
-    >>> expected_suppressed({(4, 4): Fraction(1, 2), (2, 2): Fraction(1, 2)}, 10)
+    >>> expect_suppressed({(4, 4): Fraction(1, 2), (2, 2): Fraction(1, 2)}, 10)
     Fraction(4, 1)
     """
     return sum((p * (n_rows - sum(kept)) for kept, p in law.items()), Fraction(0))

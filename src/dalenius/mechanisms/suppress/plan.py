@@ -38,7 +38,7 @@ from dalenius.mechanisms.suppress.d_suppression import (
     unsafe_d,
 )
 from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior, exact_view_posterior
-from dalenius.mechanisms.suppress.law import Law, Posterior, draw_from, expected_suppressed, safe_posterior
+from dalenius.mechanisms.suppress.law import Law, Posterior, draw_from, expect_suppressed, safe_posterior
 from dalenius.mechanisms.suppress.r_posterior import (
     MOST_WORK,
     largest,
@@ -48,6 +48,7 @@ from dalenius.mechanisms.suppress.r_posterior import (
 )
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Counted
 
 N_LISTED = 10_000
 """A law with more outcomes than this is not listed in the plan."""
@@ -56,7 +57,7 @@ N_JUDGED = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuppressPlan:
+class SuppressPlan(Counted):
     """What a method will do to a table, before any coin is tossed. It holds private counts."""
 
     method: str
@@ -72,11 +73,6 @@ class SuppressPlan:
     """How likely it is that nothing is kept, and then there is no release."""
     safe_suppressed: int
     """What safe D-suppression would withhold instead."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many records the table has."""
-        return sum(self.counts)
 
     @property
     def is_needed(self) -> bool:
@@ -137,18 +133,18 @@ def expect_costs(counts: Sequence[int], l: int) -> dict[str, Fraction]:  # noqa:
     if is_eligible(counts, l):
         names = ("minimal", "lower bound", "exact", "randomized", "safe")
         return {name: Fraction(0) for name in names} | {"all": Fraction(sum(counts))}
-    ranked, n_rows = _ranked(counts), sum(counts)
+    ranked, n_rows = _rank(counts), sum(counts)
     return {
         "minimal": Fraction(n_rows - sum(minimal_suppression(ranked, l))),
         "lower bound": Fraction(n_rows - sum(unsafe_d(ranked, l))),
-        "exact": expected_suppressed(exact_law(ranked, l), n_rows),
+        "exact": expect_suppressed(exact_law(ranked, l), n_rows),
         "randomized": RSuppression(ranked, l).expected_suppressed(),
         "safe": Fraction(n_rows - sum(safe_d(ranked, l))),
         "all": Fraction(n_rows - sum(suppress_all(ranked))),
     }
 
 
-def _ranked(counts: Sequence[int]) -> Counts:
+def _rank(counts: Sequence[int]) -> Counts:
     """The counts in rank order; which of equal counts comes first does not matter to a law."""
     return tuple(sorted(counts, reverse=True))
 
@@ -158,7 +154,7 @@ def _plan_without_suppression(counts: Counts, ell: int, method: str) -> Suppress
         method=method,
         l=ell,
         counts=counts,
-        law=((_ranked(counts), Fraction(1)),),
+        law=((_rank(counts), Fraction(1)),),
         expected_suppressed=Fraction(0),
         worst_posterior=None,
         probability_of_no_release=Fraction(0),
@@ -172,26 +168,26 @@ def _plan_from_law(counts: Counts, ell: int, method: str, law: Law, worst: Poste
         l=ell,
         counts=counts,
         law=tuple(law.items()),
-        expected_suppressed=expected_suppressed(law, sum(counts)),
+        expected_suppressed=expect_suppressed(law, sum(counts)),
         worst_posterior=worst,
         probability_of_no_release=law.get(suppress_all(counts), Fraction(0)),
-        safe_suppressed=sum(counts) - sum(safe_d(_ranked(counts), ell)),
+        safe_suppressed=sum(counts) - sum(safe_d(_rank(counts), ell)),
     )
 
 
 def _plan_safe(counts: Counts, ell: int) -> SuppressPlan:
-    ranked = _ranked(counts)
+    ranked = _rank(counts)
     law = {safe_d(ranked, ell): Fraction(1)}
     return _plan_from_law(counts, ell, "safe", law, safe_posterior(ranked, ell))
 
 
 def _plan_exact(counts: Counts, ell: int) -> SuppressPlan:
-    ranked = _ranked(counts)
+    ranked = _rank(counts)
     return _plan_from_law(counts, ell, "exact", exact_law(ranked, ell), exact_posterior(ranked, ell))
 
 
 def _plan_randomized(counts: Counts, ell: int) -> SuppressPlan:
-    ranked = _ranked(counts)
+    ranked = _rank(counts)
     table = RSuppression(ranked, ell)
     # The simulation is no secret and its stream is fixed, so that planning is repeatable.
     worst = worst_r_posterior(table, N_JUDGED, Randomness.seeded(0).stream("posterior"))

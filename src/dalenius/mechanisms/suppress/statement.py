@@ -95,7 +95,7 @@ def with_suppression(
         promise=promise,
         assumes=(*statement.assumes, *_ASSUMES),
         not_covered=(*statement.not_covered, *((*_NOT_COVERED, *known.not_covered) if withheld else ())),
-        disclosed=(*_about_published(statement.disclosed), *_disclosed(ell, withheld)),
+        disclosed=(*_about_published(statement.disclosed), *_disclose(ell, withheld)),
     )
 
 
@@ -119,7 +119,7 @@ def _about_published(disclosed: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _disclosed(ell: int, withheld: int) -> tuple[str, ...]:
+def _disclose(ell: int, withheld: int) -> tuple[str, ...]:
     if not withheld:
         return (
             f"that no sensitive value makes up more than 1/{ell} of the source: nothing was withheld, and so "

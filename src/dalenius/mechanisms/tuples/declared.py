@@ -29,7 +29,7 @@ class PublicDomain:
 def find_domain(policy: PolicyOf[TupleConfig, object], scan: Scan, reads: Reads) -> PublicDomain:
     """The domain of the published columns (and of the copy number), every record inside it."""
     names = (*policy.columns.published, *((COPY,) if reads == "copies" else ()))
-    declared = _declared(policy, scan)
+    declared = _read_declared(policy, scan)
     missing = [name for name in names if name not in declared]
     active = policy.mechanism.active_domains
     allowed = missing if active is None else active
@@ -48,7 +48,7 @@ def find_domain(policy: PolicyOf[TupleConfig, object], scan: Scan, reads: Reads)
     return PublicDomain(domain=Domain(columns=tuple(columns)), active=read_off)
 
 
-def _declared(policy: PolicyOf[TupleConfig, object], scan: Scan) -> dict[str, pa.Array]:
+def _read_declared(policy: PolicyOf[TupleConfig, object], scan: Scan) -> dict[str, pa.Array]:
     """What `[domains]` says; else what a recoding can give."""
     found: dict[str, pa.Array] = {}
     for name, recode in policy.recode:

@@ -13,8 +13,8 @@ import dalenius
 from dalenius.auditing import audit_release, read_original
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
+from dalenius.mechanisms.bucketize.attacks.association import learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from dalenius.mechanisms.bucketize.attacks.exclusions import learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.order import attack_dealing
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry

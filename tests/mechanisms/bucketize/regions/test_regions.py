@@ -194,7 +194,7 @@ def test_two_releases_are_joined_region_by_region(tmp_path: Path) -> None:
             right += max(joint.values()) / len(rows)
             for value, weight in joint.items():
                 worst[value] = max(worst[value], weight / sum(joint.values()) if weight else 0.0)
-    found = mechanism_of(asked).repeated(asked, make_plan(asked), 2)
+    found = mechanism_of(asked).repeat(asked, make_plan(asked), 2)
     broken = {
         value: worst[value] / max(1 - worst[value], 1e-12) * (1 - limits[value]) / limits[value]
         for value in limits

@@ -74,7 +74,7 @@ class BucketCase:
             st_bucket=st_bucket,
             st_value=st_value,
             st_count=st_count,
-            st_expected=_expected(stated.fakes, st_bucket, numbered[st_value], st_count, tables.size),
+            st_expected=_expect(stated.fakes, st_bucket, numbered[st_value], st_count, tables.size),
             labels=tuple(label(cells) for cells in values),
             thresholds=tuple(map(stated.thresholds.of_value, map(write_cells, values))),
             fakes=stated.fakes,
@@ -148,7 +148,7 @@ def success_by_profile(
     return float((guess[people.profile] == case.value)[chosen].sum()), int(chosen.sum())
 
 
-def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:
+def _expect(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:
     if fakes is None or (number < 0).any():
         return count.astype(np.float64)
     return fakes.expected_counts(bucket, number, count, size)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.bucketize.attacks.association import Exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions
-from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, counted_law, last_trials, likeliest_is_first
+from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, fit_to_counts, last_trials, likeliest_is_first
 from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
@@ -51,7 +51,7 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
         known, left, weight = last_trials(contents[mine], fakes[mine])
         if not len(left):
             continue
-        counted = counted_law(law, contents[mine], fakes[mine])
+        counted = fit_to_counts(law, contents[mine], fakes[mine])
         posterior = counted.last_posterior(known, left)
         best += float((likeliest_is_first(posterior) * weight).sum())
         certainty += float((posterior.max(axis=1) * weight).sum())
@@ -83,7 +83,7 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
     why = (
         f"{outside} values of the sensitive table are nobody's and not in the domain: everybody sees the fake"
     )
-    return replace(result, holds=False, advice=why)
+    return replace(result, holds=False, p_value=0.0, advice=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

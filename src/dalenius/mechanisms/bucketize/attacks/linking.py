@@ -46,7 +46,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
     known = case.known_buckets()
     truth = case.row_truth()
     right = np.bincount(case.row_bucket[truth == guess[case.row_bucket]], minlength=case.n_buckets)
-    listed = _listed(case, guess)
+    listed = _count_listed(case, guess)
     successes = np.where(known, right, np.minimum(listed, case.size))
     n_rows = len(case.row_bucket)
     limits = case.limits
@@ -69,7 +69,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
         },
         advice="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
     )
-    return result if not n_broken else _broken(result)
+    return result if not n_broken else _mark_broken(result)
 
 
 def commonest_value(case: BucketCase) -> Ints:
@@ -79,7 +79,7 @@ def commonest_value(case: BucketCase) -> Ints:
     return np.asarray(case.st_value[order][last])
 
 
-def _listed(case: BucketCase, guess: Ints) -> Ints:
+def _count_listed(case: BucketCase, guess: Ints) -> Ints:
     chosen = case.st_value == guess[case.st_bucket]
     return np.bincount(case.st_bucket[chosen], case.st_count[chosen], case.n_buckets).astype(np.int64)
 
@@ -125,10 +125,11 @@ def _is_above(case: BucketCase, size: Ints) -> Bools:
     return np.asarray(case.st_count > np.array(allowed, dtype=np.int64)[place])
 
 
-def _broken(result: AttackResult) -> AttackResult:
+def _mark_broken(result: AttackResult) -> AttackResult:
     return replace(
         result,
         holds=False,
+        p_value=0.0,
         advice="entries of the sensitive table are above their threshold: publish again, and "
         "`dalenius verify` it",
     )

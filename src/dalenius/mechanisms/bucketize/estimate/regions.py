@@ -150,7 +150,7 @@ class RegionalShrinkage:
             logs = np.sum([_evidence(*pair, targets) for pair in zip(parts, sums, strict=True)], axis=0)
         weight = np.full(len(_LOG_SCATTER), 1 / len(_LOG_SCATTER))
         for _ in range(_ROUNDS if conditions else 0):
-            weight = _normed(logs + np.log(weight)).mean(axis=0)
+            weight = _normalise(logs + np.log(weight)).mean(axis=0)
         flat = (1 - _LEARNED) / len(_LOG_SCATTER)
         return cls(regions=regions, parts=parts, log_prior=np.log(_LEARNED * weight + flat))
 
@@ -171,7 +171,7 @@ class RegionalShrinkage:
             deviation += np.sqrt(spread)
             logs += _evidence(part, own, varied)
         together = (1 - ALIKE) * variance + ALIKE * deviation**2
-        return Estimates(mean=mean, variance=together, weight=_normed(logs + self.log_prior))
+        return Estimates(mean=mean, variance=together, weight=_normalise(logs + self.log_prior))
 
 
 def _contrasts(part: Shrinkage, sums: ScoreSums) -> Floats:
@@ -204,6 +204,6 @@ def _read_off(by_rho: Floats, place: Floats) -> Floats:
     return np.asarray(by_rho[row, lower] * (1 - rest) + by_rho[row, lower + 1] * rest)
 
 
-def _normed(logs: Floats) -> Floats:
+def _normalise(logs: Floats) -> Floats:
     weight = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))

@@ -90,7 +90,7 @@ class PublishedFakes:
                 table = np.zeros((last - first, len(self.values)), dtype=np.int64)
                 table[place[part] - first, value[mine[part]]] = count[mine[part]]
                 fake[part] = law.fake_probability(table)[place[part] - first, value[mine[part]]]
-            result[mine] = _scaled(result[mine] - fake, place, value[mine], law.size, counts)
+            result[mine] = _scale(result[mine] - fake, place, value[mine], law.size, counts)
         return result
 
 
@@ -102,7 +102,7 @@ def _chunks(place: Ints, n_buckets: int) -> Iterator[tuple[Ints, int, int]]:
         yield order[begin:end], first, last
 
 
-def _scaled(expected: Floats, bucket: Ints, value: Ints, size: int, counts: Ints) -> Floats:
+def _scale(expected: Floats, bucket: Ints, value: Ints, size: int, counts: Ints) -> Floats:
     """Expectations that add up to the bucket's people and to the value's records."""
     for _ in range(_SCALINGS):
         by_value = np.bincount(value, expected, len(counts))

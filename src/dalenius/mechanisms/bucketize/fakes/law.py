@@ -59,7 +59,7 @@ def content_weights(mean: Floats, capacity: Ints, size: int) -> Floats:
     target, limit = mean[free], capacity[free]
     w = target / (limit - target)
     for _ in range(_STEPS):
-        expected = _expected_counts(w, limit, places)
+        expected = _expect_counts(w, limit, places)
         w = w * (target / expected) * ((limit - expected) / (limit - target))
         w = w / np.exp(np.log(w).mean())
         if np.abs(expected - target).max() < _TOLERANCE:
@@ -68,7 +68,7 @@ def content_weights(mean: Floats, capacity: Ints, size: int) -> Floats:
     return weights
 
 
-def _expected_counts(w: Floats, capacity: Ints, places: int) -> Floats:
+def _expect_counts(w: Floats, capacity: Ints, places: int) -> Floats:
     """E c_x under Π w^c/c!, c ≤ capacity, Σ c = places."""
     m = len(w)
     terms = np.zeros((m, places + 1))
@@ -238,7 +238,7 @@ def last_success(law: FakeLaw, contents: Ints, fakes: Ints) -> tuple[float, floa
     return float((best * weight).sum() / len(contents)), float(best.max())
 
 
-def counted_law(law: FakeLaw, contents: Ints, fakes: Ints) -> FakeLaw:
+def fit_to_counts(law: FakeLaw, contents: Ints, fakes: Ints) -> FakeLaw:
     """The law under which the buckets have as many fakes of each value as they really have.
 
     Args:
@@ -249,20 +249,20 @@ def counted_law(law: FakeLaw, contents: Ints, fakes: Ints) -> FakeLaw:
     seen = np.bincount(fakes.ravel(), minlength=contents.shape[1])
     found = law
     for _ in range(_COUNTING_STEPS):
-        expected = expected_fakes(found, contents == 0)
+        expected = expect_fakes(found, contents == 0)
         ratio = np.divide(seen, expected, out=np.zeros_like(found.fake), where=expected > 0)
         found = replace(found, fake=found.fake * ratio)
     return found
 
 
-def expected_fakes(law: FakeLaw, absent: np.ndarray) -> Floats:
+def expect_fakes(law: FakeLaw, absent: np.ndarray) -> Floats:
     """How many fakes of each value buckets without these values have on average."""
     step = max(1, _CELLS_AT_ONCE // absent.shape[1])
-    parts = (_expected(law, absent[start : start + step]) for start in range(0, len(absent), step))
+    parts = (_expect(law, absent[start : start + step]) for start in range(0, len(absent), step))
     return np.asarray(sum(parts, np.zeros(absent.shape[1])))
 
 
-def _expected(law: FakeLaw, absent: np.ndarray) -> Floats:
+def _expect(law: FakeLaw, absent: np.ndarray) -> Floats:
     """Pr[x is a fake] = v_x·e_{σ−1}(others)/e_σ(all), where e_k(others) = e_k(all) − v_x·e_{k−1}(others)."""
     weights = np.where(absent, law.fake, 0.0)
     polynomials = law.symmetric(absent)
@@ -278,7 +278,7 @@ def counting_success(law: FakeLaw, contents: Ints, stream: np.random.Generator) 
     right = largest = 0.0
     for _ in range(n_repeats):
         fakes = law.draw(contents == 0, stream)
-        counted = counted_law(law, contents, fakes)
+        counted = fit_to_counts(law, contents, fakes)
         known, left, weight = last_trials(contents[:_ATTACKED], fakes[:_ATTACKED])
         posterior = counted.last_posterior(known, left)
         right += float((likeliest_is_first(posterior) * weight).sum() / weight.sum())

@@ -148,7 +148,7 @@ class FakePlan:
 def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePlan:
     """Choose the fakes' law; from the counts alone, with coins that everybody may know."""
     _refuse_impossible(plan, problem, n_fakes)
-    samples = [simulated_contents(plan, problem, j) for j in range(len(plan.sizes))]
+    samples = [simulate_contents(plan, problem, j) for j in range(len(plan.sizes))]
     people = [size * b / plan.n_rows for size, b in zip(plan.sizes, plan.n_buckets, strict=True)]
 
     def laws_at(tau: float) -> tuple[FakeLaw, ...]:
@@ -160,11 +160,11 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
     def average(values: Iterable[float]) -> float:
         return float(sum(share * value for share, value in zip(people, values, strict=True)))
 
-    def tried(tau: float) -> float:
+    def try_out(tau: float) -> float:
         pairs = zip(laws_at(tau), samples, strict=True)
         return average(_success(law, counts[:_TRIED])[0] for law, counts in pairs)
 
-    laws = laws_at(min(TAUS, key=tried))
+    laws = laws_at(min(TAUS, key=try_out))
     found = [_success(law, counts) for law, counts in zip(laws, samples, strict=True)]
     counting = [_counting(law, counts) for law, counts in zip(laws, samples, strict=True)]
     mean = max(average(success for success, _ in one) for one in (found, counting))
@@ -184,7 +184,7 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
     )
 
 
-def dealt_contents(plan: BucketPlan, j: int, buckets: Ints) -> Int32s:
+def deal_contents(plan: BucketPlan, j: int, buckets: Ints) -> Int32s:
     """Buckets × places: what round-robin gives these buckets of the j-th size."""
     ends = np.cumsum([row[j] for row in plan.loads])
     places = buckets[:, None] + np.arange(plan.sizes[j]) * plan.n_buckets[j]
@@ -208,7 +208,7 @@ class MixedLayout(NumberedBuckets):
         self.numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
         self._contents, self._fakes = [], []
         for j, law in enumerate(fakes.laws):
-            dealt = dealt_contents(plan, j, np.arange(plan.n_buckets[j]))
+            dealt = deal_contents(plan, j, np.arange(plan.n_buckets[j]))
             mixed = mix_contents(
                 dealt, problem.capacity(plan.sizes[j]), randomness.stream("bucketize", "mix", j)
             )
@@ -262,11 +262,11 @@ def _real_weights(plan: BucketPlan, problem: BucketProblem, j: int) -> Floats:
     return content_weights(mean, problem.capacity(plan.sizes[j]), plan.sizes[j])
 
 
-def simulated_contents(plan: BucketPlan, problem: BucketProblem, j: int) -> Ints:
+def simulate_contents(plan: BucketPlan, problem: BucketProblem, j: int) -> Ints:
     """Simulated contents of buckets of the j-th size, up to `_STATED`."""
     stream = Randomness.seeded(0).stream("fakes", "sample", j)
     buckets = stream.permutation(plan.n_buckets[j])[:_STATED]
-    mixed = mix_contents(dealt_contents(plan, j, buckets), problem.capacity(plan.sizes[j]), stream)
+    mixed = mix_contents(deal_contents(plan, j, buckets), problem.capacity(plan.sizes[j]), stream)
     return stream.permutation(count_values(mixed, problem.n_values))
 
 

@@ -198,7 +198,7 @@ class IntegerProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class BranchResult:
     """What the integer programme found: the best setting, and a proven bound on the loss of any."""
 
     n_buckets: Ints | None
@@ -279,7 +279,7 @@ def _settle(problem: IntegerProblem, last: Ints, near: Floats) -> Ints | None:
 
 def branch_and_bound(
     problem: IntegerProblem, incumbent: Ints | None, abs_gap: float, max_nodes: int
-) -> Outcome:
+) -> BranchResult:
     """HiGHS on the integer programme, started from the best setting known."""
     solver, n_sizes = problem.to_solver(), len(problem.sizes)
     columns = np.arange(n_sizes, dtype=np.int32)
@@ -295,7 +295,7 @@ def branch_and_bound(
     has_solution = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     steps = np.rint(solver.getSolution().col_value).astype(np.int64) if has_solution else None
     bound = base + info.mip_dual_bound if np.isfinite(info.mip_dual_bound) else 0.0
-    return Outcome(
+    return BranchResult(
         n_buckets=None if steps is None else problem.origin + steps,
         lower_bound=max(ceil(bound - _BOUND_TOLERANCE * abs(bound) - 1e-4), 0),
         is_infeasible=is_infeasible,

@@ -1,6 +1,7 @@
 """Linking in perturbed data: the attacker reads a person's part and published value, and applies Bayes.
 
-Others have another belief than the part's histogram: another prior, or they know all others' values.
+Others have another belief than the part's histogram: another prior, or they know all others' values. And
+there may be two perturbations of the same people, which tell more together, and may share coins.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.promises.rho_privacy import frequency_behind
-from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
-from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.chance import SHARE, Chance, least_level
+from dalenius.threats.interval import clopper_pearson, least_rate
+from dalenius.threats.result import AttackResult, Threat, against_chance
+from dalenius.threats.several import Linked, expect_right, link, shared_coins, two_releases
 
 THREAT = Threat(
     knows="everybody's quasi-identifiers, so the person's part and published value; the parts' histograms "
@@ -37,13 +40,15 @@ _MOST_VALUES = 300
 
 def attack_linking(case: PerturbCase) -> AttackResult:
     """The better of two attackers: one guesses by Bayes, one takes the published value as it is."""
-    bayes = _guessed(case, case.best_guess()[case.row_part, case.row_value])
-    plain = _guessed(case, case.row_value)
+    bayes = _guess(case, case.best_guess()[case.row_part, case.row_value])
+    plain = _guess(case, case.row_value)
     better = max((bayes, plain), key=lambda result: (result.holds is False, result.success))
-    return replace(better, detail={**better.detail, "bayes": bayes.success, "as_published": plain.success})
+    p_value = min(1.0, 2 * min(bayes.p_value or 0.0, plain.p_value or 0.0))
+    detail = {**better.detail, "bayes": bayes.success, "as_published": plain.success}
+    return replace(better, holds=p_value > SHARE, p_value=p_value, detail=detail)
 
 
-def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
+def _guess(case: PerturbCase, guess: Ints) -> AttackResult:
     """Success, and for every guessed value how often the guess is right, against ρ2.
 
     Rates are taken per true value from the records that are known, and weighted with the values' shares.
@@ -55,7 +60,8 @@ def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
     success = float(share @ (n_right / np.maximum(n_known, 1)))
     guessed = np.bincount(guess, minlength=case.n_values)
     limit = np.where(case.protected, float(case.rho2), 1.0)
-    values, n_broken = _per_value(case, guessed, n_known, n_right)
+    values = _per_value(case, guessed, n_known, n_right)
+    p_value = _p_value(case, guessed, n_known, n_right)
     low, high = clopper_pearson(float(n_right.sum()), len(rows))
     return AttackResult(
         name="linking",
@@ -65,7 +71,8 @@ def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
         baseline=float(share.max()),
         control=float(guessed @ share / max(guessed.sum(), 1)),
         bound=float(guessed @ limit / max(guessed.sum(), 1)),
-        holds=n_broken == 0,
+        holds=p_value > SHARE,
+        p_value=p_value,
         n_trials=len(rows),
         n_failed=len(case.row_part) - len(rows),
         detail={"values": values},
@@ -73,19 +80,28 @@ def _guessed(case: PerturbCase, guess: Ints) -> AttackResult:
     )
 
 
-def _per_value(
-    case: PerturbCase, guessed: Ints, n_known: Ints, n_right: Ints
-) -> tuple[list[dict[str, Any]], int]:
+def _p_value(case: PerturbCase, guessed: Ints, n_known: Ints, n_right: Ints) -> float:
+    """Of a value that is guessed right more often than ρ2, of all protected values that are guessed."""
+    tested = np.flatnonzero((guessed > 0) & case.protected)
+
+    def is_broken(tail: float) -> bool:
+        for code in tested:
+            right = case.counts[code] * least_rate(float(n_right[code]), float(n_known[code]), tail)
+            # the number of guesses is random too: what would be expected at most
+            guesses = float(guessed[code])
+            most = Chance(expected=guesses, variance=guesses, largest=3.0).limit(tail)
+            if right > float(case.rho2) * most:
+                return True
+        return False
+
+    return least_level(is_broken, events=2 * max(len(tested), 1))
+
+
+def _per_value(case: PerturbCase, guessed: Ints, n_known: Ints, n_right: Ints) -> list[dict[str, Any]]:
     """Precision of the guesses of each value: n·f_x·Pr[right | x] of `guessed` guesses."""
-    rows, n_broken = [], 0
+    rows = []
     for code in np.flatnonzero(guessed):
-        confidence = 1 - 2 * FALSE_ALARM
-        certain, _ = clopper_pearson(float(n_right[code]), float(n_known[code]), confidence)
         low, high = clopper_pearson(float(n_right[code]), float(n_known[code]))
-        # the number of guesses is random too: what it could have been, once in 10⁶
-        most = guessed[code] + bernstein_limit(float(guessed[code]), 1.0)
-        is_above = case.counts[code] * certain > float(case.rho2) * most
-        n_broken += int(case.protected[code] and is_above)
         scale = case.counts[code] / guessed[code]
         rows.append(
             {
@@ -97,7 +113,7 @@ def _per_value(
                 "high": float(min(1.0, scale * high)),
             }
         )
-    return rows, n_broken
+    return rows
 
 
 def attack_retention(case: PerturbCase) -> AttackResult:
@@ -106,8 +122,6 @@ def attack_retention(case: PerturbCase) -> AttackResult:
     stated = np.array([float(channel.diagonal) for channel in case.channels])
     kept = case.row_value[rows] == case.row_truth[rows]
     expected = stated[case.row_part[rows]]
-    excess = float(kept.sum() - expected.sum())
-    limit = bernstein_limit(float((expected * (1 - expected)).sum()), 1.0)
     parts = []
     for part in range(len(case.channels)):
         mine = case.row_part[rows] == part
@@ -116,18 +130,18 @@ def attack_retention(case: PerturbCase) -> AttackResult:
         parts.append(
             {"part": part + 1, "stated": float(stated[part]), "kept": rate, "low": low, "high": high}
         )
-    result = measured(
+    chance = Chance(expected=float(expected.sum()), variance=float((expected * (1 - expected)).sum()))
+    result = against_chance(
         "retention",
         COINS,
-        successes=float(kept.sum()),
+        hits=float(kept.sum()),
         trials=len(rows),
-        baseline=None,
-        bound=float((expected.sum() + limit) / len(rows)) if len(rows) else 1.0,
+        chance=chance,
         n_failed=len(case.row_part) - len(rows),
         detail={"parts": parts, "stated": float(expected.mean()) if len(rows) else None},
         advice=_TOO_OFTEN,
     )
-    return result if excess <= limit else replace(result, holds=False)
+    return replace(result, baseline=None)
 
 
 def attack_another_prior(case: PerturbCase) -> AttackResult:
@@ -234,3 +248,42 @@ def _parts_given_value(case: PerturbCase) -> Floats:
         codes = list(channel.codes)
         counts[part, codes] = np.maximum(counts[part, codes], 1e-6)
     return np.asarray(counts / np.maximum(counts.sum(axis=0), 1e-300))
+
+
+def attack_two_perturbations(one: PerturbCase, two: PerturbCase) -> list[AttackResult]:
+    """Multiply the evidence of both published values; see whether the coins agree more than they should."""
+    people = link(one.people, two.people, one.value, one.n_values)
+    first, second = _likelihood(one, people.first), _likelihood(two, people.second)
+    prior = one.counts / max(one.counts.sum(), 1)
+    together = two_releases(
+        people,
+        right=expect_right(first * second * prior, people.truth),
+        right_alone=expect_right(first * prior, people.truth),
+        baseline=float(prior.max()),
+    )
+    agree = (one.row_value[people.first] == two.row_value[people.second]).astype(np.float64)
+    expected = _expected_agreement(one, two, people)
+    coins = shared_coins(float(agree.sum()), float(expected.sum()), len(agree), people.n_failed)
+    return [together, coins]
+
+
+def _likelihood(case: PerturbCase, rows: Ints) -> Floats:
+    """Rows × values: Pr[part, published value | value], up to a factor."""
+    result = case.part_counts[case.row_part[rows]] / np.maximum(case.part_counts.sum(axis=0), 1e-12)
+    gamma = np.array([float(channel.gamma) for channel in case.channels])
+    replacement = np.array([float(channel.replacement) for channel in case.channels])
+    result = result * replacement[case.row_part[rows], None]
+    result[np.arange(len(rows)), case.row_value[rows]] *= gamma[case.row_part[rows]]
+    return np.asarray(result)
+
+
+def _expected_agreement(one: PerturbCase, two: PerturbCase, people: Linked) -> Floats:
+    """Pr[both publish the same value] of each person, given the value and both parts."""
+    total = np.zeros(len(people.truth))
+    for i, a in enumerate(one.channels):
+        for j, b in enumerate(two.channels):
+            mine = (one.row_part[people.first] == i) & (two.row_part[people.second] == j)
+            n_shared = len(set(a.codes) & set(b.codes))
+            q = float(a.replacement * b.replacement)
+            total[mine] = float(a.diagonal * b.diagonal) + (n_shared - 1) * q
+    return total

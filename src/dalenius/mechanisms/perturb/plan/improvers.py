@@ -42,7 +42,7 @@ def merge_runs(groups: Ints, order: Ints, objective: Objective) -> Ints:
     return labels
 
 
-def merged(groups: Ints, labels: Ints) -> Ints:
+def add_groups(groups: Ints, labels: Ints) -> Ints:
     """The quotas of the parts: the sums of the groups with the same label, in the order of the labels."""
     quotas = np.zeros((int(labels.max()) + 1, groups.shape[1]), dtype=np.int64)
     np.add.at(quotas, labels, groups)
@@ -78,12 +78,12 @@ def regroup(groups: Ints, labels: Ints, objective: Objective) -> Ints:
     if len(groups) * groups.size > _MOST_SWEEP_CELLS:
         return labels
     labels = labels.copy()
-    cost = objective.total(merged(groups, labels))
+    cost = objective.total(add_groups(groups, labels))
     for _ in range(_MOST_SWEEPS):
         for group in range(len(groups)):
             labels[group] = _best_label(groups, labels, group, objective)
         labels = _join_parts(groups, labels, objective)
-        previous, cost = cost, objective.total(merged(groups, labels))
+        previous, cost = cost, objective.total(add_groups(groups, labels))
         if not cost < previous * (1 - 1e-12):
             break
     return labels
@@ -123,7 +123,7 @@ def _best_label(groups: Ints, labels: Ints, group: int, objective: Objective) ->
 
 def _join_parts(groups: Ints, labels: Ints, objective: Objective) -> Ints:
     labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    parts = merged(groups, labels)
+    parts = add_groups(groups, labels)
     costs = objective.of_parts(parts)
     for one in range(len(parts) - 1):
         joined = objective.of_parts(parts[one] + parts[one + 1 :]) - costs[one] - costs[one + 1 :]

@@ -39,6 +39,7 @@ from dalenius.errors import InternalError
 from dalenius.mechanisms.perturb.channel import Channel, largest_posterior
 from dalenius.plain import plain_fields
 from dalenius.promises.rho_privacy import RhoPrivacy
+from dalenius.tables.histogram import Counted
 
 DELTA = 0.05
 
@@ -71,7 +72,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PerturbPlan:
+class PerturbPlan(Counted):
     """How a table with these counts is perturbed. `str(plan)` is a table."""
 
     method: str
@@ -91,16 +92,6 @@ class PerturbPlan:
     """ε(Part) of the partition that the paper's own procedure finds."""
     n_groups: int
     """The number t of the paper's initial groups; 1 for the uniform method."""
-
-    @property
-    def n_rows(self) -> int:
-        """The rows of the table."""
-        return sum(self.counts)
-
-    @property
-    def n_values(self) -> int:
-        """The number of codes."""
-        return len(self.counts)
 
     @property
     def channels(self) -> tuple[Channel, ...]:

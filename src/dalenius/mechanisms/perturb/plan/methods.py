@@ -18,10 +18,10 @@ import numpy as np
 from dalenius.arrays import Bools, Ints
 from dalenius.errors import InputError, InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb.plan.improvers import (
+    add_groups,
     best_set_partition,
     improve_by_moves,
     merge_runs,
-    merged,
     regroup,
     remix,
 )
@@ -49,7 +49,7 @@ LEAST_TOP = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchResult:
     """What a search came to, beside what the paper's own procedure gives."""
 
     best: Partition
@@ -67,7 +67,7 @@ class Partition:
     """k × m."""
 
 
-def search_partitions(counts: Ints, objective: Objective) -> Found:
+def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
     """The cheapest partition of all searches, the simplest search first among equals.
 
     The values are ranked by count first, so that the codes' order does not matter to any search.
@@ -82,12 +82,12 @@ def search_partitions(counts: Ints, objective: Objective) -> Found:
     )
 
 
-def _search_ranked(counts: Ints, objective: Objective) -> Found:
+def _search_ranked(counts: Ints, objective: Objective) -> SearchResult:
     groups, n_groups = initial_groups(counts, objective.protected)
     paper = paper_partition(groups, objective)
     one_part = Partition(search="one-part", quotas=counts[np.newaxis, :])
     if not np.isfinite(objective.total(one_part.quotas)):  # no top count is high enough: nothing to divide
-        return Found(best=one_part, paper=paper, n_groups=n_groups)
+        return SearchResult(best=one_part, paper=paper, n_groups=n_groups)
     candidates = [
         one_part,
         paper,
@@ -103,26 +103,27 @@ def _search_ranked(counts: Ints, objective: Objective) -> Found:
     best = _cheapest([*candidates, *starts, *moved], objective)
     remixed = Partition(search=f"{best.search}+remixed", quotas=remix(best.quotas, objective))
     best = _cheapest([best, remixed], objective)
-    return Found(best=best, paper=paper, n_groups=n_groups)
+    return SearchResult(best=best, paper=paper, n_groups=n_groups)
 
 
 def paper_partition(groups: Ints, objective: Objective) -> Partition:
     """The paper's phases 2 and 3 on its initial groups: reverse Cuthill–McKee, then runs of that order."""
     objective = replace(objective, measure=Measure.EPSILON, least_top=1)
     labels = merge_runs(groups, paper_order(groups), objective)
-    return Partition(search="paper", quotas=merged(groups, labels))
+    return Partition(search="paper", quotas=add_groups(groups, labels))
 
 
 def _other_merges(groups: Ints, objective: Objective) -> Iterator[Partition]:
     """More unions of the paper's initial groups: other orders, and merges that follow no order."""
     found = [(name, merge_runs(groups, order, objective)) for name, order in candidate_orders(groups)]
-    start = min((labels for _, labels in found), key=lambda labels: objective.total(merged(groups, labels)))
+    merges = [labels for _, labels in found]
+    start = min(merges, key=lambda labels: objective.total(add_groups(groups, labels)))
     found.append(("regrouped", regroup(groups, start, objective)))
     exact = best_set_partition(groups, objective)
     if exact is not None:
         found.append(("exact-merge", exact))
     for name, labels in found:
-        yield Partition(search=name, quotas=merged(groups, labels))
+        yield Partition(search=name, quotas=add_groups(groups, labels))
 
 
 def _cheapest(partitions: list[Partition], objective: Objective) -> Partition:
@@ -202,7 +203,7 @@ def plan_least_variance(counts: tuple[int, ...], promise: RhoPrivacy) -> Perturb
 def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     """The paper's own partition, to reproduce its tables; `small-domain` is never worse."""
     is_protected, found = _search(counts, promise, Measure.EPSILON, 1)
-    parts = _derived_parts(found.paper, is_protected, promise)
+    parts = _derive_parts(found.paper, is_protected, promise)
     paper = _Parts(method="small-domain", search="paper", parts=parts, n_groups=found.n_groups)
     return _plan(counts, promise, paper, paper=parts)
 
@@ -249,14 +250,14 @@ def _plan_searched(
     counts: tuple[int, ...], promise: RhoPrivacy, *, method: str, measure: Measure, least_top: int
 ) -> PerturbPlan:
     is_protected, found = _search(counts, promise, measure, least_top)
-    parts = _derived_parts(found.best, is_protected, promise)
+    parts = _derive_parts(found.best, is_protected, promise)
     ours = _Parts(method=method, search=found.best.search, parts=parts, n_groups=found.n_groups)
-    return _plan(counts, promise, ours, paper=_derived_parts(found.paper, is_protected, promise))
+    return _plan(counts, promise, ours, paper=_derive_parts(found.paper, is_protected, promise))
 
 
 def _search(
     counts: tuple[int, ...], promise: RhoPrivacy, measure: Measure, least_top: int
-) -> tuple[Bools, Found]:
+) -> tuple[Bools, SearchResult]:
     protected = list(promise.protected(counts))
     if not protected:
         raise PolicyError(
@@ -272,7 +273,7 @@ def _search(
     return is_protected, search_partitions(np.array(counts, dtype=np.int64), objective)
 
 
-def _derived_parts(partition: Partition, is_protected: Bools, promise: RhoPrivacy) -> tuple[Part, ...]:
+def _derive_parts(partition: Partition, is_protected: Bools, promise: RhoPrivacy) -> tuple[Part, ...]:
     """Parts with the ρ1_i and γ_i that their own counts give (equations 9 and 10)."""
     tops = np.where(is_protected, partition.quotas, 0).max(axis=1).tolist()
     return tuple(

@@ -1,4 +1,4 @@
-"""The thresholds of a published promise: how sure of each value an attacker may become."""
+"""How sure an attacker may become: of anything, which is what promises are compared by, and of each value."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The largest probability that may be inferred, and of what."""
+
+    largest: Fraction
+    symbol: str
+    """What the promise calls it, e.g. `1/l`."""
+    meaning: str
+    smallest: Fraction | None = None
+    """The bound of the value that is protected most, where values have bounds of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +47,11 @@ class Thresholds:
     def of_value(self, cells: tuple[str | None, ...]) -> Fraction | None:
         """The threshold of a value."""
         return self.listed.get(cells, self.common)
+
+
+def link_at_most(value: str, limit: str) -> str:
+    """What thresholds promise, in plain words."""
+    return (
+        "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, can "
+        f"link that person to {value} with more certainty than {limit}"
+    )
