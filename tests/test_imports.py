@@ -18,7 +18,7 @@ SOURCE = Path(dalenius.__file__).parent
 # before it. A module's room is the longest of these names that its own begins with.
 LAYERS = [
     ["errors", "arrays", "plain"],
-    ["exact", "sql", "randomness", "prefetch", "arrow_memory"],
+    ["exact", "sql", "randomness", "prefetch"],
     ["tables"],
     ["promises"],
     ["release.manifest"],  # the value that engines write and mechanisms read; its folder is further up

@@ -9,11 +9,10 @@ from functools import partial
 import duckdb
 
 from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, Repeated, Scan
-from dalenius.mechanisms.frapp.apply import frapp_rows
+from dalenius.mechanisms.frapp.apply import FrappGroups, frapp_rows
 from dalenius.mechanisms.frapp.check import check_records
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
 from dalenius.mechanisms.frapp.repeated import repeat_records
-from dalenius.mechanisms.frapp.shards import FrappGroups
 from dalenius.mechanisms.frapp.statement import state_plan
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import TupleGroups, decode_rows, distinct_tables

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, PublishedTable, Repeated, Scan
-from dalenius.mechanisms.perturb.apply import Perturber, data_rows
+from dalenius.mechanisms.perturb.apply import DataGroups, Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
 from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.mechanisms.perturb.plan.methods import (
@@ -21,7 +21,6 @@ from dalenius.mechanisms.perturb.plan.methods import (
 )
 from dalenius.mechanisms.perturb.published import to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
-from dalenius.mechanisms.perturb.shards import DataGroups
 from dalenius.mechanisms.perturb.statement import state
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.promises.rho_privacy import RhoPrivacy

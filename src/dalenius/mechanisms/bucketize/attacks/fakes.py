@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.bucketize.attacks.association import Exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, fit_to_counts, last_trials, likeliest_is_first
 from dalenius.threats.result import AttackResult, Threat, measured
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InternalError
-from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan, assign
 from dalenius.mechanisms.bucketize.plan.integer import (
     BranchResult,
     Cuts,
@@ -30,7 +30,6 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     candidate_sizes,
     record_bound,
 )
-from dalenius.mechanisms.bucketize.plan.validity import assign
 
 _WANTED_GAP = 1e-4
 _EXACT_UP_TO = 1_000  # rows up to which nothing but the proven optimum will do

@@ -11,8 +11,8 @@ from dalenius.mechanisms.perturb.attacks.linking import (
     attack_corruption,
     attack_linking,
     attack_retention,
+    attack_two_perturbations,
 )
-from dalenius.mechanisms.perturb.attacks.several import attack_two_perturbations
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
 from dalenius.threats.traces import attack_metadata, attack_table_order

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dalenius.arrow_memory import kept_memory
+from dalenius.publishing import keep_memory
 
 
 def test_the_usual_pool_is_back_after_all_ends() -> None:
     usual = pa.default_memory_pool().backend_name
-    with kept_memory():
+    with keep_memory():
         assert pa.default_memory_pool().backend_name == "system"
     assert pa.default_memory_pool().backend_name == usual
-    with pytest.raises(KeyError), kept_memory():
+    with pytest.raises(KeyError), keep_memory():
         raise KeyError
     assert pa.default_memory_pool().backend_name == usual
 
 
 def test_tables_may_be_published_at_once() -> None:
     usual = pa.default_memory_pool().backend_name
-    one, other = kept_memory(), kept_memory()
+    one, other = keep_memory(), keep_memory()
     one.__enter__()
     other.__enter__()
     one.__exit__(None, None, None)
