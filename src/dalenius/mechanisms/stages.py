@@ -71,10 +71,13 @@ class Stage(Protocol):
 class CountsMechanism(Mechanism, Protocol):
     """A mechanism that plans from the counts of the sensitive values alone."""
 
-    plans: str
-    """What it plans, in a word."""
-    plan_keys: tuple[str, ...]
-    """What `dalenius plan --json` prints of it, None as long as the counts are not drawn."""
+    @property
+    def plans(self) -> str:
+        """What it plans, in a word."""
+
+    @property
+    def plan_keys(self) -> tuple[str, ...]:
+        """What `dalenius plan --json` prints of it, None as long as the counts are not drawn."""
 
     def plan_counts(self, policy: Any, histogram: Histogram, schema: pa.Schema) -> Plan:
         """The plan for a table with these counts."""

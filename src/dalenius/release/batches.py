@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dalenius.engines.base import OpenedTable
-from dalenius.errors import InputError, PolicyError
+from dalenius.errors import InputError, PolicyError, PromiseNotMet
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Draft, SeriesPlace
 from dalenius.policy import Policy
@@ -115,7 +115,7 @@ def _same_promise(first: StoredRelease, policy: Policy) -> bool:
         counts = mechanism.count_values(connection, first.manifest)
     try:
         return counts is None or promise.thresholds(counts) == stated.thresholds(counts)
-    except PolicyError:  # it names a value that the first batch does not have
+    except (PolicyError, PromiseNotMet):  # it names a value that the first batch does not have, or must
         return False
 
 

@@ -86,6 +86,7 @@ def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
 class QuasiColumn:
     """One quasi-identifier of people and of published rows."""
 
+    name: str
     cells: pa.Array
     """The different ones that either has."""
     people: Ints
@@ -126,7 +127,7 @@ class People:
         columns = []
         for name, column in common.joined.columns.items():
             people, rows = common.of_rows([name])
-            columns.append(QuasiColumn(cells=column.cells, people=people, rows=rows))
+            columns.append(QuasiColumn(name=name, cells=column.cells, people=people, rows=rows))
         return cls(columns=tuple(columns), profile=profile, row_profile=row_profile)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from dalenius.mechanisms.base import PolicyOf, Scan
 from dalenius.mechanisms.bucketize.config import BucketizeConfig
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, violations
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, violations
 from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
 from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
 from dalenius.pages.charts import COLOURS
@@ -75,7 +76,10 @@ def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -
     broken = violations(problem)
     if broken:
         raise _infeasible(promise, histogram, thresholds, broken)
-    buckets = plan_buckets(problem, config.method)
+    try:
+        buckets = plan_buckets(problem, config.method)
+    except NoSettingFits as error:
+        raise _with_room(error, problem) from error
     return BucketizePlan(
         histogram=histogram,
         schema=schema,
@@ -125,6 +129,35 @@ def _infeasible(
     if isinstance(promise, LDiversity) and len(histogram) >= promise.l:
         hint += "; or publish part of the table: a section [suppress] in the policy withholds records"
     return PromiseNotMet(message, hint=hint)
+
+
+def _with_room(error: NoSettingFits, problem: BucketProblem) -> NoSettingFits:
+    """Says which cap would do where a value's threshold is its own share: only buckets of it keep that."""
+    shares = (Fraction(count, problem.n_rows) for count in problem.counts)
+    pairs = zip(shares, problem.thresholds, strict=True)
+    tight = max((share for share, threshold in pairs if share == threshold), default=None)
+    cap = None if tight is None else cap_above(tight, problem.max_bucket)
+    if tight is None or cap is None:
+        return error
+    hint = (
+        f"a value makes up {show(tight)} of the records and its threshold is exactly that; a larger one "
+        f"leaves room in smaller buckets, e.g. cap = {show(cap)}"
+    )
+    return NoSettingFits(error.message, needed=error.needed, hint=hint)
+
+
+def cap_above(share: Fraction, max_bucket: int) -> Fraction | None:
+    """A short decimal above the share that a bucket of the largest size can keep; None: only 1 is.
+
+    >>> [str(cap_above(Fraction(share), 50)) for share in ("0.6", "0.6003", "0.979", "0.981")]
+    ['31/50', '31/50', '49/50', 'None']
+    """
+    least = Fraction(floor(share * max_bucket) + 1, max_bucket)
+    if least >= 1:
+        return None
+    scales = (10**digits for digits in range(2, 20))
+    rounded = (Fraction(ceil(least * scale), scale) for scale in scales)
+    return next(cap for cap in rounded if cap < 1)
 
 
 _BLUE, _ORANGE = COLOURS[:2]

@@ -117,7 +117,7 @@ def test_one_row_crashes_nothing(tmp_path: Path) -> None:
                 "source": table,
                 "release": str(tmp_path / "r"),
                 "columns": {"quasi": ["uid", "age", "sex"], "sensitive": ["disease"]},
-                "promise": {"kind": "f-privacy", "default": 1},
+                "promise": {"kind": "f-privacy", "values": {table["disease"][0].as_py(): 1}},
             }
         )
     )
@@ -126,13 +126,17 @@ def test_one_row_crashes_nothing(tmp_path: Path) -> None:
     assert audit.to_dict()["private"] is True
 
 
-def hospital_policy(folder: Path, table: pa.Table, times: int) -> dalenius.Policy:
+def hospital_policy(folder: Path, table: pa.Table, times: int, **no_secrets: int) -> dalenius.Policy:
     return dalenius.Policy.from_dict(
         {
             "source": table,
             "release": str(folder / "r"),
             "columns": {"quasi": ["age", "sex", "district", "insurance"], "sensitive": ["disease"]},
-            "promise": {"kind": "f-privacy", "default": {"times": times, "plus": 0.02}},
+            "promise": {
+                "kind": "f-privacy",
+                "default": {"times": times, "plus": 0.02},
+                "values": no_secrets,
+            },
         }
     )
 
@@ -159,7 +163,8 @@ def test_definetti_gains_where_columns_go_with_values_and_not_where_they_do_not(
 
 
 def test_negative_association_excludes_what_is_excluded(tmp_path: Path) -> None:
-    policy = hospital_policy(tmp_path, hospital(12_000).drop_columns(["patient_id", "name"]), 8)
+    table = hospital(12_000).drop_columns(["patient_id", "name"])
+    policy = hospital_policy(tmp_path, table, 8, Flu=1, Hypertension=1, Diabetes=1)
     release = dalenius.publish(policy, seed=1)
     found = dalenius.audit(release.path, policy, seed=1).named("negative association")
     assert found.detail["exclusions"] >= 5
