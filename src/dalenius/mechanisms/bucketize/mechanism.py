@@ -121,4 +121,4 @@ def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:
     return Layout.shuffled(plan.buckets, randomness)
 
 
-MECHANISM = Bucketize()
+MECHANISM: CountsMechanism = Bucketize()
