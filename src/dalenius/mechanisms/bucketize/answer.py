@@ -54,7 +54,7 @@ class BucketizedModel:
         """Read and encode both tables."""
         stated, tables = published.read(release.manifest), read_tables(release)
         fakes, regions = stated.fakes, stated.regions
-        entries = CodedTable.of(tables.entries).combined(stated.sensitive)
+        entries = CodedTable.of(tables.entries).combine(stated.sensitive)
         sensitive = pa.table(dict(entries.values))
         value = entries.codes.astype(np.int64)
         count: Ints | Floats = tables.count
@@ -162,7 +162,7 @@ class BatchesModel:
     def of(cls, models: Sequence[BucketizedModel]) -> BatchesModel:
         """Put the batches together, and find out which values they share."""
         values = CodedTable.of(_joined([_cells(model.sensitive) for model in models]))
-        known = values.combined(list(values.columns))
+        known = values.combine(list(values.columns))
         ends = list(accumulate(model.sensitive.n_rows for model in models))
         codes = np.split(known.codes.astype(np.int64), ends[:-1])
         counts = np.zeros((len(models), known.n_values))
