@@ -41,6 +41,7 @@ class DealtRecords:
         kind = case.region[self.bucket] * case.n_values + truth[self.rows]
         self.kinds, self.kind = np.unique(kind, return_inverse=True)
         self.position = case.people.position_of_row()[self.rows]
+        self.half = case.people.row_profile[self.rows] % 2
         columns = [(column.name, column.cells, column.rows[self.rows]) for column in case.people.columns]
         self.facets = Facets.of(columns, self.position)
 
@@ -96,6 +97,7 @@ class DealtRecords:
             outcome=outcome[mine],
             outcomes=tuple(f"{k + 1} of {n_outcomes}" for k in range(n_outcomes)),
             stratum_label=self.kind_label,
+            half=self.half[mine],
         )
 
 
@@ -151,6 +153,7 @@ def _mates(dealt: DealtRecords) -> Iterator[Counts]:
             outcome=outcome,
             outcomes=tuple(map(facet.label, range(facet.n_cells))),
             stratum_label=dealt.kind_label,
+            half=dealt.half[others],
         )
         yield from draws.by(facet.take(others))
 
