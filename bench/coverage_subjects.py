@@ -31,7 +31,7 @@ from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
-from dalenius.mechanisms.bucketize.mechanism import BucketizePlan
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.frapp import answer as frapp
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappLaw
@@ -308,6 +308,7 @@ class Views:
             d=Fraction(1, 10),
             gamma=gamma,
             adversary="independent",
+            promised_views=len(views),
             domain_size=domain.size,
             index=len(views),
             counts_rows=False,

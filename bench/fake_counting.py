@@ -12,8 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.mechanisms.bucketize.fakes.counting import counted_law
-from dalenius.mechanisms.bucketize.fakes.law import last_trials, likeliest_is_first
+from dalenius.mechanisms.bucketize.fakes.law import fit_to_counts, last_trials, likeliest_is_first
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout, count_values, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
@@ -51,7 +50,7 @@ def _measure(counts: tuple[int, ...], ell: int, n_releases: int) -> tuple[float,
         for law, codes, fakes in drawn:
             contents = count_values(codes, problem.n_values)
             known, left, weight = last_trials(contents, fakes)
-            counted = counted_law(law, contents, fakes).last_posterior(known, left)
+            counted = fit_to_counts(law, contents, fakes).last_posterior(known, left)
             one_bucket = law.last_posterior(known, left)
             trials = (
                 likeliest_is_first(one_bucket),

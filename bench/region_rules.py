@@ -29,10 +29,9 @@ from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions.cells import Grid, first_cells
 from dalenius.mechanisms.bucketize.regions.cut import Cut, CutRule, least_rows, spreads
 from dalenius.randomness import Randomness
-from dalenius.reproduce.answers import Bucketized
+from dalenius.reproduce.answers import Bucketized, Pool, anatomy_pool
 from dalenius.reproduce.census import sensitive_codes, value_counts
 from dalenius.reproduce.experiment import data_folder
-from dalenius.reproduce.query_pools import Pool, anatomy_pool, at_least
 
 MAX_BUCKET = 50
 
@@ -173,7 +172,7 @@ def main() -> None:
                 randomness = Randomness.seeded(seed)
                 pool = anatomy_pool(original, options.questions, randomness.stream("queries"))
                 found = answer(pool, regions, rule.thresholds, randomness)
-                errors.append(mean_relative_error(at_least(found, 0.001), 0))
+                errors.append(mean_relative_error(found.at_least(0.001), 0))
             spread = Spread.of(errors)
             row.append(f"{spread.mean:.3f} ± {spread.deviation or 0:.3f} ({len(regions)})")
         print(f"| {theta} | {' | '.join(row)} |", flush=True)

@@ -19,8 +19,8 @@ import numpy as np
 
 from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 from dalenius.ask import ask_many
+from dalenius.mechanisms.bucketize.attacks.association import attack_definetti
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
-from dalenius.mechanisms.bucketize.attacks.definetti import attack_definetti
 from dalenius.release.folder import StoredRelease
 from dalenius.reproduce.experiment import data_folder
 

@@ -78,3 +78,14 @@ def test_every_promise_and_page_is_linked() -> None:
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     assert all(f"docs/{page.name}" in readme for page in PAGES if page.parent.name == "docs")
     assert errors.__doc__
+
+
+def test_every_package_is_on_the_map() -> None:
+    tree = (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## The tree")[2]
+    tree = tree.partition("```\n\n")[0]
+    source = PROJECT / "src" / "dalenius"
+    packages = {path.parent.name for path in source.rglob("__init__.py")} - {source.name}
+    modules = {path.stem for path in source.glob("*.py")} - {"__init__", "__main__"}
+    listed = set(re.findall(r"(\w+)/?", tree))
+    assert packages | modules <= listed, f"not in docs/architecture.md: {(packages | modules) - listed}"
+    assert all((source / f"{path}").is_dir() for path in re.findall(r"^  (\w+)/", tree, re.MULTILINE))

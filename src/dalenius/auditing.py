@@ -58,7 +58,7 @@ def audit_release(
     for result in room.attack(subject):
         results.append(result)
         progress("attacks", len(results), None)
-    return Audit(attacks=tuple(results))
+    return Audit.of(results)
 
 
 def read_original(original: Any, release: StoredRelease, progress: Progress = silent) -> pa.Table:

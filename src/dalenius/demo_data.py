@@ -10,20 +10,12 @@ from dalenius.randomness import Randomness
 
 # share in the population, mean age, share of women
 _DISEASES = {
-    "Flu": (0.20, 38, 0.52),
-    "Hypertension": (0.18, 63, 0.48),
-    "Diabetes": (0.13, 60, 0.46),
-    "Asthma": (0.10, 29, 0.50),
-    "Indigestion": (0.10, 45, 0.50),
-    "Depression": (0.08, 41, 0.62),
-    "Migraine": (0.07, 36, 0.72),
-    "Heart failure": (0.05, 74, 0.44),
-    "Breast cancer": (0.035, 61, 0.99),
-    "Prostate cancer": (0.025, 69, 0.0),
-    "Hepatitis C": (0.015, 47, 0.38),
-    "Schizophrenia": (0.01, 37, 0.44),
+    "Flu": (0.20, 38, 0.52), "Hypertension": (0.18, 63, 0.48), "Diabetes": (0.13, 60, 0.46),
+    "Asthma": (0.10, 29, 0.50), "Indigestion": (0.10, 45, 0.50), "Depression": (0.08, 41, 0.62),
+    "Migraine": (0.07, 36, 0.72), "Heart failure": (0.05, 74, 0.44), "Breast cancer": (0.035, 61, 0.99),
+    "Prostate cancer": (0.025, 69, 0.0), "Hepatitis C": (0.015, 47, 0.38), "Schizophrenia": (0.01, 37, 0.44),
     "HIV": (0.005, 40, 0.27),
-}
+}  # fmt: skip
 _DISTRICTS = ("Northgate", "Harbour", "Old Town", "Riverside", "Hillside", "Mills", "Garden City", "Südstadt")
 
 

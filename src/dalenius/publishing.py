@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from dalenius.arrow_memory import kept_memory
-from dalenius.engines.base import Engine, OpenedTable, Progress, silent
+import pyarrow as pa
+
+from dalenius.engines.base import Engine, Progress, silent
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanisms.base import Draft, Plan, mechanism_of, serial_mechanism
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.base import Draft, Plan, Repeated
+from dalenius.mechanisms.registry import stage_rooms
+from dalenius.mechanisms.stages import mechanism_of, serial_mechanism
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.batches import as_batch, batch_folder, next_batch
 from dalenius.release.build import build_manifest
 from dalenius.release.folder import SPILL, StoredRelease, new_release, refuse_existing
-from dalenius.release.ledger import Entry, Ledger, open_ledger
-from dalenius.release.manifest import Manifest, SeriesEntry, write_manifest
-from dalenius.release.repetition import KnownTable, look_up, refuse_repetition, repetition
-from dalenius.release.series import NextInSeries, next_folder, next_view
+from dalenius.release.ledger import open_ledger
+from dalenius.release.manifest import Manifest, write_manifest
+from dalenius.release.repetition import ledger_transaction, look_up, refuse_repetition, repetition
+from dalenius.release.series import NextInSeries, series_folder
 from dalenius.release.verify import check_promise
+from dalenius.release.views import next_view, view_folder
+
+_FOLDERS = {"batches": batch_folder, "views": view_folder}
+_NEXT = {"batches": next_batch, "views": next_view}
+"""By the kind of a series: where its next release goes, and what that is to be."""
+
+_pool_lock = Lock()
+_usual_pool: list[pa.MemoryPool] = []
+"""The pool before, once for every table that is being published: other threads may publish too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,30 +92,32 @@ def write_release(
         raise PolicyError(
             "the policy does not say where the release goes", hint='release = "patients.release"'
         )
-    target = batch_folder(policy.release) if policy.series == "batches" else next_folder(policy)
+    kind = policy.series or ("views" if policy.mechanism.views > 1 else None)
+    target = policy.release if kind is None else _FOLDERS[kind](policy.release)
     refuse_existing(target)
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
     with (
         engine_errors(),
-        kept_memory(),
-        _series_folder(policy, target),
-        _memory() as remember,
+        keep_memory(),
+        series_folder(policy.release, target),
+        ledger_transaction() as remember,
         new_release(target) as folder,
     ):
         with (engine or engine_for(policy)).open(policy, folder / SPILL, progress) as scan:
-            view = next_batch(policy, scan) if policy.series == "batches" else next_view(policy, scan)
-            if view is None and not randomness.is_seeded:
+            next_one = None if kind is None else _NEXT[kind](policy, scan)
+            if next_one is None and not randomness.is_seeded:
                 scan.expect_fingerprint(open_ledger(policy.ledger).key())
             plan = mechanism_of(policy).plan(policy, scan)
             # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
-            known = None if randomness.is_seeded and view is None else look_up(policy, scan, view)
+            known = None if randomness.is_seeded and next_one is None else look_up(policy, scan, next_one)
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
-            draft = _draft(policy, plan, randomness, view)
-            series = None if view is None else view.entry()
-            manifest = _write_tables(
-                policy, draft, scan, folder, is_seeded=randomness.is_seeded, series=series
-            )
+            draft = _draft(policy, plan, randomness, next_one)
+            series = None if next_one is None else next_one.entry()
+            tables = scan.write(draft.tables, folder)
+            is_seeded = randomness.is_seeded
+            manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
+            write_manifest(folder, manifest)
         _recheck(folder)
         if known is not None:
             remember(known, known.entry(manifest, folder, target))
@@ -119,68 +133,18 @@ def write_release(
 
 
 def _posterior(manifest: Manifest) -> float | None:
-    found = (manifest.promise.get("suppression") or {}).get("posterior")
-    return None if found is None else float(found["value"])
+    stated = (stage.read(manifest) for stage in stage_rooms("published"))
+    found = [stage.posterior.value for stage in stated if stage is not None and stage.posterior is not None]
+    return found[0] if found else None
 
 
-@contextmanager
-def _series_folder(policy: Policy, target: Path) -> Iterator[None]:
-    """The folder of a series, made for its first release and removed if that does not come to be."""
-    is_new = target != policy.release and not target.parent.exists() and target.parent.parent.is_dir()
-    if is_new:
-        target.parent.mkdir()
-    try:
-        yield
-    except BaseException:
-        if is_new:
-            target.parent.rmdir()
-        raise
-
-
-@contextmanager
-def _memory() -> Iterator[Callable[[KnownTable, Entry], None]]:
-    """Records in the ledger what is about to appear, and takes it back if it does not.
-
-    The ledger is first: a release that it does not know would be one too many in the end.
-    """
-    recorded: list[tuple[Ledger, Entry]] = []
-
-    def remember(known: KnownTable, entry: Entry) -> None:
-        same_series = known.ledger.series(entry.series_id) if entry.series_id else ()
-        seen = {other.id for other in (*known.earlier, *same_series)}
-        known.ledger.record(entry, seen if entry.for_publication else None)
-        recorded.append((known.ledger, entry))
-
-    try:
-        yield remember
-    except BaseException:
-        for ledger, entry in recorded:
-            ledger.forget(entry)
-        raise
-
-
-def _draft(policy: Policy, plan: Plan, randomness: Randomness, view: NextInSeries | None) -> Draft:
-    if view is None or view.kind == "batches":
+def _draft(policy: Policy, plan: Plan, randomness: Randomness, next_one: NextInSeries | None) -> Draft:
+    if next_one is None or next_one.kind == "batches":
         draft = mechanism_of(policy).draft(policy, plan, randomness)
-        return draft if view is None else as_batch(draft)
-    draft = serial_mechanism(policy).draft_at(policy, plan, randomness, view.place)
-    view.refuse_other_parameters(draft.statement)
+        return draft if next_one is None else as_batch(draft)
+    draft = serial_mechanism(policy).draft_at(policy, plan, randomness, next_one.place)
+    next_one.refuse_other_parameters(draft.statement)
     return draft
-
-
-def _write_tables(
-    policy: Policy,
-    draft: Draft,
-    scan: OpenedTable,
-    folder: Path,
-    *,
-    is_seeded: bool,
-    series: SeriesEntry | None,
-) -> Manifest:
-    tables = scan.write(draft.tables, folder)
-    manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
-    write_manifest(folder, manifest)
-    return manifest
 
 
 def _recheck(folder: Path) -> None:
@@ -191,3 +155,22 @@ def _recheck(folder: Path) -> None:
             f"what was written does not keep the promise ({failed[0].detail}); it was removed",
             hint="this is a bug in Dalenius: please report it",
         )
+
+
+@contextmanager
+def keep_memory() -> Iterator[None]:
+    """Arrow takes its memory from the C library, which keeps what is freed for the next batch.
+
+    Its own allocator gives pages back and has the kernel clear new ones: a quarter of the processor time of
+    a table of a million rows.
+    """
+    with _pool_lock:
+        _usual_pool.append(_usual_pool[-1] if _usual_pool else pa.default_memory_pool())
+        pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        with _pool_lock:
+            usual = _usual_pool.pop()
+            if not _usual_pool:
+                pa.set_memory_pool(usual)

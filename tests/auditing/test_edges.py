@@ -15,7 +15,7 @@ from dalenius.policy import Policy
 from tests.auditing.releases import people
 
 SUBJECTS: dict[str, dict[str, Any]] = {
-    "bucketize": {"promise": {"kind": "f-privacy", "default": 1}},
+    "bucketize": {"promise": {"kind": "f-privacy", "default": "0.99"}},
     "fakes": {
         "promise": {"kind": "l-diversity", "l": 2},
         "mechanism": {"kind": "bucketize", "fakes": 1},

@@ -15,7 +15,7 @@ from dalenius.evaluate.contender import Contender
 from dalenius.evaluate.frontier_chart import _Frame, _point, _spread_labels, draw_frontier
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 
 
 def standing(name: str, kind: str, bound: str, value: float, *, is_baseline: bool = False) -> Standing:

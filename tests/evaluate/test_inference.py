@@ -32,8 +32,12 @@ HISTOGRAM = Histogram.of(("disease",), {("Flu",): 2, ("Cold",): 1, ("HIV",): 1})
             Fraction(2, 5),
             "largest f'",
         ),
-        ({"kind": "f-privacy", "default": {"times": "1.2", "plus": 0}}, Fraction(3, 5), "largest f'"),
-        ({"kind": "f-privacy", "default": 1}, Fraction(1), "largest f'"),
+        ({"kind": "f-privacy", "default": {"times": "0.9", "plus": 0}}, Fraction(1, 2), "largest f'"),
+        (
+            {"kind": "f-privacy", "values": {"Flu": 1, "Cold": 1, "HIV": 1}},
+            Fraction(1),
+            "largest f'",
+        ),
     ],
 )
 def test_every_promise_has_its_place_on_the_axis(

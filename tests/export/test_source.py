@@ -10,7 +10,8 @@ import pytest
 
 import dalenius
 from dalenius.errors import SourceError
-from dalenius.tables.source import FrameSource, open_source
+from dalenius.tables.frames import FrameSource
+from dalenius.tables.source import open_source
 from tests.export.conftest import SENSITIVE
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 from dalenius.engines.base import silent
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.engines.spark.shuffle import from_blocks, to_blocks
-from dalenius.mechanisms.base import mechanism_of
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
+from dalenius.mechanisms.stages import mechanism_of
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 

@@ -11,6 +11,7 @@ import pytest
 
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import repeat_views
+from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.bucketize.fakes.plan import plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
@@ -19,7 +20,6 @@ from dalenius.mechanisms.frapp.plan import plan_frapp
 from dalenius.mechanisms.frapp.repeated import repeat_records
 from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_perturbation
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
-from dalenius.mechanisms.repeated import repeat_evidence
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.rho_privacy import RhoPrivacy

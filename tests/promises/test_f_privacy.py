@@ -8,23 +8,71 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.errors import PolicyError
-from dalenius.promises.f_privacy import FPrivacy, Linear
+from dalenius.errors import PolicyError, PromiseNotMet
+from dalenius.promises.f_privacy import CAP, FPrivacy, Linear
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.tables.histogram import Histogram
 
 DISEASES = Histogram.of(("disease",), {("Flu",): 7, ("HIV",): 2, (None,): 1})
 
 
-@given(times=st.fractions(1, 20), plus=st.fractions(0, 1), counts=st.lists(st.integers(1, 50), min_size=1))
-def test_linear_thresholds_that_grow_are_always_feasible(
-    times: Fraction, plus: Fraction, counts: list[int]
+def share_by_hand(count: int, n_rows: int, times: Fraction, plus: Fraction, cap: Fraction) -> Fraction:
+    """The rule of a `default`, written as a chain of questions about whole numbers."""
+    grown = (times * count + plus * n_rows) / n_rows
+    limit = cap if grown > cap else grown
+    return Fraction(count, n_rows) if limit * n_rows < count else limit
+
+
+@given(
+    times=st.fractions(0, 20),
+    plus=st.fractions(Fraction(1, 1000), 1),
+    cap=st.fractions(Fraction(1, 100), Fraction(99, 100)),
+    counts=st.lists(st.integers(1, 50), min_size=2),
+)
+def test_a_default_is_never_certainty_and_never_below_a_values_own_share(
+    times: Fraction, plus: Fraction, cap: Fraction, counts: list[int]
 ) -> None:
     histogram = Histogram.of(("x",), {(i,): count for i, count in enumerate(counts)})
-    promise = FPrivacy(default=Linear(times=times, plus=plus))
+    promise = FPrivacy(default=Linear(times=times, plus=plus, cap=cap))
     for code, threshold in enumerate(promise.thresholds(histogram)):
-        assert histogram.frequency(code) <= threshold <= 1
-        assert threshold == min(1, times * histogram.frequency(code) + plus)
+        assert histogram.frequency(code) <= threshold < 1
+        assert threshold <= max(cap, histogram.frequency(code))
+        assert threshold == share_by_hand(histogram.counts[code], histogram.n_rows, times, plus, cap)
+
+
+@given(
+    default=st.fractions(Fraction(1, 100), Fraction(99, 100)) | st.just(Linear(times=Fraction(99), plus=CAP)),
+    counts=st.lists(st.integers(1, 50), min_size=2, max_size=8),
+    named=st.sets(st.integers(0, 7)),
+)
+def test_a_threshold_of_1_belongs_to_values_that_are_named_with_it(
+    default: Linear | Fraction, counts: list[int], named: set[int]
+) -> None:
+    histogram = Histogram.of(("x",), {(i,): count for i, count in enumerate(counts)})
+    chosen = [i for i in sorted(named) if i < len(counts)]
+    promise = FPrivacy(default=default, named=tuple(((str(i),), Fraction(1)) for i in chosen))
+    found = promise.thresholds(histogram)
+    assert [i for i, threshold in enumerate(found) if threshold == 1] == chosen
+
+
+def test_the_cap_is_a_half_unless_stated() -> None:
+    for written, cap in (({}, CAP), ({"cap": "0.7"}, Fraction(7, 10)), ({"cap": 0.29}, Fraction(29, 100))):
+        section = {"default": {"times": 9, "plus": 0.02, **written}}
+        promise = FPrivacy.from_policy(section, ("disease",))
+        assert promise.default == Linear(times=Fraction(9), plus=Fraction(1, 50), cap=cap)
+    assert Fraction(1, 2) == CAP
+
+
+@pytest.mark.parametrize("default", [Fraction(9, 10), Linear(times=Fraction(4), plus=Fraction(1, 50))])
+def test_a_value_that_everybody_has_is_published_only_on_the_policys_own_word(
+    default: Linear | Fraction,
+) -> None:
+    everybody = Histogram.of(("disease",), {("Flu",): 7})
+    with pytest.raises(PromiseNotMet, match="everybody in the table has the same value") as caught:
+        FPrivacy(default=default).thresholds(everybody)
+    assert "Flu" not in caught.value.message
+    named = FPrivacy(default=default, named=((("Flu",), Fraction(1)),))
+    assert named.thresholds(everybody) == (Fraction(1),)
 
 
 def test_named_values_override_the_default_and_null_is_a_value() -> None:
@@ -38,15 +86,15 @@ def test_named_values_override_the_default_and_null_is_a_value() -> None:
 def test_compound_values_are_named_cell_by_cell() -> None:
     histogram = Histogram.of(("disease", "ward"), {("HIV", 1): 1, ("HIV", 2): 1})
     entry = {"disease": "HIV", "ward": 2, "at_most": 0.5}
-    promise = FPrivacy.from_policy({"default": 1, "values": [entry]}, ("disease", "ward"))
-    assert promise.thresholds(histogram) == (Fraction(1), Fraction(1, 2))
+    promise = FPrivacy.from_policy({"default": "2/3", "values": [entry]}, ("disease", "ward"))
+    assert promise.thresholds(histogram) == (Fraction(2, 3), Fraction(1, 2))
     with pytest.raises(PolicyError, match="a cell in each"):
         FPrivacy.from_policy({"values": {"HIV": 0.5}}, ("disease", "ward"))
 
 
 def test_unknown_and_missing_thresholds() -> None:
     with pytest.raises(PolicyError, match="no row has 'HVI' in 'disease'"):
-        FPrivacy(default=Fraction(1), named=((("HVI",), Fraction(1)),)).thresholds(DISEASES)
+        FPrivacy(default=Fraction(1, 2), named=((("HVI",), Fraction(1)),)).thresholds(DISEASES)
     with pytest.raises(PolicyError, match="2 values of 'disease' have no threshold"):
         FPrivacy(default=None, named=((("Flu",), Fraction(1)),)).thresholds(DISEASES)
 
@@ -54,7 +102,7 @@ def test_unknown_and_missing_thresholds() -> None:
 def test_null_beside_the_text_null_is_ambiguous() -> None:
     histogram = Histogram.of(("disease",), {("NULL",): 1, (None,): 1})
     with pytest.raises(PolicyError, match="NULL and the text 'NULL'"):
-        FPrivacy(default=Fraction(1)).thresholds(histogram)
+        FPrivacy(default=Fraction(1, 2)).thresholds(histogram)
 
 
 def test_l_diversity_is_one_threshold_for_all() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from dalenius.reproduce.alphabeta_adult import ratio
+from dalenius.reproduce.alphabeta import N_VIEWS, ratio
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.picture import draw
 
@@ -35,3 +36,20 @@ def test_figures_2_and_3_on_adult(real_data: Path, monkeypatch: pytest.MonkeyPat
         bands[str(low[0])].append(float(high[3]) - float(low[3]))
     # "a much narrower band": at every true count, as the same queries are asked of both
     assert all(ours < theirs for ours, theirs in zip(bands["alpha-beta"], bands["FRAPP"], strict=True))
+
+
+def test_six_scores_published_by_frapp_and_by_alpha_beta() -> None:
+    rows = {row[0]: [float(cell) for cell in row[1:5]] for row in EXPERIMENTS["alphabeta-table1"].run().rows}
+    (frapp_kept, frapp_new, frapp_share, frapp_error) = rows["FRAPP"]
+    (kept, new, share, error) = rows["alpha-beta"]
+    # means of N_VIEWS binomials: five standard errors; each also rejects the other method's parameter
+    for mean, n, p in (
+        (frapp_kept, 6, Fraction(1, 3)),
+        (kept, 6, Fraction(2, 3) + Fraction(1, 150)),
+        (new, 1194, Fraction(1, 150)),
+    ):
+        assert mean == pytest.approx(float(n * p), abs=5 * float(n * p * (1 - p)) ** 0.5 / N_VIEWS**0.5)
+    assert frapp_kept + frapp_new == pytest.approx(6)
+    assert frapp_share == pytest.approx(1 / 3, abs=0.02)
+    assert share == pytest.approx(1 / 3, abs=0.02)
+    assert error < frapp_error

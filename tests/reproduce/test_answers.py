@@ -16,9 +16,8 @@ from dalenius.mechanisms.perturb.channel import reconstruct
 from dalenius.mechanisms.perturb.plan.methods import plan_perturbation
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
-from dalenius.reproduce.answers import Bucketized, Perturbed, TrueCounts, anatomy
+from dalenius.reproduce.answers import Bucketized, Perturbed, TrueCounts, anatomy, anatomy_pool, equality_pool
 from dalenius.reproduce.census import drawn, sensitive_codes, value_counts
-from dalenius.reproduce.query_pools import anatomy_pool, equality_pool
 
 SEED = Randomness.seeded(1)
 

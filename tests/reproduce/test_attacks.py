@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dalenius.reproduce.bucketization_attacks import SHARE, theorem
 from dalenius.reproduce.catalogue import EXPERIMENTS
-from dalenius.reproduce.corruption import adult_occupations
-from dalenius.reproduce.differential_inference import SHARE, theorem
+from dalenius.reproduce.experiment import column_counts
 
 
 def test_the_theorem_has_the_papers_factors() -> None:
@@ -43,7 +43,7 @@ def test_fakes_on_adult(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("proportional", 4): 0.64,
     }
     # five standard errors of a share of the buckets, and half a digit where a number is printed
-    n_buckets = sum(adult_occupations()) / 7
+    n_buckets = sum(column_counts("adult.csv", "occupation")) / 7
     chance, digit = 5 * math.sqrt(0.25 / n_buckets), 0.005
     for (law, sigma), success in stated.items():
         naive, naive_exact, measured, exact, floor = rows[sigma, law]

@@ -16,9 +16,8 @@ from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingF
 from dalenius.mechanisms.bucketize.plan.two_size import plan_two_size
 from dalenius.randomness import Randomness
 from dalenius.reproduce import bucketization_runtime
-from dalenius.reproduce.bucketization_errors import MEAN, MEDIAN, WHOLE, Setting, measured
-from dalenius.reproduce.bucketization_mse import THETAS, compare_mse, linear_problem
-from dalenius.reproduce.bucketization_readings import with_repeats
+from dalenius.reproduce.bucketization import THETAS, compare_mse, linear_problem
+from dalenius.reproduce.bucketization_errors import MEAN, MEDIAN, WHOLE, Setting, measured, with_repeats
 from dalenius.reproduce.bucketization_runtime import (
     OURS,
     SEARCHES,
@@ -183,3 +182,15 @@ def test_figures_6_and_7_say_when_the_solver_gave_up(monkeypatch: pytest.MonkeyP
     solver = [row[:2] for row in by_values.rows if row[2] == "Optimal (two-size ILP)"]
     assert solver == [("OCC", 32), ("EDU", 32)]  # not tried again after its limit
     assert "stopped" in by_values.differs
+
+
+def test_alice_has_one_of_two_diseases() -> None:
+    assert EXPERIMENTS["bucketization-table2"].run().rows == ((2, 2, "50%", "50%"),)
+
+
+def test_example_3_has_the_papers_bounds_and_moves_six_records() -> None:
+    outcome = EXPERIMENTS["bucketization-fig1"].run()
+    for _, _, first, second, stated, *_ in outcome.rows:
+        assert f"{first}, {second}" == stated
+    assert [sum(int(row[i]) for row in outcome.rows) for i in (5, 6)] == [9 * 4, 14]
+    assert "6 records move" in outcome.differs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,17 @@ from dalenius.cli.main import run
 from dalenius.errors import InputError
 from dalenius.reproduce.catalogue import EXPERIMENTS, PAPERS
 from dalenius.reproduce.census import kdd
-from dalenius.reproduce.experiment import DIAGONAL, Experiment, Line, Reproduction, Row, track, watched
+from dalenius.reproduce.experiment import (
+    DIAGONAL,
+    Axis,
+    Experiment,
+    Line,
+    Reproduction,
+    Row,
+    Scale,
+    track,
+    watched,
+)
 from dalenius.reproduce.picture import _drawn_cells, draw
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -46,7 +57,7 @@ def test_without_the_data_it_says_what_is_missing(
 ) -> None:
     monkeypatch.setenv("DALENIUS_DATA", str(tmp_path))
     kdd.cache_clear()
-    from dalenius.reproduce.alphabeta_adult import all_queries
+    from dalenius.reproduce.alphabeta import all_queries
 
     all_queries.cache_clear()
     assert run(["reproduce", name]) == InputError("").exit_code
@@ -68,21 +79,14 @@ def outcome(*rows: tuple[str, str, float, float]) -> Reproduction:
     return Reproduction(columns=columns, rows=rows, stated="-", differs="-", data="-")
 
 
-def picture(**more: object) -> Experiment:
-    line = Line(
-        x="x",
-        y="y [s]",
-        series="method: a.b",
-        x_title="how many",
-        y_title="seconds",
-        **more,  # type: ignore[arg-type]
-    )
+def picture(scale: Scale = "linear", **more: Any) -> Experiment:
+    line = Line(x=Axis("x", "how many", scale), y=Axis("y [s]", "seconds"), series="method: a.b", **more)
     return Experiment(name="drawn", title="A title", run=outcome, picture=line)
 
 
 def test_pictures_have_their_words_and_all_their_series(tmp_path: Path) -> None:
     many = outcome(*[(f"method {i}", "left", float(x), x + i) for i in range(9) for x in (1, 2)])
-    draw(picture(x_scale="log"), many, tmp_path / "many.svg")
+    draw(picture("log"), many, tmp_path / "many.svg")
     text = (tmp_path / "many.svg").read_text()
     assert all(word in text for word in ("A title", "how many", "seconds", "method 0", "method 8"))
     assert 'stroke-dasharray="5,3"' in text  # more series than colours
@@ -100,7 +104,7 @@ def test_panels_get_their_names_and_a_cloud_its_diagonal(tmp_path: Path) -> None
 
 
 def test_bars_show_two_standard_errors(tmp_path: Path) -> None:
-    line = Line(x="x", y="y", error="e", series="s", x_title="x", y_title="y")
+    line = Line(x=Axis("x"), y=Axis("y"), error="e", series="s")
     rows: tuple[Row, ...] = (("a", 1.0, 5.0, 1.0), ("a", 2.0, 9.0, 0.5))
     found = Reproduction(columns=("s", "x", "y", "e"), rows=rows, stated="-", differs="-", data="-")
     assert [_drawn_cells(line, row) for row in found.to_dict()["rows"]] == [

@@ -41,3 +41,14 @@ def test_epsilon_falls_on_both_histograms(real_data: Path, monkeypatch: pytest.M
         assert float(ours) < float(paper)
         assert float(fall) == pytest.approx(100 * (1 - float(ours) / float(paper)))
         assert min(map(float, errors)) == errors[-1]  # least-variance
+
+
+def test_balancing_and_merging_of_the_example() -> None:
+    outcome = EXPERIMENTS["perturbation-fig1"].run()
+    assert all(ours == stated for _, ours, stated in outcome.rows[:5])
+    assert [row[1] for row in outcome.rows[5:]] == [
+        "6 values, gamma 4, p+q 4/9",
+        "6 values, gamma 10, p+q 2/3",
+    ]
+    assert "β = 3" in outcome.differs
+    assert "0.52577" in outcome.differs

@@ -9,8 +9,16 @@ import pytest
 from dalenius.evaluate.metrics import Spread
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.experiment import DIAGONAL
-from dalenius.reproduce.perturbation_errors import ANATOMY, CLEARLY, EDU, OCC, PAPER, Place, measured
-from dalenius.reproduce.perturbation_runtime import time_by_rows
+from dalenius.reproduce.perturbation_errors import (
+    ANATOMY,
+    CLEARLY,
+    EDU,
+    OCC,
+    PAPER,
+    Place,
+    measured,
+    time_by_rows,
+)
 
 OURS = "least-variance (ours)"
 

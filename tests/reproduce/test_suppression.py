@@ -115,3 +115,19 @@ def test_the_command_prints_and_draws_it(
     assert printed["stated"]
     assert printed["differs"]
     assert "<svg" in picture.read_text()
+
+
+def test_suppression_of_the_example() -> None:
+    rows = BY_NAME["fig1"].run().rows
+    assert [(row[0], row[2]) for row in rows[:3]] == [
+        ("minimum suppression", 6),
+        ("Unsafe D", 6),
+        ("Safe D", 10),
+    ]
+    law = {row[1]: float(row[3]) for row in rows[3:]}
+    assert law == {
+        "[4, 4, 2, 1, 1]": pytest.approx(4 / 9),
+        "[2, 3, 2, 1, 1]": pytest.approx(5 / 18),
+        "[3, 3, 2, 1, 1]": pytest.approx(1 / 9),
+        "[1, 2, 2, 1, 1]": pytest.approx(1 / 6),
+    }

@@ -11,7 +11,7 @@ from dalenius.errors import QueryError, ReleaseCorrupt
 from dalenius.mechanisms import registry
 from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
 from dalenius.question.model import Model
-from dalenius.release.folder import STRANGE, StoredRelease, refuse_changed
+from dalenius.release.folder import MALFORMED, StoredRelease, refuse_changed
 
 _KEPT_OPEN = 4
 
@@ -45,7 +45,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
         refuse_changed(release)
         try:
             model: Model = room.load(release)
-        except STRANGE as error:
+        except MALFORMED as error:
             raise ReleaseCorrupt(
                 f"{release.path}: the tables are not those of {release.mechanism} ({type(error).__name__})",
                 hint="`dalenius verify` lists what is wrong",

@@ -37,8 +37,8 @@ sensitive   = ["disease"]
 
 [promise]                                  # nobody can be linked to a disease with more than …
 kind    = "f-privacy"
-default = { times = 3, plus = 0.02 }       # … three times its share of all patients + 2 %
-values  = { HIV = 0.03, Schizophrenia = 0.03, Flu = 1.0 }    # stricter here; the flu is no secret
+default = { times = 3, plus = 0.02 }       # … three times its share + 2 %, and never above 1/2
+values  = { HIV = 0.03, Schizophrenia = 0.03 }    # stricter for these
 
 [mechanism]
 kind = "bucketize"

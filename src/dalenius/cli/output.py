@@ -18,6 +18,9 @@ if TYPE_CHECKING:  # rich and the engines are loaded where they are used: `--jso
 SourceOption = Annotated[
     Path | None, typer.Option("--source", help="Instead of the policy's own source, e.g. today's batch.")
 ]
+ReleaseArgument = Annotated[Path, typer.Argument(help="The release folder.")]
+PolicyArgument = Annotated[Path, typer.Argument(help="The policy file.")]
+TableArgument = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or a folder of Parquet.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 
 

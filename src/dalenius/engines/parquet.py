@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dalenius.mechanisms.base import Batches
 from dalenius.prefetch import map_parallel
-from dalenius.tables.codes import ascending
+from dalenius.tables.codes import ascending, encode, find_codes
 from dalenius.tables.reading import rebatch
 
 ROW_GROUP_ROWS = 122_880
@@ -55,21 +53,9 @@ def _own_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _own_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
     """The same cells; the dictionary has each value that occurs once, ascending, and no NULL."""
-    is_null = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
-    codes = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    used = np.flatnonzero(np.bincount(codes if is_null is None else codes[~is_null]))
-    if len(used) == len(column.dictionary) and _ascend(column.dictionary):
+    codes, cells = encode(column)
+    values = ascending(cells.drop_null())
+    if values.equals(column.dictionary):
         return column
-    cells = column.dictionary.take(pa.array(used))
-    values = ascending(cells.drop_null().unique())
-    new_code = np.zeros(len(column.dictionary), dtype=codes.dtype)
-    new_code[used] = pc.index_in(cells, value_set=values).fill_null(0).to_numpy()
-    if cells.null_count:
-        of_null = column.dictionary.is_null().to_numpy(zero_copy_only=False)[codes]
-        is_null = of_null if is_null is None else is_null | of_null
-    return pa.DictionaryArray.from_arrays(pa.array(new_code[codes], mask=is_null), values)
-
-
-def _ascend(values: pa.Array) -> bool:
-    is_set = not values.null_count and len(values.unique()) == len(values)
-    return is_set and bool(values.equals(ascending(values)))
+    places = find_codes(cells, values).cast(column.type.index_type)  # of NULL: none
+    return pa.DictionaryArray.from_arrays(places.take(pa.array(codes)), values)

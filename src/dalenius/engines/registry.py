@@ -6,7 +6,7 @@ from dalenius.engines.base import Engine
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import InputError, did_you_mean
 from dalenius.policy import Policy
-from dalenius.tables.source import SparkFrameSource
+from dalenius.tables.frames import SparkFrameSource
 
 ENGINES = ("local", "spark")
 

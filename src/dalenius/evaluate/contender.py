@@ -18,7 +18,7 @@ from dalenius.evaluate.sharing import Shared
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.measures import measures_of
 from dalenius.policy import Policy
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.promises.rho_privacy import amplification_limit
 from dalenius.tables.histogram import Histogram
 
@@ -75,6 +75,7 @@ class Contender:
     """Of the mechanism, or NOISE or NOTHING."""
     method: str
     bound: Bound
+    """What is promised."""
     is_baseline: bool
     policy: Policy | None = None
     """What is published; None: answers come without a release."""

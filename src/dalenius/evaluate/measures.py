@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,6 @@ from dalenius.evaluate.original import Original
 from dalenius.evaluate.questions import Cells, Questions
 from dalenius.evaluate.sample import Sample, publish_aside
 from dalenius.evaluate.workload import joint_counts
-from dalenius.mechanisms.measures import RowSample
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import connect
@@ -35,19 +34,8 @@ from dalenius.tables.source import open_source
 HELD_OUT = 0.2
 _MOST_ROWS = 20_000
 """How many published records a classifier is trained on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Examples:
-    """Records as codes: one column of `features` per quasi column, the sensitive value as one number."""
-
-    features: Ints
-    label: Ints
-    weight: Floats
-
-    def take(self, rows: Ints) -> Examples:
-        """Some of them."""
-        return Examples(features=self.features[rows], label=self.label[rows], weight=self.weight[rows])
+Examples = tuple[Ints, Ints, Floats]
+"""Records as codes: a column per quasi column, the sensitive value as one number, and what each counts."""
 
 
 def accuracy_of(sample: Sample) -> float | None:
@@ -56,9 +44,9 @@ def accuracy_of(sample: Sample) -> float | None:
     if not original.sensitive or not original.quasi or sample.contender.kind == NOISE:
         return None
     held_out, kept = _split(sample)
-    test = encode(original, original.table).take(held_out)
+    test = encode(original, original.table.take(pa.array(held_out)))
     if sample.contender.policy is None:
-        return float(np.bincount(test.label).max() / len(test.label))
+        return float(np.bincount(test[1]).max() / len(test[1]))
     with tempfile.TemporaryDirectory(prefix="dalenius-compare-") as folder:
         policy = _on_rows(sample.contender.policy, kept)
         release = publish_aside(policy, Path(folder), sample.randomness)
@@ -75,8 +63,10 @@ def predict(train: Examples, test: Examples, original: Original) -> float:
     # One category more than the table has: a view may show values of the domain that do not occur.
     sizes = [len(original.cells[column]) + 1 for column in original.quasi]
     model: Any = CategoricalNB(min_categories=sizes)
-    model.fit(train.features, train.label, sample_weight=train.weight)
-    return float((model.predict(test.features) == test.label).mean())
+    features, label, weight = train
+    model.fit(features, label, sample_weight=weight)
+    features, label, _ = test
+    return float((model.predict(features) == label).mean())
 
 
 def encode(original: Original, table: pa.Table, weight: Floats | None = None) -> Examples:
@@ -85,15 +75,12 @@ def encode(original: Original, table: pa.Table, weight: Floats | None = None) ->
     label = np.zeros(table.num_rows, dtype=np.int64)
     for column in original.sensitive:
         label = label * (len(original.cells[column]) + 1) + codes[column]
-    return Examples(
-        features=np.stack([codes[column] for column in original.quasi], axis=1),
-        label=label,
-        weight=np.ones(table.num_rows) if weight is None else weight,
-    )
+    features = np.stack([codes[column] for column in original.quasi], axis=1)
+    return features, label, np.ones(table.num_rows) if weight is None else weight
 
 
 def _codes(original: Original, table: pa.Table, column: str) -> Ints:
-    known = original.coded.columns[column].values[column]
+    known = original.coded.columns[column].cells
     found = find_codes(table.column(column).cast(known.type), known)
     return np.asarray(found.fill_null(len(known)).to_numpy(), dtype=np.int64)
 
@@ -115,8 +102,8 @@ def _on_rows(policy: Policy, rows: Ints) -> Policy:
 
 def _published(sample: Sample, release: StoredRelease) -> Examples | None:
     original, stream = sample.original, sample.randomness.stream("accuracy", "rows")
-    rows = RowSample(most=_MOST_ROWS, seed=int(stream.integers(2**31)))
-    table = sample.mechanism.training_rows(release, original.quasi, original.sensitive, rows)
+    chosen = f"USING SAMPLE reservoir({_MOST_ROWS} ROWS) REPEATABLE ({int(stream.integers(2**31))})"
+    table = sample.mechanism.training_rows(release, original.quasi, original.sensitive, chosen)
     if table is None:
         return None
     weight = table.column("weight").to_numpy().astype(np.float64) if "weight" in table.column_names else None
@@ -150,8 +137,7 @@ def retention(sample: Sample) -> float | None:
 Measured = float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class Measure(NamedTuple):
     """A number of each draw; None where it does not apply."""
 
     name: str
@@ -159,8 +145,8 @@ class Measure:
     """For a narrow column."""
     title: str
     """With its unit, for the axis of a picture."""
-    better: Literal["lower", "higher"]
     measure: Callable[[Sample, Cells], Measured]
+    better: Literal["lower", "higher"] = "lower"
 
 
 def _of_cells(formula: Callable[[Cells], float]) -> Callable[[Sample, Cells], Measured]:
@@ -195,81 +181,29 @@ def _joint(sample: Sample, columns: tuple[str, ...]) -> Cells | None:
     return sample.ask(questions)
 
 
-MEASURES: dict[str, Measure] = {
-    measure.name: measure
-    for measure in (
-        Measure(
-            name="relative-error",
-            heading="rel. error",
-            title="mean relative error (counts below 0.1 % of the records measured against that)",
-            better="lower",
-            measure=_of_cells(metrics.mean_relative_error),
-        ),
-        Measure(
-            name="median-relative-error",
-            heading="median",
-            title="median relative error (counts below 0.1 % of the records measured against that)",
-            better="lower",
-            measure=_of_cells(metrics.median_relative_error),
-        ),
-        Measure(
-            name="rmse",
-            heading="rmse",
-            title="root mean squared error of an answer, in records",
-            better="lower",
-            measure=_of_cells(metrics.root_mean_squared_error),
-        ),
-        Measure(
-            name="mse",
-            heading="mse",
-            title="mean squared error of an answer",
-            better="lower",
-            measure=_of_cells(metrics.mean_squared_error),
-        ),
-        Measure(
-            name="total-variation",
-            heading="tot. var.",
-            title="total variation between true and estimated joint distributions",
-            better="lower",
-            measure=_distance(metrics.total_variation),
-        ),
-        Measure(
-            name="hellinger",
-            heading="Hellinger",
-            title="Hellinger distance between true and estimated joint distributions",
-            better="lower",
-            measure=_distance(metrics.hellinger),
-        ),
-        Measure(
-            name="loss",
-            heading="loss",
-            title="loss of the buckets, Σ (size − 1)²",
-            better="lower",
-            measure=_of_release(bucket_loss),
-        ),
-        Measure(
-            name="retention",
-            heading="retained",
-            title="share of the records that are published with their own value",
-            better="higher",
-            measure=_of_release(retention),
-        ),
-        Measure(
-            name="suppressed",
-            heading="withheld",
-            title="share of the records that are withheld",
-            better="lower",
-            measure=_of_release(suppressed_share),
-        ),
-        Measure(
-            name="accuracy",
-            heading="accuracy",
-            title="accuracy of a classifier trained on the release, on people who are not in it",
-            better="higher",
-            measure=_of_release(accuracy_of),
-        ),
-    )
-}
+_SMALL = "(counts below 0.1 % of the records measured against that)"
+_BETWEEN = "between true and estimated joint distributions"
+_KNOWN = "share of the records that are published with their own value"
+_LEARNED = "accuracy of a classifier trained on the release, on people who are not in it"
+_MEAN, _MEDIAN = _of_cells(metrics.mean_relative_error), _of_cells(metrics.median_relative_error)
+_RMSE, _MSE = _of_cells(metrics.root_mean_squared_error), _of_cells(metrics.mean_squared_error)
+_ALL = (
+    Measure("relative-error", "rel. error", f"mean relative error {_SMALL}", _MEAN),
+    Measure("median-relative-error", "median", f"median relative error {_SMALL}", _MEDIAN),
+    Measure("rmse", "rmse", "root mean squared error of an answer, in records", _RMSE),
+    Measure("mse", "mse", "mean squared error of an answer", _MSE),
+    Measure(
+        "total-variation", "tot. var.", f"total variation {_BETWEEN}", _distance(metrics.total_variation)
+    ),
+    Measure("hellinger", "Hellinger", f"Hellinger distance {_BETWEEN}", _distance(metrics.hellinger)),
+    Measure("loss", "loss", "loss of the buckets, Σ (size − 1)²", _of_release(bucket_loss)),
+    Measure("retention", "retained", _KNOWN, _of_release(retention), "higher"),
+    Measure(
+        "suppressed", "withheld", "share of the records that are withheld", _of_release(suppressed_share)
+    ),
+    Measure("accuracy", "accuracy", _LEARNED, _of_release(accuracy_of), "higher"),
+)
+MEASURES = {measure.name: measure for measure in _ALL}
 USUAL = ("relative-error", "median-relative-error", "rmse", "suppressed")
 """What is measured unless something else is asked for; the first one ranks."""
 

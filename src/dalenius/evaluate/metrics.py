@@ -76,9 +76,7 @@ def errors_by_selectivity(cells: Cells) -> tuple[Band, ...]:
     bands = []
     for low, high in pairwise(SELECTIVITIES):
         inside = (share >= low) & ((share < high) | ((high == SELECTIVITIES[-1]) & (share == high)))
-        own = Cells(
-            truth=answered.truth[inside], estimate=answered.estimate[inside], scale=answered.scale[inside]
-        )
+        own = answered.where(inside)
         if inside.any():
             bands.append(
                 Band(

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bits, Ints
+from dalenius.arrays import Bits, Codes, Ints
 from dalenius.sql import identifier, literal
 from dalenius.tables.columns import Coded, CodedTable
 
@@ -45,10 +44,10 @@ class Original:
     def of(cls, table: pa.Table, sensitive: Sequence[str]) -> Original:
         """Encode a table."""
         coded = CodedTable.of(table)
-        cells = {name: column.values[name].to_pylist() for name, column in coded.columns.items()}
+        cells = {name: column.cells.to_pylist() for name, column in coded.columns.items()}
         return cls(table=table, coded=coded, sensitive=tuple(sensitive), cells=cells)
 
-    def take(self, rows: NDArray[np.integer]) -> Original:
+    def take(self, rows: Codes) -> Original:
         """The records with these numbers, a record as often as it is listed, under the same codes.
 
         >>> original = Original.of(pa.table({"sex": ["F", "M"], "disease": ["Flu", "HIV"]}), ["disease"])
@@ -87,7 +86,7 @@ class Original:
         """The columns that are not sensitive."""
         return tuple(name for name in self.cells if name not in self.sensitive)
 
-    def codes(self, column: str) -> NDArray[np.integer]:
+    def codes(self, column: str) -> Codes:
         """Which of its column's values each record has."""
         return self.coded.columns[column].codes
 

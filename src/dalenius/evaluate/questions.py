@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dalenius.arrays import Floats
+from dalenius.arrays import Bools, Floats
 from dalenius.question.answer import Answer
 
 Key = tuple[tuple[Any, ...], str]
@@ -44,8 +44,15 @@ class Cells:
     @property
     def answered(self) -> Cells:
         """The cells that have an estimate."""
-        has = ~np.isnan(self.estimate)
-        return Cells(truth=self.truth[has], estimate=self.estimate[has], scale=self.scale[has])
+        return self.where(~np.isnan(self.estimate))
+
+    def where(self, chosen: Bools) -> Cells:
+        """Some of the cells."""
+        return Cells(truth=self.truth[chosen], estimate=self.estimate[chosen], scale=self.scale[chosen])
+
+    def at_least(self, share: float) -> Cells:
+        """The cells whose truth is that share of the whole table's number or more."""
+        return self.where(self.truth >= share * self.scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

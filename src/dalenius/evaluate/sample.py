@@ -26,7 +26,7 @@ from dalenius.publishing import write_release
 from dalenius.question.database import Limits
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
-from dalenius.release.series import open_release, views_planned
+from dalenius.release.series import open_release
 
 
 def noisy_counts(counts: Sequence[int], scale: float) -> Floats:
@@ -94,7 +94,7 @@ def publish_aside(policy: Policy, folder: Path, randomness: Randomness) -> Store
     """The policy's release, or all its views, in another folder and with a ledger of its own."""
     # A batch of a series is published as a release by itself.
     aside = replace(policy, release=folder / "release", ledger=folder / "ledger", series=None)
-    for view in range(views_planned(policy)):
+    for view in range(policy.mechanism.views):
         write_release(aside, seed=release_seed(randomness, view))
     return open_release(folder / "release")
 

@@ -12,8 +12,9 @@ from dalenius.errors import InputError
 from dalenius.evaluate.original import Original
 from dalenius.policy import Policy
 from dalenius.sql import connect
+from dalenius.tables.frames import FrameSource
 from dalenius.tables.histogram import Histogram
-from dalenius.tables.source import FrameSource, Source
+from dalenius.tables.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

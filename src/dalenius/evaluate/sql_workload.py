@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
@@ -131,13 +131,11 @@ def _condition(condition: Condition) -> str:
 _CHOOSING = {TokenType.HAVING: "HAVING", TokenType.LIMIT: "LIMIT", TokenType.OFFSET: "OFFSET"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """One statement, and where in its file it starts."""
+class Statement(NamedTuple):
+    """One statement, and how many characters of its file come before it."""
 
     text: str
     start: int
-    """The number of characters before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from dalenius.question.weighting import VIEW
 from dalenius.sql import identifier, literal
 from dalenius.tables.postgres import connected
 from dalenius.tables.postgres_uri import without_password, without_secrets
-from dalenius.tables.reading import BATCH_ROWS
+from dalenius.tables.reading import read_batches
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def write_postgres(staged: Staged, uri: str, schema: str) -> None:
     with connected(uri, partial(_explained, uri)) as connection, connection.cursor() as cursor:
         _make_schema(cursor, uri, schema, names)
         for table in staged.tables:
-            rows = staged.connection.sql(_portable_select(staged, table)).to_arrow_reader(BATCH_ROWS)
+            rows = read_batches(staged.connection, _portable_select(staged, table))
             cursor.adbc_ingest(table, rows, mode="create", db_schema_name=schema)
             # Without statistics the planner takes small joins for huge ones and compiles every question.
             cursor.execute(f"ANALYZE {identifier(schema)}.{identifier(table)}")

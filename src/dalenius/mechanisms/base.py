@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms import registry
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
-from dalenius.policy import Policy
+from dalenius.policy.sections import Columns
 from dalenius.randomness import KEY_BITS, Randomness
 from dalenius.release.manifest import Manifest
+from dalenius.tables.domains import DeclaredDomain
 from dalenius.tables.histogram import Histogram
+from dalenius.tables.recode import Recode
 
 Batches = Iterator[pa.RecordBatch]
 Counting = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -126,7 +127,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SeriesPlace:
     """Which release of a series is being made, and what was published before it."""
 
     id: str
@@ -148,18 +149,52 @@ class Check(Plain):
     detail: str
 
 
+Config_co = TypeVar("Config_co", covariant=True)
+Promise_co = TypeVar("Promise_co", covariant=True)
+
+
+class PolicyOf(Protocol[Config_co, Promise_co]):
+    """A policy as its own mechanism sees it: of its kind, and with a promise that it keeps."""
+
+    @property
+    def mechanism(self) -> Config_co:
+        """The mechanism's section."""
+
+    @property
+    def promise(self) -> Promise_co:
+        """What is to be kept."""
+
+    @property
+    def columns(self) -> Columns:
+        """Which column is what."""
+
+    @property
+    def recode(self) -> tuple[tuple[str, Recode], ...]:
+        """What is done to the columns before everything else."""
+
+    @property
+    def domains(self) -> tuple[tuple[str, DeclaredDomain], ...]:
+        """Which values a column may take, where that is declared."""
+
+    @property
+    def folder(self) -> Path:
+        """What the policy's paths are relative to."""
+
+
 class Mechanism(Protocol):
-    """One way of keeping a promise."""
+    """One way of keeping a promise. It is given policies of its own kind (`PolicyOf`)."""
 
-    kind: str
+    @property
+    def kind(self) -> str:
+        """Its name in policies and manifests."""
 
-    def plan(self, policy: Policy, scan: Scan) -> Plan:
+    def plan(self, policy: Any, scan: Scan) -> Plan:
         """Decide everything that the counts decide; raise PromiseNotMet if no release can exist."""
 
-    def draft(self, policy: Policy, plan: Any, randomness: Randomness) -> Draft:
+    def draft(self, policy: Any, plan: Any, randomness: Randomness) -> Draft:
         """Toss the coins that need no records, and say how the tables come about."""
 
-    def repeated(self, policy: Policy, plan: Any, times: int) -> Repeated:
+    def repeat(self, policy: Any, plan: Any, times: int) -> Repeated:
         """What that many independent releases by this plan would tell together."""
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
@@ -169,20 +204,64 @@ class Mechanism(Protocol):
 class SerialMechanism(Mechanism, Protocol):
     """A mechanism that can publish several releases of one table, each drawn in view of the ones before."""
 
-    def draft_at(self, policy: Policy, plan: Any, randomness: Randomness, place: Place) -> Draft:
+    def draft_at(self, policy: Any, plan: Any, randomness: Randomness, place: SeriesPlace) -> Draft:
         """The draft of the release at that place of its series."""
 
-
-def mechanism_of(policy: Policy) -> Mechanism:
-    """The mechanism that carries a policy out, with its stage of suppression if it has one."""
-    if policy.suppress is not None:
-        staged: Mechanism = registry.stage_room("suppress", "stage").MECHANISM
-        return staged
-    config = policy.mechanism
-    found: Mechanism = registry.room(config.kind, config.method, "mechanism").MECHANISM
-    return found
+    def planned_series(self, first: Manifest, index: int) -> PlannedSeries:
+        """What the first release of a series tells about all of them, before release number `index`."""
 
 
-def serial_mechanism(policy: Policy) -> SerialMechanism:
-    """The mechanism that publishes the next release of a policy's series."""
-    return mechanism_of(policy)  # type: ignore[return-value]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated(Plain):
+    """The worst that an attacker who joins the releases can come to believe, beside what one promises."""
+
+    times: int
+    """How many independent releases are joined."""
+    posterior: float
+    """The largest posterior, for the worst person, value or tuple."""
+    promised: float
+    """What one release promises for it."""
+    about: str
+    """What the posterior is of."""
+    how: Literal["exact", "simulated"]
+    success: float | None = None
+    """How often the best guess of a person's value is right from all of them; None: nobody is guessed."""
+    success_of_one: float | None = None
+    """The same from one release."""
+
+    def sentence(self) -> str:
+        """For an error or a warning."""
+        found = (
+            f"{self.times} independent releases like this one, joined, give {self.about} a posterior of "
+            f"{self.posterior:.4g} where {self.promised:.4g} is promised ({self.how})"
+        )
+        if self.success is None or self.success_of_one is None:
+            return found
+        return (
+            f"{found}, and the best guess of a person's value is right {self.success:.1%} of the time "
+            f"instead of {self.success_of_one:.1%}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedSeries:
+    """What a series of views was planned for, and what it would tell to go beyond that."""
+
+    views: int
+    """How many views there may be."""
+    promised: float
+    """What no posterior of a tuple exceeds after all of them."""
+    if_one_more: float
+    """The posterior of a tuple that appears in a view more than there may be."""
+    if_changed: float
+    """The posterior of a tuple that is new in the table and appears in the next view."""
+
+
+def repeat_evidence(prior: Fraction, ratio: Fraction, times: int) -> Fraction:
+    """The posterior after independent evidence of that likelihood ratio, that many times.
+
+    >>> repeat_evidence(Fraction(1, 10), Fraction(3), 2)
+    Fraction(1, 2)
+    """
+    odds = prior / (1 - prior) * ratio**times
+    return odds / (1 + odds)

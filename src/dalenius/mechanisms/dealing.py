@@ -10,9 +10,8 @@ likely as any other. Dealing batch after batch this way is exactly a uniform cho
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Codes, Int32s, Ints
 from dalenius.errors import InternalError
 
 _NUMPY_POPULATION_LIMIT = 10**9  # Generator.hypergeometric refuses larger populations
@@ -38,7 +37,7 @@ def draw_quota(remaining: Ints, batch_counts: Ints, stream: np.random.Generator)
     return quota
 
 
-def deal(codes: NDArray[np.integer], quota: Ints, stream: np.random.Generator) -> NDArray[np.int32]:
+def deal(codes: Codes, quota: Ints, stream: np.random.Generator) -> Int32s:
     """A destination for each record of the batch, uniformly random among the records of its value.
 
     Args:
@@ -57,7 +56,7 @@ def deal(codes: NDArray[np.integer], quota: Ints, stream: np.random.Generator) -
     return destinations
 
 
-def fewest_bits(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
+def fewest_bits(numbers: Codes) -> Codes:
     """The numbers less the smallest, in 16 bits if that will do: these numpy sorts in linear time.
 
     >>> fewest_bits(np.array([7_000_001, 7_000_000])).tolist()
@@ -77,14 +76,14 @@ class Dealer:
 
     def deal(
         self,
-        codes: NDArray[np.integer],
+        codes: Codes,
         quota_stream: np.random.Generator,
         record_stream: np.random.Generator,
-    ) -> NDArray[np.int32]:
+    ) -> Int32s:
         """A destination for each record of the next batch."""
         return deal(codes, self.quota(codes, quota_stream), record_stream)
 
-    def quota(self, codes: NDArray[np.integer], stream: np.random.Generator) -> Ints:
+    def quota(self, codes: Codes, stream: np.random.Generator) -> Ints:
         """How many records of the next batch go where, for `deal`."""
         counts = np.bincount(codes, minlength=len(self._remaining)).astype(np.int64)
         if (counts > self._remaining.sum(axis=1)).any():

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dalenius.mechanisms import registry
 from dalenius.policy import Policy
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier, identifiers
 
@@ -26,23 +26,22 @@ class Measures:
     """What a chart calls releases of this kind."""
     notes: tuple[str, ...] = ()
     """What its bound does not say, for readers who compare it with other mechanisms' bounds."""
+    records: str | None = None
+    """The table whose rows look like those of the original; None: there is none."""
 
     def bound(self, policy: Policy, bound: Bound) -> Bound:  # noqa: ARG002
         """The promise's bound, with what it means for this policy's method."""
         return bound
 
     def baseline(
-        self,
-        table: Policy,  # noqa: ARG002
-        bound: Fraction,  # noqa: ARG002
-        others: Sequence[Policy],  # noqa: ARG002
+        self, _table: Policy, _bound: Fraction, _others: Sequence[Policy], /
     ) -> tuple[str, Policy] | None:
         """A well-known method that keeps this bound on the table, with its name; None: there is none.
 
         Args:
-            table: A policy for the table; its promise and mechanism are to be replaced.
-            bound: The largest probability that may be inferred.
-            others: The policies that it is compared with.
+            _table: A policy for the table; its promise and mechanism are to be replaced.
+            _bound: The largest probability that may be inferred.
+            _others: The policies that it is compared with.
         """
         return None
 
@@ -55,32 +54,20 @@ class Measures:
         return None
 
     def training_rows(
-        self,
-        release: StoredRelease,  # noqa: ARG002
-        quasi: Sequence[str],  # noqa: ARG002
-        sensitive: Sequence[str],  # noqa: ARG002
-        sample: RowSample,  # noqa: ARG002
+        self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: str
     ) -> pa.Table | None:
-        """Rows of these columns to train a classifier on, weighted if they have a column `weight`."""
-        return None
+        """Rows of these columns to train a classifier on, weighted if they have a column `weight`.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowSample:
-    """Which rows of a table are read."""
-
-    most: int
-    seed: int
-
-    @property
-    def sql(self) -> str:
-        """What follows a FROM clause."""
-        return f"USING SAMPLE reservoir({self.most} ROWS) REPEATABLE ({self.seed})"
-
-    def read(self, release: StoredRelease, table: str, columns: Sequence[str]) -> pa.Table:
-        """Rows as they are published."""
+        Args:
+            release: What was published.
+            quasi: What predicts.
+            sensitive: What is predicted.
+            sample: SQL that follows the name of a table to read some of its rows only.
+        """
+        if self.records is None:
+            return None
         with release.connect() as connection:
-            query = f"SELECT {identifiers(columns)} FROM {identifier(table)} {self.sql}"
+            query = f"SELECT {identifiers((*quasi, *sensitive))} FROM {identifier(self.records)} {sample}"
             return connection.sql(query).to_arrow_table()
 
 

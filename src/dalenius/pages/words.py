@@ -45,6 +45,8 @@ class StageWords:
     section: Callable[[StoredRelease], Section | None]
     promise: Callable[[StoredRelease], str | None]
     """What the stage adds to the promise."""
+    published: Callable[[StoredRelease], str | None]
+    """What the publisher is told about the records that it withheld."""
 
 
 def words_of(release: StoredRelease) -> Words:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import parse_fraction, percent
 from dalenius.plain import plain_fields
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.tables.histogram import Histogram
 
 Adversary = Literal["independent", "exclusive"]

@@ -11,20 +11,31 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import PolicyError, refuse_unknown_keys
+from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, percent, show
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound, link_at_most
 from dalenius.tables.histogram import Histogram, Value, label, label_cell, show_value, write_cells
 
+CAP = Fraction(1, 2)
+"""The most that a `default` lets anybody be sure of a value, unless the policy states another."""
 _MOST_EXAMPLES = 3
+_NOT_SENSITIVE = "a value that is no secret is named in `values` with 1, e.g. values = { Flu = 1.0 }"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """The threshold min(1, times · f + plus) of a value with frequency f."""
+    """The threshold max(f, min(cap, times · f + plus)) of a value with frequency f.
+
+    No release can keep a value below its own share of the table, so that is the least.
+
+    >>> rule = Linear(times=Fraction(4), plus=Fraction(1, 50))
+    >>> [str(rule.at(f)) for f in (Fraction(1, 100), Fraction(1, 5), Fraction(3, 5))]
+    ['3/50', '1/2', '3/5']
+    """
 
     times: Fraction
     plus: Fraction
+    cap: Fraction = CAP
 
     def __post_init__(self) -> None:
         if self.times < 0 or self.plus < 0 or self.times + self.plus == 0:
@@ -32,10 +43,15 @@ class Linear:
                 f"[promise] default: times ({show(self.times)}) and plus ({show(self.plus)}) must not be "
                 "negative, nor both zero"
             )
+        if not 0 < self.cap < 1:
+            raise PolicyError(
+                f"[promise] default: cap ({show(self.cap)}) must lie between 0 and 1, without them",
+                hint=_NOT_SENSITIVE,
+            )
 
     def at(self, frequency: Fraction) -> Fraction:
-        """The threshold of a value with that frequency."""
-        return min(Fraction(1), self.times * frequency + self.plus)
+        """The threshold of a value with that frequency; 1 only for a value that everybody has."""
+        return max(frequency, min(self.cap, self.times * frequency + self.plus))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +60,8 @@ class FPrivacy:
 
     >>> double = Linear(times=Fraction(2), plus=Fraction(0))
     >>> promise = FPrivacy(default=double, named=((("HIV",), Fraction(1, 2)),))
-    >>> promise.thresholds(Histogram.of(("disease",), {("Flu",): 3, ("HIV",): 1, ("Cold",): 6}))
-    (Fraction(1, 1), Fraction(3, 5), Fraction(1, 2))
+    >>> promise.thresholds(Histogram.of(("disease",), {("Flu",): 3, ("HIV",): 2, ("Cold",): 7}))
+    (Fraction(7, 12), Fraction(1, 2), Fraction(1, 2))
     """
 
     default: Linear | Fraction | None
@@ -59,6 +75,10 @@ class FPrivacy:
     def __post_init__(self) -> None:
         if isinstance(self.default, Fraction):
             _check_threshold("default", self.default)
+            if self.default == 1:
+                raise PolicyError(
+                    "[promise] default = 1 would protect no value that is not named", hint=_NOT_SENSITIVE
+                )
         for cells, threshold in self.named:
             _check_threshold(repr(" / ".join(cells)), threshold)
 
@@ -71,15 +91,23 @@ class FPrivacy:
         if self.default is None and n_unnamed:
             raise PolicyError(
                 f"[promise] {n_unnamed} values of {_names(histogram)} have no threshold",
-                hint="set a default, e.g. default = { times = 4, plus = 0.02 }; 1 means not sensitive",
+                hint="set a default, e.g. default = { times = 4, plus = 0.02 }",
             )
         return tuple(
-            named[cells] if cells in named else self._default_at(histogram.frequency(code))
+            named[cells] if cells in named else self._default_at(histogram, code)
             for code, cells in enumerate(labels)
         )
 
-    def _default_at(self, frequency: Fraction) -> Fraction:
-        return self.default.at(frequency) if isinstance(self.default, Linear) else self.default or Fraction(1)
+    def _default_at(self, histogram: Histogram, code: int) -> Fraction:
+        """The threshold of a value that is not named: never 1, which only the policy's own word can be."""
+        frequency = histogram.frequency(code)
+        if frequency == 1:
+            raise PromiseNotMet(
+                f"everybody in the table has the same value of {_names(histogram)}: every release tells it",
+                hint="if it is no secret, make the column quasi; naming it with 1 in `values` means the same",
+            )
+        assert self.default is not None  # noqa: S101  (a value without a threshold was refused before)
+        return self.default.at(frequency) if isinstance(self.default, Linear) else self.default
 
     def bound(self, histogram: Histogram | None) -> Bound:
         """The largest threshold below 1; 1 where no value is sensitive."""
@@ -115,11 +143,7 @@ class FPrivacy:
         limits = [(Fraction(entry["at_most"]), show_value(entry["value"])) for entry in promise["thresholds"]]
         strictest = [f"{name} at most {percent(f)}" for f, name in sorted(limits)[:_MOST_EXAMPLES] if f < 1]
         examples = f" The strictest limits: {'; '.join(strictest)}." if strictest else ""
-        return (
-            "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, "
-            f"can link that person to a value of {what} with more certainty than the limit that "
-            f"was set for this value.{examples}"
-        )
+        return link_at_most(f"a value of {what}", f"the limit that was set for this value.{examples}")
 
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> FPrivacy:
@@ -146,10 +170,11 @@ class FPrivacy:
 def _parse_default(spec: Any) -> Linear | Fraction:
     if not isinstance(spec, Mapping):
         return parse_fraction(spec, "[promise] default")
-    refuse_unknown_keys(spec, ("times", "plus"), "[promise] default")
+    refuse_unknown_keys(spec, ("times", "plus", "cap"), "[promise] default")
     times = parse_fraction(spec.get("times", 0), "[promise] default.times")
     plus = parse_fraction(spec.get("plus", 0), "[promise] default.plus")
-    return Linear(times=times, plus=plus)
+    cap = parse_fraction(spec.get("cap", CAP), "[promise] default.cap")
+    return Linear(times=times, plus=plus, cap=cap)
 
 
 def _parse_named(spec: Any, sensitive: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], Fraction], ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_integer, percent
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound, link_at_most
 from dalenius.tables.histogram import Histogram, Value
 
 
@@ -46,11 +46,7 @@ class LDiversity:
     def in_words(promise: Mapping[str, Any], what: str) -> str:
         """The promise of a manifest in plain words, about values of `what`."""
         ell = int(promise["l"])
-        return (
-            "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, "
-            f"can link that person to any value of {what} with more certainty than 1 in {ell} "
-            f"({percent(Fraction(1, ell))})."
-        )
+        return link_at_most(f"any value of {what}", f"1 in {ell} ({percent(Fraction(1, ell))}).")
 
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> LDiversity:

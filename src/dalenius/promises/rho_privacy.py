@@ -14,7 +14,7 @@ from typing import Any
 
 from dalenius.errors import InputError, PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_fraction, percent
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.tables.histogram import Histogram
 
 

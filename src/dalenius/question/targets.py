@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Codes, Floats, Ints
 
 Range = tuple[Floats, Floats]
 """The least and the most of each target."""
@@ -27,7 +26,7 @@ _MOST_WIDER = 2.0
 class Score:
     """One number per published row; rows that are not listed have 0."""
 
-    rows: NDArray[np.integer]
+    rows: Codes
     values: Floats | None = None
     """The numbers of these rows; None: all 1."""
 

@@ -7,24 +7,21 @@ thinned on its own, so every promise is about one batch; the manifests say that 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dalenius.engines.base import OpenedTable
-from dalenius.errors import InputError, PolicyError
-from dalenius.mechanisms.base import Draft, Place
+from dalenius.errors import InputError, PolicyError, PromiseNotMet
+from dalenius.mechanisms import registry
+from dalenius.mechanisms.base import Draft, SeriesPlace
 from dalenius.policy import Policy
 from dalenius.promises.f_privacy import FPrivacy
-from dalenius.promises.l_diversity import LDiversity
-from dalenius.release.build import published_columns
+from dalenius.promises.kinds import read_promise
+from dalenius.release.build import describe_columns
 from dalenius.release.folder import StoredRelease
 from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import FILE_NAME
 from dalenius.release.series import NextInSeries, refuse_wrong_series, releases_in
-from dalenius.sql import identifiers
-from dalenius.tables.histogram import Histogram
 
 _ASSUMES = ("nobody is in two batches of the series",)
 _NOT_COVERED = (
@@ -66,7 +63,7 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
                 )
     return NextInSeries(
         kind="batches",
-        place=Place(id=series_id, index=len(earlier) + 1, of=None),
+        place=SeriesPlace(id=series_id, index=len(earlier) + 1, of=None),
         ledger=ledger,
         fingerprint=fingerprint,
         records=None,
@@ -89,7 +86,7 @@ def as_batch(draft: Draft) -> Draft:
 
 def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable) -> None:
     """All batches have the columns, types and promise of the first, so that they can be added up."""
-    ours = {column.name: column for column in published_columns(policy, scan.schema)}
+    ours = {column.name: column for column in describe_columns(policy, scan.schema)}
     theirs = {column.name: column for column in first.manifest.columns}
     changed = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
     if changed:
@@ -98,33 +95,31 @@ def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable
             + ", ".join(changed),
             hint="all batches of a series have the same columns; `dalenius inspect` shows the types",
         )
-    if _promised(first.manifest.promise) != _own_promise(policy) or not _same_thresholds(first, policy):
+    if not (_same_promise(first, policy) and _same_stage(first, policy)):
         raise InputError(
             "the policy has changed since the first batch: another promise or method of suppression",
             hint="a series has one promise; another one is a new series in another folder",
         )
 
 
-def _promised(promise: Mapping[str, Any]) -> tuple[Any, ...]:
-    return promise["kind"], promise.get("l"), (promise.get("suppression") or {}).get("method")
-
-
-def _own_promise(policy: Policy) -> tuple[Any, ...]:
-    ell = policy.promise.l if isinstance(policy.promise, LDiversity) else None
-    return policy.promise.kind, ell, None if policy.suppress is None else policy.suppress.method
-
-
-def _same_thresholds(first: StoredRelease, policy: Policy) -> bool:
-    """Whether the policy gives every value of the first batch the threshold that it had there."""
-    if not isinstance(policy.promise, FPrivacy) or "fakes" in first.manifest.parameters:
-        return True  # with fakes among the published counts the shares are not known
-    names = policy.columns.sensitive
-    with first.connect() as connection:
-        query = f"SELECT {identifiers(names)}, sum(count)::BIGINT FROM st GROUP BY {identifiers(names)}"
-        *cells, counts = (column.to_pylist() for column in connection.sql(query).to_arrow_table().columns)
-    histogram = Histogram.of(names, dict(zip(zip(*cells, strict=True), counts, strict=True)))
-    try:
-        ours = policy.promise.to_dict(histogram)
-    except PolicyError:  # it names a value that the first batch does not have
+def _same_promise(first: StoredRelease, policy: Policy) -> bool:
+    """Whether the policy promises what the first batch does: every value of it, the threshold that it had."""
+    promise = policy.promise
+    if first.manifest.promise["kind"] != promise.kind:
         return False
-    return bool(ours["thresholds"] == first.manifest.promise["thresholds"])
+    stated = read_promise(first.manifest.promise)
+    if not isinstance(promise, FPrivacy) or not isinstance(stated, FPrivacy):
+        return stated == promise
+    mechanism = registry.room(first.mechanism, first.method, "mechanism").MECHANISM
+    with first.connect() as connection:
+        counts = mechanism.count_values(connection, first.manifest)
+    try:
+        return counts is None or promise.thresholds(counts) == stated.thresholds(counts)
+    except (PolicyError, PromiseNotMet):  # it names a value that the first batch does not have, or must
+        return False
+
+
+def _same_stage(first: StoredRelease, policy: Policy) -> bool:
+    before = registry.stage_room("suppress", "published").read(first.manifest)
+    now = policy.suppress
+    return (None if before is None else before.method) == (None if now is None else now.method)

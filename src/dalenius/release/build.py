@@ -46,14 +46,14 @@ def build_manifest(
         not_covered=statement.not_covered,
         disclosed=statement.disclosed,
         parameters=statement.parameters,
-        columns=published_columns(policy, schema),
+        columns=describe_columns(policy, schema),
         rows=Rows(published=n_published, suppressed=draft.n_suppressed),
         tables=tuple(tables),
         series=series,
     )
 
 
-def published_columns(policy: Policy, schema: pa.Schema) -> tuple[Column, ...]:
+def describe_columns(policy: Policy, schema: pa.Schema) -> tuple[Column, ...]:
     """Name, role and type of what is published."""
     roles = dict.fromkeys(policy.columns.quasi, "quasi") | dict.fromkeys(
         policy.columns.sensitive, "sensitive"

@@ -1,11 +1,8 @@
-"""Opening a release: its manifest, and its tables as views of a closed-off database.
+"""A release's folder: opening it, writing it, and whether its files are the ones that were published.
 
-Writing a release so that it is there whole or not at all.
-
-Everything is written into a hidden folder beside the release's final place and renamed when complete.
+An open release has its manifest, and its tables as views of a closed-off database. A new one is there whole
+or not at all: all is written into a hidden folder beside its final place, which is renamed when complete.
 A run that was killed leaves only such a folder, which no reader opens and the next run removes.
-
-Whether the files of a release are the ones that were published.
 """
 
 from __future__ import annotations
@@ -178,7 +175,7 @@ def _remove_abandoned(target: Path) -> None:
             continue  # another run is writing there
 
 
-STRANGE = (
+MALFORMED = (
     duckdb.Error,
     pa.ArrowException,
     ArithmeticError,
@@ -192,7 +189,7 @@ STRANGE = (
 
 def check_files(release: StoredRelease) -> Check:
     """Every file that the manifest lists is there, unchanged, and no other is."""
-    listed = _listed(release)
+    listed = _list_files(release)
     present = {
         path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()
     }
@@ -215,7 +212,7 @@ def refuse_changed(release: StoredRelease) -> None:
 
 def changed_files(release: StoredRelease) -> list[str]:
     """What is missing or was changed, a sentence each."""
-    listed = sorted(_listed(release).items())
+    listed = sorted(_list_files(release).items())
     missing = [name for name, _ in listed if not (release.path / name).is_file()]
     changed = [
         name for name, hashed in listed if name not in missing and sha256(release.path / name) != hashed
@@ -226,7 +223,7 @@ def changed_files(release: StoredRelease) -> list[str]:
     ]
 
 
-def _listed(release: StoredRelease) -> dict[str, str]:
+def _list_files(release: StoredRelease) -> dict[str, str]:
     return {file.file: file.sha256 for table in release.manifest.tables for file in table.files}
 
 

@@ -14,14 +14,15 @@ import hashlib
 import hmac
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.base import Plan, mechanism_of
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.base import Plan, Repeated
+from dalenius.mechanisms.stages import mechanism_of
 from dalenius.policy import Policy
 from dalenius.release.folder import sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
@@ -68,19 +69,41 @@ class KnownTable:
         )
 
 
-def look_up(policy: Policy, scan: OpenedTable, view: NextInSeries | None) -> KnownTable:
+@contextmanager
+def ledger_transaction() -> Iterator[Callable[[KnownTable, Entry], None]]:
+    """A way to record in the ledger what is about to appear; it is taken back if that does not come to be.
+
+    The ledger is first: a release that it does not know would be one too many in the end.
+    """
+    recorded: list[tuple[Ledger, Entry]] = []
+
+    def remember(known: KnownTable, entry: Entry) -> None:
+        same_series = known.ledger.series(entry.series_id) if entry.series_id else ()
+        seen = {other.id for other in (*known.earlier, *same_series)}
+        known.ledger.record(entry, seen if entry.for_publication else None)
+        recorded.append((known.ledger, entry))
+
+    try:
+        yield remember
+    except BaseException:
+        for ledger, entry in recorded:
+            ledger.forget(entry)
+        raise
+
+
+def look_up(policy: Policy, scan: OpenedTable, next_one: NextInSeries | None) -> KnownTable:
     """What the ledger knows of the table."""
-    ledger = open_ledger(policy.ledger) if view is None else view.ledger
+    ledger = open_ledger(policy.ledger) if next_one is None else next_one.ledger
     key = ledger.key()
-    source = scan.fingerprint(key) if view is None else view.fingerprint
+    source = scan.fingerprint(key) if next_one is None else next_one.fingerprint
     values = None
     if policy.columns.sensitive:
         values = values_fingerprint(scan.histogram(policy.columns.sensitive), key)
     # views of a series are drawn in view of each other; batches are of different people, or repetitions
-    same_series = view.place.id if view is not None and view.kind == "views" else None
+    same_series = next_one.place.id if next_one is not None and next_one.kind == "views" else None
     known = ledger.of_source(source, values)
     earlier = tuple(e for e in known if e.for_publication and (not same_series or e.series_id != same_series))
-    records = None if view is None else view.records
+    records = None if next_one is None else next_one.records
     return KnownTable(ledger=ledger, source=source, values=values, records=records, earlier=earlier)
 
 
@@ -94,13 +117,13 @@ def refuse_repetition(policy: Policy, plan: Plan, known: KnownTable) -> None:
         else "a table with exactly these counts of sensitive values, so about the same people, was published "
         "before"
     )
-    raise PromiseNotMet(f"{what} ({_where(known.earlier)}): {_told(policy, plan, known)}", hint=_HINT)
+    raise PromiseNotMet(f"{what} ({_where(known.earlier)}): {_tell(policy, plan, known)}", hint=_HINT)
 
 
 def repetition(policy: Policy, plan: Plan, known: KnownTable) -> Repeated | None:
     """What this release will tell together with the earlier ones by the same mechanism; None without any."""
     times = 1 + sum(entry.mechanism == policy.mechanism.kind for entry in known.earlier)
-    return None if times == 1 else mechanism_of(policy).repeated(policy, plan, times)
+    return None if times == 1 else mechanism_of(policy).repeat(policy, plan, times)
 
 
 def values_fingerprint(histogram: Histogram, key: bytes) -> str | None:
@@ -118,7 +141,7 @@ def values_fingerprint(histogram: Histogram, key: bytes) -> str | None:
     return hmac.new(key, b"values" + described, hashlib.sha256).hexdigest()
 
 
-def _told(policy: Policy, plan: Plan, known: KnownTable) -> str:
+def _tell(policy: Policy, plan: Plan, known: KnownTable) -> str:
     found = repetition(policy, plan, known)
     if found is None:
         kinds = ", ".join(sorted({entry.mechanism for entry in known.earlier}))

@@ -1,26 +1,17 @@
-"""Releases that belong together: a folder whose sub-folders are the releases of one series.
-
-A series of views: which one comes next, and whether it may.
-
-The promise is planned for v views of one unchanged table, and the later ones are drawn in view of the earlier
-ones. With `views = v` above 1 the policy's `release` is a folder that holds them as `view-1`, `view-2`, …
-"""
+"""Releases that belong together: a folder whose sub-folders are the releases of one series."""
 
 from __future__ import annotations
 
-import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from dalenius.engines.base import OpenedTable
-from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.published import read
-from dalenius.mechanisms.base import Place, Statement
-from dalenius.policy import Policy
-from dalenius.release.folder import StoredRelease, changed_files, sha256
-from dalenius.release.ledger import Entry, Ledger, open_ledger
+from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.mechanisms.base import SeriesPlace, Statement
+from dalenius.release.folder import StoredRelease, sha256
+from dalenius.release.ledger import Ledger
 from dalenius.release.manifest import FILE_NAME, SeriesEntry
 
 
@@ -68,7 +59,7 @@ class NextInSeries:
     """The release of a series that a run is about to publish."""
 
     kind: Literal["views", "batches"]
-    place: Place
+    place: SeriesPlace
     ledger: Ledger
     fingerprint: str
     records: str | None
@@ -96,56 +87,6 @@ class NextInSeries:
                 )
 
 
-def views_planned(policy: Policy) -> int:
-    """How many views the policy's table will have; 1: no series."""
-    return policy.mechanism.views
-
-
-def next_folder(policy: Policy) -> Path:
-    """Where the next release goes: the policy's `release`, or the next view inside it."""
-    assert policy.release is not None  # noqa: S101  (the caller has checked)
-    if views_planned(policy) == 1:
-        return policy.release
-    return policy.release / f"view-{len(releases_in(policy.release)) + 1}"
-
-
-def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries | None:
-    """The view to publish now; None where the policy is for a single release.
-
-    Raises:
-        PromiseNotMet: all views are published, or the table has changed since the first.
-    """
-    planned = views_planned(policy)
-    if planned == 1:
-        return None
-    assert policy.release is not None  # noqa: S101
-    earlier = releases_in(policy.release)
-    ledger = open_ledger(policy.ledger)
-    fingerprint, records = scan.fingerprint(ledger.key()), scan.record_fingerprint(ledger.key())
-    if earlier:
-        refuse_wrong_series(earlier, ledger, policy.release)
-        _refuse_one_too_many(earlier, planned)
-        _refuse_changed_files(earlier)
-        _refuse_changed_table(earlier, ledger, fingerprint, records)
-        series_id = earlier[0].series.id
-    else:
-        series_id = secrets.token_hex(16)
-    place = Place(
-        id=series_id,
-        index=len(earlier) + 1,
-        of=planned,
-        earlier=tuple(tuple(release.files("view")) for release in earlier),
-    )
-    return NextInSeries(
-        kind="views",
-        place=place,
-        ledger=ledger,
-        fingerprint=fingerprint,
-        records=records,
-        earlier=earlier,
-    )
-
-
 def refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, folder: Path) -> None:
     """What is in the folder must be what the ledger remembers, whole and in order."""
     known = ledger.series(earlier[0].series.id)
@@ -163,56 +104,15 @@ def refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, fold
         )
 
 
-def _refuse_changed_files(earlier: tuple[StoredRelease, ...]) -> None:
-    """The next view is drawn in view of what the earlier ones have shown, so that must be what is read."""
-    changed = [f"{release.path}: {change}" for release in earlier for change in changed_files(release)]
-    if changed:
-        raise InputError(
-            changed[0], hint="put it back as it was published: the next view is drawn in view of all of them"
-        )
-
-
-def _is_same(entry: Entry, fingerprint: str, records: str) -> bool:
-    """By whole records; a view that an older version published is known by the other fingerprint alone."""
-    return entry.source_fingerprint == fingerprint and entry.record_fingerprint in (None, records)
-
-
-def _refuse_one_too_many(earlier: tuple[StoredRelease, ...], planned: int) -> None:
-    first = earlier[0].manifest
-    law, promise = read(first).law, first.promise
-    if len(earlier) < law.views:
-        if planned != law.views:
-            raise InputError(
-                f"the series was planned for {law.views} views, and the policy now says {planned}",
-                hint=f"set views = {law.views}",
-            )
-        return
-    d = Fraction(promise["d"])
-    # Appearing once more: the likelihood ratio grows by 1/e, the smallest rate at which noise comes again.
-    odds = law.largest_ratio() / law.decay * d / (1 - d)
-    raise PromiseNotMet(
-        f"all {law.views} views that the promise was planned for are published: a tuple that appears in one "
-        f"more would have a posterior of {float(odds / (1 + odds)):.3f}, and "
-        f"{float(Fraction(promise['gamma'])):g} was promised",
-        hint="ask the views that there are; a policy for more views needs more noise from the first one on",
-    )
-
-
-def _refuse_changed_table(
-    earlier: tuple[StoredRelease, ...], ledger: Ledger, fingerprint: str, records: str
-) -> None:
-    first = earlier[0].manifest
-    known = ledger.series(earlier[0].series.id)
-    if all(_is_same(entry, fingerprint, records) for entry in known):
-        return
-    law = read(first).law
-    d = Fraction(first.promise["d"])
-    index = len(earlier) + 1
-    # A tuple that joins the table now and appears: s against b_i, which has decayed since the first view.
-    odds = law.retention / law.fresh_rate(index) * d / (1 - d)
-    raise PromiseNotMet(
-        f"the table has changed since the first view: a tuple that is new in it and appears in view {index} "
-        f"would have a posterior of {float(odds / (1 + odds)):.3f}, and "
-        f"{float(Fraction(first.promise['gamma'])):g} was promised",
-        hint="a series is bound to one unchanged table; publish the changed table as a release of its own",
-    )
+@contextmanager
+def series_folder(release: Path, target: Path) -> Iterator[None]:
+    """The folder of a series, made for its first release and removed if that does not come to be."""
+    is_new = target != release and not release.exists() and release.parent.is_dir()
+    if is_new:
+        release.mkdir()
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            release.rmdir()
+        raise

@@ -13,9 +13,10 @@ import duckdb
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Check
+from dalenius.mechanisms.stages import check_release
 from dalenius.plain import plain_fields
 from dalenius.policy.sections import RESERVED_NAMES
-from dalenius.release.folder import STRANGE, StoredRelease, check_files
+from dalenius.release.folder import MALFORMED, StoredRelease, check_files
 from dalenius.release.manifest import Manifest
 from dalenius.release.series import open_release
 from dalenius.sql import count, identifier
@@ -74,13 +75,12 @@ def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
 
 def check_promise(release: StoredRelease) -> list[Check]:
     """What the mechanism says about its own tables."""
-    room = registry.find_room(release.mechanism, release.method, "mechanism")
-    if room is None:
+    if registry.package_of(release.mechanism, release.method) is None:
         raise ReleaseCorrupt(
             f"{release.path}: mechanism {release.mechanism!r} is unknown", hint="upgrade Dalenius"
         )
     with release.connect() as connection:
-        return list(room.MECHANISM.check(connection, release.manifest))
+        return check_release(connection, release.manifest)
 
 
 def _check_tables(release: StoredRelease) -> Iterator[Check]:
@@ -88,7 +88,7 @@ def _check_tables(release: StoredRelease) -> Iterator[Check]:
         yield _check_rows(release)
         yield _check_columns(release)
         yield from check_promise(release)
-    except (DaleniusError, *STRANGE) as error:
+    except (DaleniusError, *MALFORMED) as error:
         known = isinstance(error, duckdb.Error | DaleniusError)
         detail = str(error).splitlines()[0] if known else type(error).__name__
         yield Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")

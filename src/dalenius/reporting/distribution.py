@@ -13,9 +13,6 @@ from dalenius.reporting.truth import Truth
 from dalenius.sql import identifiers
 from dalenius.tables.histogram import show_value
 
-_MOST_COLUMNS = 3
-_CONFIDENCE = 0.95
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
@@ -40,6 +37,11 @@ def question_of(columns: tuple[str, ...]) -> str:
     """How often each combination of these columns occurs, as a question to the release."""
     listed = identifiers(columns)
     return f"SELECT {listed}, COUNT(*) FROM t GROUP BY {listed}"
+
+
+_MOST_COLUMNS = 3
+"""So many are shown where no column is sensitive."""
+_CONFIDENCE = 0.95
 
 
 def describe_distribution(release: StoredRelease, truth: Truth | None) -> doc.Section:

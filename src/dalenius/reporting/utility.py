@@ -21,12 +21,6 @@ from dalenius.release.folder import StoredRelease
 from dalenius.reporting.truth import Truth
 from dalenius.sql import identifier, one_row
 
-_MOST_QUESTIONS = 6
-_MOST_VALUES = 40
-"""A column with more values is grouped into steps, or left out if it holds no numbers."""
-_MOST_CELLS = 5_000
-_N_STEPS = 8
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
@@ -84,6 +78,15 @@ def describe_utility(release: StoredRelease, truth: Truth) -> doc.Section:
 
 def _coverage(n_covered: int, n_intervals: int) -> doc.Cell:
     return doc.share(n_covered / n_intervals) if n_intervals else "every answer is exact"
+
+
+_MOST_QUESTIONS = 6
+"""Marginals that a report shows."""
+_MOST_VALUES = 40
+"""A column with more values is grouped into steps, or left out if it holds no numbers."""
+_MOST_CELLS = 5_000
+_N_STEPS = 8
+"""About as many as a column of numbers is grouped into."""
 
 
 def _marginals(release: StoredRelease, truth: Truth) -> list[tuple[Keys, ...]]:

@@ -1,6 +1,7 @@
 """What a release in memory answers: for each condition and each sensitive value, the estimated count.
 
-The same plans, deals and estimators as a published release has; only files are left out.
+The same plans, deals and estimators as a published release has; only files are left out. The papers' pools of
+count queries are asked of them, cell by cell as `compare` does.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Protocol
 
 import numpy as np
 
-from dalenius.arrays import Floats, Ints
-from dalenius.evaluate.original import Original
+from dalenius.arrays import Bools, Floats, Int32s, Ints
+from dalenius.evaluate.original import CountQuestion, Original
+from dalenius.evaluate.questions import Cells
+from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
-from dalenius.mechanisms.bucketize.plan.anatomy import plan_anatomy
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.plan.one_size import plan_anatomy
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.perturb.apply import Perturber
@@ -27,7 +30,7 @@ from dalenius.mechanisms.perturb.estimate import totals_of_products
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.mechanisms.suppress.d_suppression import minimal_suppression
 from dalenius.randomness import Randomness
-from dalenius.reproduce.census import Codes, sensitive_codes, value_counts
+from dalenius.reproduce.census import sensitive_codes, value_counts
 
 
 class Answering(Protocol):
@@ -41,7 +44,7 @@ class Answering(Protocol):
 class TrueCounts:
     """The table itself."""
 
-    sensitive: Codes
+    sensitive: Int32s
     n_values: int
 
     def by_value(self, conditions: Sequence[Ints]) -> Floats:
@@ -60,7 +63,7 @@ class Bucketized:
     """Where each record of the table is among the published ones; -1: it is withheld."""
 
     @classmethod
-    def of(cls, plan: BucketPlan, sensitive: Codes, randomness: Randomness) -> Bucketized:
+    def of(cls, plan: BucketPlan, sensitive: Int32s, randomness: Randomness) -> Bucketized:
         """Put all records into the plan's buckets."""
         layout = Layout.shuffled(plan, randomness)
         home = Assigner(layout, randomness).assign(sensitive) - 1
@@ -91,7 +94,7 @@ class Perturbed:
     cells: Ints
 
     @classmethod
-    def of(cls, plan: PerturbPlan, sensitive: Codes, randomness: Randomness) -> Perturbed:
+    def of(cls, plan: PerturbPlan, sensitive: Int32s, randomness: Randomness) -> Perturbed:
         """Perturb all records."""
         parts, published = Perturber(plan, randomness).perturb(sensitive)
         laws = Laws.of(plan.channels, plan.n_values)
@@ -123,3 +126,52 @@ def anatomy(original: Original, ell: int, randomness: Randomness) -> Bucketized:
     found = Bucketized.of(plan_anatomy(problem), codes[is_kept], randomness)
     place = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
     return Bucketized(buckets=found.buckets, place=place)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pool:
+    """Conditions on quasi-identifiers, as the records that satisfy them, and what is counted there."""
+
+    conditions: list[Ints]
+    is_counted: Bools | None
+    """Values × conditions: which sensitive values a query counts together; None: each by itself."""
+    original: Original
+
+    def cells(self, release: Answering) -> Cells:
+        """True and estimated answers, side by side."""
+        scale = np.full(len(self._truth), float(self.original.n_rows))
+        return Cells(truth=self._truth, estimate=self._answers(release), scale=scale)
+
+    @cached_property
+    def _truth(self) -> Floats:
+        codes = sensitive_codes(self.original)
+        return self._answers(TrueCounts(sensitive=codes, n_values=int(codes.max()) + 1))
+
+    def _answers(self, release: Answering) -> Floats:
+        by_value = release.by_value(self.conditions)
+        if self.is_counted is None:
+            return by_value.ravel()
+        return np.asarray(np.where(self.is_counted, by_value, 0.0).sum(axis=0))
+
+
+def anatomy_pool(original: Original, n_queries: int, stream: np.random.Generator) -> Pool:
+    """Anatomy's random OR-predicates on 1 to 7 columns, at an expected selectivity of 1 %."""
+    return pool_of(original, AnatomyWorkload(n_questions=n_queries).draw(original, stream))
+
+
+def pool_of(original: Original, queries: Sequence[CountQuestion]) -> Pool:
+    """Queries, each of which counts some of the sensitive values together."""
+    (sensitive,) = original.sensitive
+    is_counted = np.zeros((len(original.cells[sensitive]), len(queries)), dtype=bool)
+    conditions = []
+    for number, query in enumerate(queries):
+        asked = dict(query.conditions)
+        is_counted[list(asked.pop(sensitive)), number] = True
+        conditions.append(original.rows(CountQuestion(conditions=tuple(asked.items()))))
+    return Pool(conditions=conditions, is_counted=is_counted, original=original)
+
+
+def equality_pool(original: Original, n_conditions: int, stream: np.random.Generator) -> Pool:
+    """The perturbation paper's pool (10.9): A = a for 1 to 3 columns, with each sensitive value."""
+    drawn = [EqualityPool().condition(original, stream) for _ in range(n_conditions)]
+    return Pool(conditions=[original.rows(one) for one in drawn], is_counted=None, original=original)

@@ -27,9 +27,9 @@ from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.plan.two_size import Search, plan_two_size
 from dalenius.randomness import Randomness
-from dalenius.reproduce.bucketization_mse import linear_problem
+from dalenius.reproduce.bucketization import linear_problem
 from dalenius.reproduce.census import SHAPES, STATED
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, track
+from dalenius.reproduce.experiment import Axis, Experiment, Reproduction, Row, draw_seconds, track
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,28 +229,8 @@ def _solver_story(rows: Sequence[Row]) -> str:
     return f"the integer programme, by scale-up factor: {'. '.join(found)}"
 
 
-def _picture(x: str, x_title: str) -> Line:
-    return Line(
-        x=x,
-        y="processor seconds",
-        series="search",
-        panel="table",
-        x_title=x_title,
-        y_title="processor seconds",
-        y_scale="log",
-        x_scale="log" if x == "scale-up factor" else "linear",
-    )
-
-
-FIGURE_6 = Experiment(
-    name="bucketization-fig6",
-    title="Time to find two bucket sizes, by the number of rows",
-    run=time_by_rows,
-    picture=_picture("rows, thousands", "rows, thousands"),
-)
-FIGURE_7 = Experiment(
-    name="bucketization-fig7",
-    title="Time to find two bucket sizes, by the number of sensitive values",
-    run=time_by_values,
-    picture=_picture("scale-up factor", "scale-up factor of |SA|"),
-)
+_BY_ROWS = draw_seconds(Axis("rows, thousands"), "search")
+_BY_VALUES = draw_seconds(Axis("scale-up factor", "scale-up factor of |SA|", scale="log"), "search")
+_TITLE = "Time to find two bucket sizes, by the number of"
+FIGURE_6 = Experiment("bucketization-fig6", f"{_TITLE} rows", time_by_rows, _BY_ROWS)
+FIGURE_7 = Experiment("bucketization-fig7", f"{_TITLE} sensitive values", time_by_values, _BY_VALUES)

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
 from dalenius.plain import plain_fields
+from dalenius.sql import connect, identifier, literal
 
 Row = tuple[str | int | float, ...]
 Scale = Literal["linear", "log"]
@@ -42,19 +43,29 @@ class Reproduction:
         return {"rows": rows, **plain_fields(self, "stated", "differs", "data")}
 
 
+class Axis(NamedTuple):
+    """The column that is drawn along it, what is written at it, and its scale."""
+
+    column: str
+    label: str | None = None
+    """None: the column's name."""
+    scale: Scale = "linear"
+
+    @property
+    def title(self) -> str:
+        """What is written at it."""
+        return self.label or self.column
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """How the rows are drawn: one line (or cloud of points) per `series`, along `x`, at height `y`."""
 
-    x: str
-    y: str
+    x: Axis
+    y: Axis
     series: str
-    x_title: str
-    y_title: str
     error: str | None = None
     """A column of standard errors: bars of two of them are drawn up and down."""
-    x_scale: Scale = "linear"
-    y_scale: Scale = "linear"
     mark: Literal["line", "points"] = "line"
     panel: str | None = None
     """A column whose values get a picture each, side by side."""
@@ -64,8 +75,7 @@ class Line:
     """Which axes differ from panel to panel."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Experiment(NamedTuple):
     """One table or figure of a paper."""
 
     name: str
@@ -73,6 +83,17 @@ class Experiment:
     title: str
     run: Callable[[], Reproduction]
     picture: Line | None = None
+
+
+def draw_errors(x: Axis, panel: str, **more: Any) -> Line:
+    """How mean relative errors with their standard errors are drawn, method by method."""
+    y = Axis("mean RE, %", "mean relative error, % (± 2 s.e.)")
+    return Line(x=x, y=y, error="± s.e.", series="method", panel=panel, **more)
+
+
+def draw_seconds(x: Axis, series: str) -> Line:
+    """How times are drawn, table by table."""
+    return Line(x=x, y=Axis("processor seconds", scale="log"), series=series, panel="table")
 
 
 def data_folder() -> Path:
@@ -90,6 +111,16 @@ def data_file(name: str) -> Path:
             hint="set DALENIUS_DATA to the folder of the microdata",
         )
     return path
+
+
+def column_counts(file: str, column: str) -> tuple[int, ...]:
+    """How often each value of a column of the microdata occurs, commonest first."""
+    source, name = literal(str(data_file(file))), identifier(column)
+    with connect() as connection:
+        rows = connection.execute(
+            f"SELECT count(*) AS n FROM {source} GROUP BY {name} ORDER BY n DESC"
+        ).fetchall()
+    return tuple(int(n) for (n,) in rows)
 
 
 Item = TypeVar("Item")

@@ -1,32 +1,26 @@
-"""Tables 1 to 3 of "Small Domain Randomization", and how much its partitions can be improved."""
+"""Tables 1 to 3 and figure 1 of "Small Domain Randomization", and how much its partitions can be improved."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import log, sqrt
+
+import numpy as np
 
 from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.plan.layout import DELTA
 from dalenius.mechanisms.perturb.plan.methods import METHODS, PerturbPlan, plan_as_in_paper, plan_perturbation
+from dalenius.mechanisms.perturb.plan.starts import balancing_level, initial_groups
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.reproduce.census import FALLS, occ_like
-from dalenius.reproduce.experiment import Experiment, Reproduction, Row, data_file
-from dalenius.sql import connect, literal
+from dalenius.reproduce.experiment import Experiment, Reproduction, Row, column_counts
 
 LEVELS = (6, 5, 4, 3)
 """The paper's L: rho2 = 1/L."""
 _OCC = "an OCC-like histogram (50 values from 7.5 % to 0.18 %, a stretched geometric sequence) for CENSUS OCC"
 _KDD = "occupation_code of KDD Census-Income (148,318 rows, 46 values), standing in for CENSUS"
-
-
-def kdd_occupations() -> list[int]:
-    """The counts of the occupations in KDD Census-Income."""
-    file = literal(str(data_file("kdd_workers.csv.gz")))
-    with connect() as connection:
-        rows = connection.execute(
-            f"SELECT count(*) AS n FROM {file} GROUP BY occupation_code ORDER BY n"
-        ).fetchall()
-    return [int(row[0]) for row in rows]
 
 
 def _table1() -> Reproduction:
@@ -117,7 +111,7 @@ def compare_partitions(levels: Sequence[int] = LEVELS) -> Reproduction:
     """eps(Part) and the values' errors, of the paper's procedure and of ours."""
     sources: tuple[tuple[str, Callable[[], list[int]]], ...] = (
         ("OCC-like 300k", lambda: occ_like(300_000)),
-        ("KDD", kdd_occupations),
+        ("KDD", lambda: sorted(column_counts("kdd_workers.csv.gz", "occupation_code"))),
     )
     rows: list[Row] = []
     for name, counts_of in sources:
@@ -159,15 +153,38 @@ def compare_partitions(levels: Sequence[int] = LEVELS) -> Reproduction:
     )
 
 
+def _balancing() -> Reproduction:
+    counts = (12, 8, 6, 5, 4, 3, 1, 1, 1, 1)
+    promise = RhoPrivacy(rho1=None, rho2=Fraction(2, 3))
+    groups, n_groups = initial_groups(np.array(counts), np.ones(10, dtype=bool))
+    stated = ("x1, x2, x3: 6", "x1, x4, x5: 4", "x1, x2, x6: 2", "x4, x6, x7: 1", "x8, x9, x10: 1")
+    rows: list[Row] = []
+    for number, (group, said) in enumerate(zip(groups, stated, strict=True), start=1):
+        names = ", ".join(f"x{code + 1}" for code in np.flatnonzero(group))
+        rows.append((f"g{number}", f"{names}: {int(group.max())}", said))
+    plan = plan_as_in_paper(counts, promise)
+    parts = sorted(plan.parts, key=lambda part: part.gamma)
+    rows += [
+        (f"T{number}", f"{len(part.codes)} values, gamma {part.gamma}, p+q {part.diagonal}", said)
+        for number, (part, said) in enumerate(
+            zip(parts, ("gamma 4, p+q 4/9", "gamma 10, p+q 2/3"), strict=True), start=1
+        )
+    ]
+    epsilon = plan.error_bound / (2 * sqrt(log(2 / DELTA)))
+    return Reproduction(
+        columns=("group", "ours: its values, and records of each", "the paper"),
+        rows=tuple(rows),
+        stated="β = 3 and five balanced groups; the best merge is {g1, g3, g2}, {g4, g5}",
+        differs=f"the same: β = {balancing_level(np.array(counts))}, {n_groups} groups, ε(Part)/a = "
+        f"{epsilon:.5f}",
+        data="examples 1 and 2: T = {12, 8, 6, 5, 4, 3, 1, 1, 1, 1}, (1/3, 2/3)-privacy",
+    )
+
+
 EXPERIMENTS = (
-    Experiment(
-        name="perturbation-table1", title="Retention of uniform perturbation by domain size", run=_table1
-    ),
-    Experiment(name="perturbation-table2", title="Retention with and without parts", run=compare_retentions),
-    Experiment(name="perturbation-table3", title="Initial groups and parts by number of rows", run=_table3),
-    Experiment(
-        name="perturbation-partition",
-        title="eps(Part) against the paper's own procedure",
-        run=compare_partitions,
-    ),
+    Experiment("perturbation-table1", "Retention of uniform perturbation by domain size", _table1),
+    Experiment("perturbation-table2", "Retention with and without parts", compare_retentions),
+    Experiment("perturbation-table3", "Initial groups and parts by number of rows", _table3),
+    Experiment("perturbation-partition", "eps(Part) against the paper's own procedure", compare_partitions),
+    Experiment("perturbation-fig1", "Figure 1: the balancing phase on example 1", _balancing),
 )

@@ -30,18 +30,18 @@ def draw(experiment: Experiment, outcome: Reproduction, path: Path) -> None:
     altair = drawing_library()
     rows = outcome.to_dict()["rows"]
     series = _series(altair, list(dict.fromkeys(str(row[line.series]) for row in rows)))
-    scale = _scale(altair, line.y_scale, zero=True)
+    scale = _scale(altair, line.y.scale, zero=True)
     base = altair.Chart(altair.Data(values=[_drawn_cells(line, row) for row in rows])).encode(
-        x=altair.X("x:Q", title=line.x_title, scale=_scale(altair, line.x_scale), axis=_x_axis(line, rows)),
+        x=altair.X("x:Q", title=line.x.title, scale=_scale(altair, line.x.scale), axis=_x_axis(line, rows)),
         color=series.pop("color"),
     )
-    chart = base.encode(y=altair.Y("y:Q", title=line.y_title, scale=scale), **series)
+    chart = base.encode(y=altair.Y("y:Q", title=line.y.title, scale=scale), **series)
     if line.mark == "points":
         chart = _cloud(altair, chart)
     elif line.error is None:
         chart = chart.mark_line(point=True)
     else:
-        ends = {"y": altair.Y("low:Q", title=line.y_title, scale=scale), "y2": altair.Y2("high:Q")}
+        ends = {"y": altair.Y("low:Q", title=line.y.title, scale=scale), "y2": altair.Y2("high:Q")}
         bars = base.mark_rule(strokeWidth=1.5, strokeOpacity=0.6).encode(**ends)
         chart = altair.layer(bars, chart.mark_line(point=True))
     if line.panel is None:
@@ -65,10 +65,10 @@ def _cloud(altair: Any, chart: Any) -> Any:
 
 def _drawn_cells(line: Line, row: dict[str, Any]) -> dict[str, Any]:
     """The cells of a row that are drawn, under names without the signs that the library gives a meaning."""
-    cells = {"x": row[line.x], "y": row[line.y], "series": str(row[line.series])}
+    cells = {"x": row[line.x.column], "y": row[line.y.column], "series": str(row[line.series])}
     if line.error is not None:
         reach = ERRORS_SHOWN * row[line.error]
-        cells |= {"low": row[line.y] - reach, "high": row[line.y] + reach}
+        cells |= {"low": row[line.y.column] - reach, "high": row[line.y.column] + reach}
     return cells if line.panel is None else {**cells, "panel": str(row[line.panel])}
 
 
@@ -81,8 +81,8 @@ def _scale(altair: Any, scale: Scale, *, zero: bool = False) -> Any:
 def _x_axis(line: Line, rows: Sequence[dict[str, Any]]) -> Any:
     """Marks at whole numbers only, where x is one; at the numbers themselves, where they are few on a log."""
     altair = drawing_library()
-    values = sorted({row[line.x] for row in rows})
-    if line.x_scale == "log" and len(values) <= 8:
+    values = sorted({row[line.x.column] for row in rows})
+    if line.x.scale == "log" and len(values) <= 8:
         return altair.Axis(values=values, format="~s")
     if all(isinstance(value, int) for value in values):
         return altair.Axis(tickMinStep=1, format=",d")

@@ -1,34 +1,30 @@
-"""Suppression rates over many tables at once, for the paper's figures 5 to 8.
-
-Figures 4 to 8 of "Publishing Skewed Sensitive Microdata": which tables are too skewed, at what cost.
-"""
+"""The figures of "Publishing Skewed Sensitive Microdata": which tables are too skewed, at what cost."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Floats, Ints
-from dalenius.mechanisms.suppress.d_suppression import safe_d, unsafe_d
-from dalenius.mechanisms.suppress.exact import grouped
+from dalenius.arrays import Bools, Codes, Floats, Ints
+from dalenius.mechanisms.suppress.d_suppression import minimal_suppression, safe_d, unsafe_d
+from dalenius.mechanisms.suppress.exact import keep_grouped
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
-from dalenius.reproduce.experiment import Experiment, Line, Reproduction, Row, data_file
-from dalenius.sql import connect, identifier, literal
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, column_counts, data_file
+from dalenius.sql import connect, literal
 
 RATE_COLUMNS = ("unsafe", "randomized", "grouped", "safe", "all")
 
 
-def suppression_rates(samples: NDArray[np.integer], ell: int) -> dict[str, Floats]:
+def suppression_rates(samples: Codes, ell: int) -> dict[str, Floats]:
     """The share of each sample that each method withholds (expected where random), 0 if eligible.
 
     Args:
         samples: one histogram a row; a count of 0 is a value that the sample does not have.
         ell: the ℓ of ℓ-eligibility.
 
-    `grouped` is the closed form of the exact method. A violating sample with fewer than ℓ values has
+    `keep_grouped` is the closed form of the exact method. A violating sample with fewer than ℓ values has
     no solution but to withhold it all, and counts as 1 in every column.
     """
     rates = np.zeros((len(samples), len(RATE_COLUMNS)))
@@ -44,7 +40,7 @@ def _rates_of_one(ranked: list[int], ell: int) -> list[float]:
     n_rows = sum(ranked)
     if len(ranked) < ell:
         return [1.0] * len(RATE_COLUMNS)
-    kept = [sum(method(ranked, ell)) for method in (unsafe_d, grouped, safe_d)]
+    kept = [sum(method(ranked, ell)) for method in (unsafe_d, keep_grouped, safe_d)]
     unsafe, groups, safe = (1 - left / n_rows for left in kept)
     randomized = float(RSuppression(ranked, ell).expected_suppressed() / n_rows)
     return [unsafe, randomized, groups, safe, 1.0]
@@ -66,19 +62,9 @@ _ADULT = "Adult, the 30,162 records without missing values, as in the paper"
 _COLUMNS = ("method", "withheld, %", "the paper")
 
 
-def adult_counts(attribute: str) -> Ints:
-    """How often each value of an attribute of Adult occurs, commonest first."""
-    file, name = literal(str(data_file("adult.csv"))), identifier(attribute)
-    with connect() as connection:
-        rows = connection.execute(
-            f"SELECT count(*) AS n FROM {file} GROUP BY {name} ORDER BY n DESC"
-        ).fetchall()
-    return np.array([n for (n,) in rows], dtype=np.int64)
-
-
 def adult_samples(share: float, n_samples: int = N_SAMPLES) -> Ints:
     """Histograms of occupation in simple random samples of Adult, one a row."""
-    counts = adult_counts("occupation")
+    counts = np.array(column_counts("adult.csv", "occupation"))
     n_rows = int(share / 100 * counts.sum())
     stream = Randomness.seeded(1).stream("samples", str(share))
     return stream.multivariate_hypergeometric(counts, n_rows, size=n_samples, method="marginals")
@@ -107,16 +93,38 @@ def linear(n_values: int, scale: int = 1_000) -> Ints:
     return np.rint(scale * (1 - np.arange(n_values) / n_values)).astype(np.int64)
 
 
+def _minimum_suppression() -> Reproduction:
+    table, ell = (10, 4, 2, 1, 1), 3
+    fixed = {
+        "minimum suppression": (minimal_suppression(table, ell), "6 of S1"),
+        "Unsafe D": (unsafe_d(table, ell), "level 4, 6 withheld"),
+        "Safe D": (safe_d(table, ell), "level 2, 10 withheld"),
+    }
+    rows: list[Row] = [
+        (name, str(list(kept)), 18 - sum(kept), 1.0, said) for name, (kept, said) in fixed.items()
+    ]
+    law = RSuppression(table, ell).law()
+    for kept, probability in sorted(law.items(), key=lambda item: -item[1]):
+        said = "h = 2, F = 3" if kept == (3, 3, 2, 1, 1) else "-"
+        rows.append(("R-suppression", str(list(kept)), 18 - sum(kept), float(probability), said))
+    return Reproduction(
+        columns=("method", "kept", "withheld", "probability", "the paper"),
+        rows=tuple(rows),
+        stated="minimum suppression withholds 6 records of S1, and tells that only the two commonest "
+        "published values can have been S1; examples 2 to 4 run D- and R-suppression (figures 2 and 3) on it",
+        differs="the same; R-suppression's outcomes come with their exact probabilities",
+        data="T = {10, 4, 2, 1, 1}, l = 3",
+    )
+
+
 def _figure4() -> Reproduction:
     with connect() as connection:
         file = literal(str(data_file("adult.csv")))
         described = connection.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()
     rows: list[Row] = []
     for name, *_ in described:
-        counts = adult_counts(name)
-        rows += [
-            (name, rank, 100 * float(n) / float(counts.sum())) for rank, n in enumerate(counts[:14], start=1)
-        ]
+        counts = column_counts("adult.csv", name)
+        rows += [(name, rank, 100 * n / sum(counts)) for rank, n in enumerate(counts[:14], start=1)]
     top = {name: share for name, rank, share in rows if rank == 1}
     categorical = {name: share for name, share in top.items() if name != "age"}
     least = min(categorical, key=lambda name: float(categorical[name]))
@@ -254,47 +262,22 @@ def _summary(ours: dict[str, float]) -> str:
     return ", ".join(f"{name} {rate:.2f} %" for name, rate in ours.items() if name != "Suppress-All")
 
 
-def _experiment(
-    name: str, title: str, run: Callable[[], Reproduction], x: str, x_title: str, series: str = "method"
-) -> Experiment:
-    y = {"l": "violating, %", "attribute": "share, %"}.get(series, "withheld, %")
-    return Experiment(
-        name=name,
-        title=title,
-        run=run,
-        picture=Line(x=x, y=y, series=series, x_title=x_title, y_title=y),
-    )
+def _withheld(x: Axis) -> Line:
+    return Line(x=x, y=Axis("withheld, %"), series="method")
 
 
+_SAMPLE = Axis("sample, %", "sample, % of the table")
+_SKEW = Line(x=Axis("rank"), y=Axis("share, %"), series="attribute")
+_BROKEN = Line(x=_SAMPLE, y=Axis("violating, %"), series="l")
+_BY_L, _BY_SAMPLE = _withheld(Axis("l")), _withheld(_SAMPLE)
+_BY_EXPONENT, _BY_VALUES = _withheld(Axis("exponent")), _withheld(Axis("values", "number of values"))
 EXPERIMENTS = (
-    _experiment(
-        "suppression-fig4", "How skewed the attributes of Adult are", _figure4, "rank", "rank", "attribute"
-    ),
-    _experiment(
-        "suppression-fig5",
-        "Samples of Adult that break l-eligibility",
-        _figure5,
-        "sample, %",
-        "sample, % of the table",
-        "l",
-    ),
-    _experiment(
-        "suppression-fig6",
-        "Records withheld by sample size, Adult, l = 6",
-        _figure6,
-        "sample, %",
-        "sample, % of the table",
-    ),
-    _experiment("suppression-fig7", "Records withheld by l, 0.5 % samples of Adult", _figure7, "l", "l"),
-    _experiment(
-        "suppression-fig8a", "Records withheld, Zipf's law, l = 5", _figure8a, "exponent", "exponent"
-    ),
-    _experiment("suppression-fig8b", "Records withheld by l, Zipf's law, exponent 1", _figure8b, "l", "l"),
-    _experiment(
-        "suppression-linear",
-        "Records withheld, linear distributions, l = 5",
-        _linear,
-        "values",
-        "number of values",
-    ),
+    Experiment("suppression-fig1", "Figures 1 to 3: what each suppression withholds", _minimum_suppression),
+    Experiment("suppression-fig4", "How skewed the attributes of Adult are", _figure4, _SKEW),
+    Experiment("suppression-fig5", "Samples of Adult that break l-eligibility", _figure5, _BROKEN),
+    Experiment("suppression-fig6", "Records withheld by sample size, Adult, l = 6", _figure6, _BY_SAMPLE),
+    Experiment("suppression-fig7", "Records withheld by l, 0.5 % samples of Adult", _figure7, _BY_L),
+    Experiment("suppression-fig8a", "Records withheld, Zipf's law, l = 5", _figure8a, _BY_EXPONENT),
+    Experiment("suppression-fig8b", "Records withheld by l, Zipf's law, exponent 1", _figure8b, _BY_L),
+    Experiment("suppression-linear", "Records withheld, linear distributions, l = 5", _linear, _BY_VALUES),
 )

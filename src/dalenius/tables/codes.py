@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Ints
+from dalenius.arrays import Bools, Codes, Int32s, Ints
 from dalenius.errors import InternalError
 from dalenius.tables.domains import whole_range
-
-Codes = NDArray[np.integer[Any]]
 
 _MOST_LISTED = 2**20
 _MOST_COMPARED = 2**16
@@ -47,13 +44,16 @@ def encode(cells: pa.Array | pa.ChunkedArray) -> tuple[Codes, pa.Array]:
 
 def _encode_dictionary(column: pa.DictionaryArray) -> tuple[Codes, pa.Array]:
     """The same of a column that is coded already, whose dictionary may list a cell twice, or in vain."""
-    own, cells = encode(pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)]))
-    listed = column.indices.cast(pa.int64()).fill_null(len(own) - 1).to_numpy()
-    codes = own[listed]
-    used = np.flatnonzero(np.bincount(codes, minlength=len(cells)))
-    new_code = np.zeros(len(cells), dtype=narrowest(len(used)))
-    new_code[used] = np.arange(len(used))
-    return new_code[codes], cells.take(pa.array(used))
+    indices, listed = column.indices, column.dictionary
+    if indices.null_count:
+        indices = indices.cast(pa.int64()).fill_null(len(listed))
+        listed = pa.concat_arrays([listed, pa.nulls(1, listed.type)])
+    places = indices.to_numpy()
+    own, cells = encode(listed)
+    is_used = np.zeros(len(cells), dtype=np.bool_)
+    is_used[own[np.bincount(places, minlength=len(own)) > 0]] = True
+    new_code = (np.cumsum(is_used) - 1).astype(narrowest(int(is_used.sum())))
+    return new_code[own][places], cells.filter(pa.array(is_used))
 
 
 def number(keys: Ints) -> tuple[Ints, Ints]:
@@ -169,15 +169,15 @@ class Encoder:
         """How many values are listed."""
         return len(next(iter(self.cells.values())))
 
-    def find(self, rows: pa.Table | pa.RecordBatch) -> NDArray[np.int32]:
+    def find(self, rows: pa.Table | pa.RecordBatch) -> Int32s:
         """The code of each row's value, -1 where it is not listed."""
-        found: NDArray[np.int32] | None = None
+        found: Int32s | None = None
         for name, step in zip(self.cells, self.steps, strict=True):
             found = step.find(found, rows.column(name))
         assert found is not None  # noqa: S101  (there is at least one column)
         return found
 
-    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+    def encode(self, batch: pa.RecordBatch) -> Int32s:
         """The same of a table that was counted before: its values are all listed."""
         codes = self.find(batch)
         if (codes < 0).any():
@@ -201,9 +201,9 @@ class _Step:
     """The different cells of the column."""
     keys: Ints
     """Those that are listed, ascending."""
-    numbers: NDArray[np.int32]
+    numbers: Int32s
     """The number of each of them."""
-    number_of: NDArray[np.int32] | None
+    number_of: Int32s | None
     """By key, -1 where it is not listed and at the end; None if there could be too many keys."""
 
     @classmethod
@@ -217,7 +217,7 @@ class _Step:
             values=values, keys=keys[order], numbers=numbers[order].astype(np.int32), number_of=number_of
         )
 
-    def find(self, before: NDArray[np.int32] | None, column: pa.Array | pa.ChunkedArray) -> NDArray[np.int32]:
+    def find(self, before: Int32s | None, column: pa.Array | pa.ChunkedArray) -> Int32s:
         """The number of each row, -1 where it is none of the listed ones'."""
         own = find_codes(column, self.values)
         known = own.fill_null(-1) if own.null_count else own

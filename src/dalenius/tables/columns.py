@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.arrays import Bits, Bools, Ints
+from dalenius.arrays import Bits, Bools, Codes, Ints
 from dalenius.tables.codes import encode, narrowest, number
 
 _BITMAP_BYTES = 64_000_000
@@ -25,7 +26,7 @@ _MOST_KEYS = 2**62
 class Coded:
     """A column, or a combination of columns: which of the different values each row has."""
 
-    codes: NDArray[np.integer]
+    codes: Codes
     values: Mapping[str, pa.Array]
     """Per column, the cell of each different value, by code."""
 
@@ -40,11 +41,24 @@ class Coded:
         """How many different values there are."""
         return len(next(iter(self.values.values()))) if self.values else 1
 
+    @property
+    def cells(self) -> pa.Array:
+        """The different values of a single column, by code."""
+        (cells,) = self.values.values()
+        return cells
+
+    def to_pylist(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The different combinations, by code, as cells of these columns."""
+        return list(zip(*(self.values[name].to_pylist() for name in names), strict=True))
+
     @cached_property
     def code_of(self) -> dict[object, int]:
         """The code of each value of a single column."""
-        (cells,) = self.values.values()
-        return {cell: code for code, cell in enumerate(cells.to_pylist())}
+        return {cell: code for code, cell in enumerate(self.cells.to_pylist())}
+
+    def decode(self, rows: Codes | slice = slice(None)) -> pa.Array:
+        """The cells of a single column in these rows."""
+        return self.cells.take(pa.array(self.codes[rows]))
 
     @cached_property
     def bitmaps(self) -> NDArray[np.uint8] | None:
@@ -106,10 +120,7 @@ class CodedTable:
         codes, different = number(keys)
         one_row = np.zeros(len(different), dtype=np.int64)
         one_row[codes] = np.arange(self.n_rows)
-        values = {
-            name: self.columns[name].values[name].take(pa.array(self.columns[name].codes[one_row]))
-            for name in key
-        }
+        values = {name: self.columns[name].decode(one_row) for name in key}
         return Coded(codes=codes.astype(narrowest(len(different))), values=values)
 
     def rows(self, bits: Bits) -> Ints:

@@ -22,8 +22,25 @@ _TURNING = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A
 """Marks that change the direction of text."""
 
 
+class Counted:
+    """What holds a count of records for each sensitive value."""
+
+    __slots__ = ()
+    counts: tuple[int, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """How many records were counted."""
+        return sum(self.counts)
+
+    @property
+    def n_values(self) -> int:
+        """How many sensitive values there are."""
+        return len(self.counts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
+class Histogram(Counted):
     """Counts of the sensitive values, in an order that the values alone decide.
 
     >>> h = Histogram.of(("disease",), {("HIV",): 1, ("Flu",): 3})
@@ -41,11 +58,6 @@ class Histogram:
         values = sorted((value for value, count in counted.items() if count), key=_sort_key)
         counts = tuple(counted[value] for value in values)
         return cls(columns=tuple(columns), values=tuple(values), counts=counts)
-
-    @property
-    def n_rows(self) -> int:
-        """How many records were counted."""
-        return sum(self.counts)
 
     def __len__(self) -> int:
         """How many different values there are."""

@@ -84,6 +84,11 @@ class DictionaryColumns:
         return found.to_arrow_table().column(0).combine_chunks()
 
 
+def read_batches(connection: duckdb.DuckDBPyConnection, select: str) -> pa.RecordBatchReader:
+    """The rows of a query in their order, a batch at a time."""
+    return connection.sql(select).to_arrow_reader(BATCH_ROWS)
+
+
 def rebatch(batches: Iterable[pa.RecordBatch], n_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
     """The same rows in batches of exactly so many, but for the last."""
     held: list[pa.RecordBatch] = []

@@ -54,8 +54,7 @@ class CommonCodes:
 
     def cells(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """The cells of each of these combinations."""
-        values = self.joined.combined(names).values
-        return list(zip(*(values[name].to_pylist() for name in names), strict=True))
+        return self.joined.combined(names).to_pylist(names)
 
 
 def _join(name: str, tables: Sequence[pa.Table]) -> pa.ChunkedArray:
@@ -87,6 +86,7 @@ def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
 class QuasiColumn:
     """One quasi-identifier of people and of published rows."""
 
+    name: str
     cells: pa.Array
     """The different ones that either has."""
     people: Ints
@@ -127,7 +127,7 @@ class People:
         columns = []
         for name, column in common.joined.columns.items():
             people, rows = common.of_rows([name])
-            columns.append(QuasiColumn(cells=column.values[name], people=people, rows=rows))
+            columns.append(QuasiColumn(name=name, cells=column.cells, people=people, rows=rows))
         return cls(columns=tuple(columns), profile=profile, row_profile=row_profile)
 
     @property

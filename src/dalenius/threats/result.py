@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dalenius.plain import Plain, plain_fields
-from dalenius.threats.interval import clopper_pearson, is_above
+from dalenius.threats.chance import SHARE, Chance, binomial_tail, share_of
+from dalenius.threats.interval import clopper_pearson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,68 +32,58 @@ class AttackResult:
     name: str
     threat: Threat
     success: float
-    low: float
-    high: float
-    """A 95 % interval of the success."""
+    interval: tuple[float, float] | None = None
+    """Of 95 %; None: the success is worked out exactly."""
     baseline: float | None
     """The success of who guesses from public counts alone, without the release."""
-    control: float | None
+    control: float | None = None
     """The success of the same attack where it has nothing to find."""
-    bound: float | None
+    bound: float | None = None
     """What the release promises; None where it promises nothing."""
-    holds: bool | None
-    """Whether the bound stands; None where there is none. False only beyond doubt (false alarm 1e-6)."""
-    n_trials: int
+    holds: bool | None = None
+    """Whether the bound stands; None where there is none. False only beyond doubt: a whole audit accuses one
+    release in a million that keep their promise."""
+    p_value: float | None = None
+    """How likely a release that keeps its promise looks at least as bad, or more likely than it does; None:
+    nothing is left to chance here."""
+    n_trials: int = 0
     n_failed: int = 0
     """How many people were left out: others share their quasi-identifiers, so that nobody can say which
     record is whose, or they were not drawn from a large table."""
     detail: dict[str, Any] = field(default_factory=dict)
-    recommendation: str | None = None
+    advice: str | None = None
+    """What to do about it, unless a bound holds."""
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.success if self.interval is None else self.interval[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.success if self.interval is None else self.interval[1]
+
+    @property
+    def recommendation(self) -> str | None:
+        """The advice, where there is no bound that holds."""
+        return None if self.holds else self.advice
 
     @property
     def gain(self) -> float | None:
         """How much better than the baseline."""
         return None if self.baseline is None else self.success - self.baseline
 
+    def judged(self, share: float) -> AttackResult:
+        """The same, accused only if chance is within that share of the false alarm."""
+        is_doubtful = self.holds is False and self.p_value is not None and self.p_value > share
+        return replace(self, holds=True) if is_doubtful else self
+
     def to_dict(self) -> dict[str, Any]:
         """As `audit --json` prints it."""
-        numbers = ("success", "low", "high", "baseline", "control", "bound", "holds", "gain")
+        numbers = ("success", "low", "high", "baseline", "control", "bound", "holds", "p_value", "gain")
         rest = ("n_trials", "n_failed", "threat", "detail", "recommendation")
         return plain_fields(self, "name", *numbers, *rest)
-
-
-def computed(
-    name: str,
-    threat: Threat,
-    *,
-    posterior: float,
-    baseline: float | None,
-    bound: float | None,
-    holds: bool | None,
-    interval: tuple[float, float] | None = None,
-    control: float | None = None,
-    n_trials: int = 0,
-    n_failed: int = 0,
-    detail: dict[str, Any] | None = None,
-    recommendation: str | None,
-) -> AttackResult:
-    """The result of a posterior that is computed; the recommendation is kept where no bound holds."""
-    low, high = interval or (posterior, posterior)
-    return AttackResult(
-        name=name,
-        threat=threat,
-        success=posterior,
-        low=low,
-        high=high,
-        baseline=baseline,
-        control=control,
-        bound=bound,
-        holds=holds,
-        n_trials=n_trials,
-        n_failed=n_failed,
-        detail=detail or {},
-        recommendation=None if holds else recommendation,
-    )
 
 
 def measured(
@@ -105,22 +97,24 @@ def measured(
     bound: float | None = None,
     n_failed: int = 0,
     detail: dict[str, Any] | None = None,
-    recommendation: str | None = None,
+    advice: str | None = None,
 ) -> AttackResult:
     """The result of counted successes."""
-    return computed(
-        name,
-        threat,
-        posterior=successes / trials if trials else 0.0,
+    p_value = None if bound is None else binomial_tail(successes, trials, bound)
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=successes / trials if trials else 0.0,
         interval=clopper_pearson(successes, trials),
         baseline=baseline,
         control=control,
         bound=bound,
-        holds=None if bound is None else not is_above(successes, trials, bound),
+        holds=None if p_value is None else p_value > SHARE,
+        p_value=p_value,
         n_trials=trials,
         n_failed=n_failed,
-        detail=detail,
-        recommendation=recommendation,
+        detail=detail or {},
+        advice=advice,
     )
 
 
@@ -130,25 +124,25 @@ def against_chance(
     *,
     hits: float,
     trials: int,
-    expected: float,
-    limit: float,
-    recommendation: str,
+    chance: Chance,
+    advice: str,
     n_failed: int = 0,
+    detail: dict[str, Any] | None = None,
 ) -> AttackResult:
-    """The result of a count that only chance may make, which reaches `limit` once in 10⁶ releases."""
+    """The result of a count that only chance may make; the bound is what chance reaches."""
     counted = measured(
         name,
         threat,
         successes=hits,
         trials=trials,
-        baseline=expected / trials if trials else 0.0,
+        baseline=chance.expected / trials if trials else 0.0,
         n_failed=n_failed,
-        recommendation=recommendation,
+        detail=detail,
+        advice=advice,
     )
-    bound = min(1.0, limit / trials) if trials else 1.0
-    return replace(
-        counted, bound=bound, holds=hits <= limit, recommendation=None if hits <= limit else recommendation
-    )
+    p_value = chance.p_value(hits) if trials else 1.0
+    bound = min(1.0, chance.limit() / trials) if trials else 1.0
+    return replace(counted, bound=bound, holds=p_value > SHARE, p_value=p_value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +150,16 @@ class Audit:
     """All attacks on one release."""
 
     attacks: tuple[AttackResult, ...]
+
+    @classmethod
+    def of(cls, results: Iterable[AttackResult]) -> Audit:
+        """What the attacks found, each within its share of the audit's false alarm.
+
+        Attacks judge themselves by the usual share. Of more than it is meant for, each gets a smaller one.
+        """
+        found = tuple(results)
+        share = share_of(sum(result.p_value is not None for result in found))
+        return cls(attacks=tuple(result.judged(share) for result in found))
 
     @property
     def ok(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
-from dalenius.threats.interval import bernstein_limit
+from dalenius.threats.chance import Chance
 from dalenius.threats.original import People
 from dalenius.threats.result import AttackResult, Threat, against_chance, measured
 
@@ -67,7 +67,7 @@ def two_releases(people: Linked, *, right: float, right_alone: float, baseline: 
         baseline=baseline,
         control=right_alone / max(trials, 1),
         n_failed=people.n_failed,
-        recommendation=_AGAIN,
+        advice=_AGAIN,
     )
 
 
@@ -78,8 +78,8 @@ def shared_coins(hits: float, expected: float, trials: int, n_failed: int = 0) -
         _COINS,
         hits=hits,
         trials=trials,
-        expected=expected,
-        limit=expected + bernstein_limit(2 * expected, 2.0),
+        # agreements are pairs, all but independent: their variance is below twice their mean
+        chance=Chance(expected=expected, variance=2 * expected, largest=2.0),
         n_failed=n_failed,
-        recommendation="the two releases share their randomness: publish without a seed",
+        advice="the two releases share their randomness: publish without a seed",
     )

@@ -1,7 +1,7 @@
 """Traces: what a release's files and the order of its rows tell beside what the rows say.
 
 Of order nothing may show more than chance. Each test's success is a share that would be its baseline if
-order were random; the bound is what chance reaches once in 10⁶ releases.
+order were random; the bound is what chance reaches with the share of an audit's false alarm that it has.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 
 from dalenius.release.folder import StoredRelease, changed_files
 from dalenius.release.manifest import FILE_NAME
-from dalenius.threats.interval import FALSE_ALARM, rank_correlation
+from dalenius.threats.chance import SHARE
+from dalenius.threats.interval import rank_correlation
 from dalenius.threats.original import People, Subject
-from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.result import AttackResult, Threat
 
 _FILES = Threat(
     knows="the release's files, byte by byte",
@@ -42,15 +43,13 @@ def attack_metadata(subject: Subject, genuine: Collection[str]) -> AttackResult:
         name="metadata",
         threat=_FILES,
         success=min(1.0, len(leaks) / n_looked),
-        low=0.0 if not leaks else 1.0 / n_looked,
-        high=min(1.0, len(leaks) / n_looked),
+        interval=(1.0 / n_looked if leaks else 0.0, min(1.0, len(leaks) / n_looked)),
         baseline=0.0,
-        control=None,
         bound=0.0,
         holds=not leaks,
         n_trials=n_looked,
         detail={"leaks": leaks, "seeded": not release.manifest.for_publication},
-        recommendation="write the tables with Dalenius, and add nothing to the folder" if leaks else None,
+        advice="write the tables with Dalenius, and add nothing to the folder",
     )
 
 
@@ -118,32 +117,34 @@ def attack_table_order(people: People) -> AttackResult:
         {"source order": found},
         n=n,
         n_failed=len(position) - n,
-        recommendation="rows must be in random order, not in the source's",
+        advice="rows must be in random order, not in the source's",
     )
 
 
-def correlated(
-    name: str, found: dict[str, float], *, n: int, n_failed: int, recommendation: str
-) -> AttackResult:
+def correlated(name: str, found: dict[str, float], *, n: int, n_failed: int, advice: str) -> AttackResult:
     """The strongest of some rank correlations over n things, against what chance reaches."""
-    strongest, limit = max(found.values()), _correlation_limit(n, len(found))
-    return computed(
-        name,
-        SOURCE_ORDER,
-        posterior=strongest,
+    strongest, p_value = max(found.values()), 1.0
+    if n >= _FEW:
+        # a correlation of independent orders has variance 1/(n−1) and lighter tails than the normal one
+        p_value = min(1.0, 2 * len(found) * math.exp(-(n - 1) * strongest**2 / 2))
+    return AttackResult(
+        name=name,
+        threat=SOURCE_ORDER,
+        success=strongest,
         interval=(0.0, min(1.0, strongest + 2 / math.sqrt(max(n - 1, 1)))),
         baseline=0.0,
-        bound=limit,
-        holds=strongest <= limit,
+        bound=_correlation_limit(n, len(found)),
+        holds=p_value > SHARE,
+        p_value=p_value,
         n_trials=n,
         n_failed=n_failed,
         detail={"rank_correlation": found},
-        recommendation=recommendation,
+        advice=advice,
     )
 
 
 def _correlation_limit(n: int, n_tests: int) -> float:
-    """A correlation of independent orders has variance 1/(n−1) and lighter tails than the normal one."""
+    """What the strongest of some correlations reaches with the share of the false alarm."""
     if n < _FEW:
         return 1.0
-    return min(1.0, math.sqrt(2 * math.log(2 * n_tests / FALSE_ALARM) / (n - 1)))
+    return min(1.0, math.sqrt(2 * math.log(2 * n_tests / SHARE) / (n - 1)))

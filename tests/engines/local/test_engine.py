@@ -32,7 +32,7 @@ def policy(table: Any = TABLE, **sections: Any) -> Policy:
         {
             "source": table,
             "columns": {"unit": "id", "quasi": ["age", "town"], "sensitive": ["disease"]},
-            "promise": {"kind": "f-privacy", "default": 1},
+            "promise": {"kind": "f-privacy", "default": "0.99"},
             **sections,
         }
     )
@@ -82,7 +82,7 @@ def test_a_mapping_that_misses_a_value_says_how_many_rows_but_not_which(tmp_path
     data = {
         "source": TABLE,
         "columns": {"unit": "id", "quasi": ["age", "town"], "sensitive": ["disease"]},
-        "promise": {"kind": "f-privacy", "default": 1},
+        "promise": {"kind": "f-privacy", "default": "0.99"},
         "recode": {"disease": {"map": "m.csv"}},
     }
     with pytest.raises(PolicyError, match="1 rows have a value") as caught:

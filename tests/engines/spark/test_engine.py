@@ -81,7 +81,7 @@ def policy_of(source: Any, names: list[str], **sections: Any) -> Policy:
         {
             "source": source,
             "columns": {"quasi": names[:-1], "sensitive": names[-1:]},
-            "promise": {"kind": "f-privacy", "default": 1},
+            "promise": {"kind": "f-privacy", "default": "0.99"},
             **sections,
         }
     )

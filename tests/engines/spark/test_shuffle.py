@@ -17,7 +17,7 @@ from dalenius.engines.spark import source as spark_files
 from dalenius.engines.spark.shuffle import from_blocks, to_blocks
 from dalenius.engines.spark.source import FileParts
 from dalenius.errors import InternalError
-from dalenius.tables.source import ParquetSource
+from dalenius.tables.parquet import ParquetSource
 
 WIRE = pa.schema([("n", pa.int64()), ("small", pa.int16()), ("text", pa.string()), ("large", pa.uint64())])
 ROWS = st.lists(

@@ -16,7 +16,7 @@ from dalenius.mechanisms.alphabeta.apply import first_view, union
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import plan_frapp
-from dalenius.mechanisms.tuples.domain import Codes, Domain
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 
@@ -24,13 +24,13 @@ PROMISE = DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(10))
 
 
 @pytest.fixture(scope="module")
-def adult(real_data: Path) -> tuple[Domain, Codes]:
+def adult(real_data: Path) -> tuple[Domain, TupleCodes]:
     table = pyarrow.csv.read_csv(real_data / "adult.csv")
     domain = Domain.of({name: table.column(name).unique() for name in table.column_names})
     return domain, domain.encode(table)
 
 
-def all_queries(domain: Domain, *sets: Codes) -> Iterator[list[np.ndarray]]:
+def all_queries(domain: Domain, *sets: TupleCodes) -> Iterator[list[np.ndarray]]:
     """Each set's counts of every combination of values, for every choice of up to three attributes."""
     for n_columns in (1, 2, 3):
         for chosen in combinations(range(len(domain.sizes)), n_columns):
@@ -43,14 +43,14 @@ def all_queries(domain: Domain, *sets: Codes) -> Iterator[list[np.ndarray]]:
             ]
 
 
-def test_adults_active_domain_and_duplicates(adult: tuple[Domain, Codes]) -> None:
+def test_adults_active_domain_and_duplicates(adult: tuple[Domain, TupleCodes]) -> None:
     domain, rows = adult
     assert domain.size == 648_023_040
     assert len(rows[0]) == 30_162
     assert len(union(domain, [rows])[0]) == 19_502
 
 
-def test_frapp_errs_about_four_and_a_half_times_as_much(adult: tuple[Domain, Codes]) -> None:
+def test_frapp_errs_about_four_and_a_half_times_as_much(adult: tuple[Domain, TupleCodes]) -> None:
     domain, rows = adult
     table = union(domain, [rows])
     n_rows = len(table[0])

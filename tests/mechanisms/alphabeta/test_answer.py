@@ -28,7 +28,7 @@ from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.mechanisms.tuples.answer.model import TupleModel
-from dalenius.mechanisms.tuples.domain import Codes, Domain
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.answer import Answer
 from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
@@ -264,7 +264,7 @@ N_RELEASES = 100
 CONFIDENCE = 0.9
 
 
-def small_table() -> Codes:
+def small_table() -> TupleCodes:
     rng = np.random.default_rng(11)
     drawn = (rng.integers(20, size=250), rng.integers(2, size=250), rng.integers(30, size=250))
     return union(SMALL, [drawn])
@@ -279,6 +279,7 @@ def published_of(kind: str) -> PublishedView:
         d=Fraction(1, 10),
         gamma=gamma,
         adversary="independent",
+        promised_views=2,
         domain_size=size,
         index=2 if kind in ("series", "last-view") else 1,
         counts_rows=False,

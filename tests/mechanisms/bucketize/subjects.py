@@ -19,7 +19,7 @@ def _bucketize(
         mechanism={"kind": "bucketize", "method": method, **more},
         record_table="qit",
         spark=spark,
-        allows_certainty=promise["kind"] == "f-privacy",  # min(1, 2·1 + 0.05) = 1
+        allows_certainty=False,
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.perturb.plan.bounds import Objective
+from dalenius.mechanisms.perturb.plan.layout import Objective
 from dalenius.reproduce.experiment import data_folder
 
 EXAMPLE = (12, 8, 6, 5, 4, 3, 1, 1, 1, 1)  # example 1; the paper's text prints zeros for the ones

@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Codes, Floats, Int32s, Ints
 from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.perturb.apply import perturb_values
 from dalenius.mechanisms.perturb.channel import Channel
@@ -67,8 +67,8 @@ def estimate_product(channels: Sequence[Channel], observed: ArrayLike, values: A
 
 def estimate_rows(
     channels: Sequence[Channel],
-    parts: NDArray[np.integer],
-    published: NDArray[np.integer],
+    parts: Codes,
+    published: Codes,
     values: ArrayLike,
 ) -> Estimate:
     """Σ a_r(X_r) for any predicate: `values` holds a_r(x), rows × m, a row for each published record."""
@@ -108,12 +108,12 @@ def _scores(
 
 
 def perturb_batch(
-    codes: NDArray[np.integer],
+    codes: Codes,
     quota: Ints,
     plan: PerturbPlan,
     part_stream: np.random.Generator,
     value_stream: np.random.Generator,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[Int32s, Int32s]:
     """The part and the published code of each record of a batch that has these quotas."""
     parts = deal(codes, quota, part_stream)
     return parts, perturb_values(codes, parts, plan.channels, value_stream)

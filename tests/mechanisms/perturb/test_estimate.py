@@ -21,7 +21,7 @@ from dalenius.mechanisms.perturb.estimate import (
     total_of_terms,
     totals_of_products,
 )
-from dalenius.mechanisms.perturb.plan.bounds import hoeffding_bound
+from dalenius.mechanisms.perturb.plan.layout import hoeffding_bound
 from dalenius.mechanisms.perturb.plan.methods import plan_as_in_paper
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness

@@ -14,12 +14,20 @@ from dalenius.errors import InternalError
 from dalenius.mechanisms.suppress import exact
 from dalenius.mechanisms.suppress import exact as exact_programme
 from dalenius.mechanisms.suppress.d_suppression import safe_d, unsafe_d
-from dalenius.mechanisms.suppress.exact import best_laws, exact_law, exact_posterior, grouped, tables_like
-from dalenius.mechanisms.suppress.law import expected_suppressed, n_arrangements, violating_partitions
-from dalenius.mechanisms.suppress.posterior import (
+from dalenius.mechanisms.suppress.exact import (
+    best_laws,
+    exact_law,
+    exact_posterior,
+    keep_grouped,
+    tables_like,
+)
+from dalenius.mechanisms.suppress.law import (
     beliefs_from,
     beliefs_if_histogram_is_known,
     beliefs_of_uniform_prior,
+    expect_suppressed,
+    n_arrangements,
+    violating_partitions,
 )
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from tests.mechanisms.suppress import brute
@@ -48,13 +56,13 @@ def unsafe_law(table: Counts, ell: int) -> Law:
 
 
 def grouped_law(table: Counts, ell: int) -> Law:
-    return {grouped(table, ell): Fr(1)}
+    return {keep_grouped(table, ell): Fr(1)}
 
 
 def average_share(n_rows: int, n_values: int, ell: int, law_of: Callable[[Counts, int], Law]) -> Fr:
     """The expected share withheld, under the uniform prior."""
     tables = list(violating_partitions(n_rows, n_values, ell))
-    total = sum((n_arrangements(t) * expected_suppressed(law_of(t, ell), n_rows) for t in tables), Fr(0))
+    total = sum((n_arrangements(t) * expect_suppressed(law_of(t, ell), n_rows) for t in tables), Fr(0))
     return total / sum(map(n_arrangements, tables)) / n_rows
 
 
@@ -158,14 +166,14 @@ def test_a_group_of_tables_leaves_one_view(top: list[int], data: st.DataObject) 
     base, ell = (tail[0] if tail else 1), len(top)
     others = [base + more for more in sorted(top, reverse=True)[1:]]
     ranked = (data.draw(st.integers(max(others), 300)), *others, *tail)
-    if ranked[0] * ell <= sum(ranked) or grouped(ranked, ell) == safe_d(ranked, ell):
+    if ranked[0] * ell <= sum(ranked) or keep_grouped(ranked, ell) == safe_d(ranked, ell):
         return
-    view = tuple(sorted(grouped(ranked, ell), reverse=True))
+    view = tuple(sorted(keep_grouped(ranked, ell), reverse=True))
     sources = set()
     for n_removed in range(1, ranked[0] + 1):
         left = sorted((ranked[0] - n_removed, *ranked[1:]), reverse=True)
         tables = [(*left[:i], left[i] + n_removed, *left[i + 1 :]) for i in range(ell)]
-        kept = [grouped(tuple(sorted(t, reverse=True)), ell) for t in tables]
+        kept = [keep_grouped(tuple(sorted(t, reverse=True)), ell) for t in tables]
         if all(tuple(sorted(k, reverse=True)) == view for k in kept) and all(
             t[i] == max(t) and t.count(t[i]) == 1 for i, t in enumerate(tables)
         ):
@@ -197,7 +205,7 @@ def test_both_forms_keep_the_bound_side_by_side(monkeypatch: pytest.MonkeyPatch)
 def test_large_tables() -> None:
     zipf = tuple(10**9 // i for i in range(1, 21))
     law = exact_law(zipf, 5)
-    ours = expected_suppressed(law, sum(zipf))
+    ours = expect_suppressed(law, sum(zipf))
     assert ours < RSuppression(zipf, 5).expected_suppressed()
     assert ours < sum(zipf) - sum(safe_d(zipf, 5))
 

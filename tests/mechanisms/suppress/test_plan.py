@@ -16,7 +16,7 @@ from dalenius.errors import InputError, PromiseNotMet
 from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.suppress import plan as plan_module
 from dalenius.mechanisms.suppress.d_suppression import is_eligible, minimal_suppression
-from dalenius.mechanisms.suppress.plan import METHODS, costs, plan_suppression
+from dalenius.mechanisms.suppress.plan import METHODS, expect_costs, plan_suppression
 from dalenius.randomness import Randomness
 from dalenius.reproduce.suppression import suppression_rates
 from tests.chance import FALSE_ALARM
@@ -86,7 +86,7 @@ def test_no_release_is_said_as_such() -> None:
 
 
 def test_costs_of_all_methods() -> None:
-    found = costs((10, 4, 2, 1, 1), 3)
+    found = expect_costs((10, 4, 2, 1, 1), 3)
     assert found == {
         "minimal": 6,
         "lower bound": 6,
@@ -95,7 +95,7 @@ def test_costs_of_all_methods() -> None:
         "safe": 10,
         "all": 18,
     }
-    assert costs((2, 2, 2), 3) | {"all": 6} == dict.fromkeys(found, 0) | {"all": 6}
+    assert expect_costs((2, 2, 2), 3) | {"all": 6} == dict.fromkeys(found, 0) | {"all": 6}
 
 
 def test_what_cannot_be_planned_is_refused() -> None:

@@ -11,12 +11,13 @@ import pytest
 
 from dalenius.mechanisms.suppress import r_posterior
 from dalenius.mechanisms.suppress.d_suppression import cut_to_level, minimal_suppression, safe_d
-from dalenius.mechanisms.suppress.law import n_arrangements, violating_partitions
-from dalenius.mechanisms.suppress.posterior import (
+from dalenius.mechanisms.suppress.law import (
     beliefs_from,
     beliefs_if_histogram_is_known,
     beliefs_of_uniform_prior,
+    n_arrangements,
     safe_posterior,
+    violating_partitions,
 )
 from dalenius.mechanisms.suppress.r_posterior import r_posteriors, work_of, worst_r_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.errors import InputError, InternalError, PromiseNotMet
-from dalenius.mechanisms.suppress.law import draw_from, expected_suppressed, integer_below
+from dalenius.mechanisms.suppress.law import draw_from, expect_suppressed, integer_below
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM
@@ -41,7 +41,7 @@ def test_the_law_is_the_printed_algorithms_on_every_small_table() -> None:
     for table, ell in brute.small_tables(15):
         law = RSuppression(table, ell).law()
         assert law == brute.r_law(table, ell)
-        assert RSuppression(table, ell).expected_suppressed() == expected_suppressed(law, sum(table))
+        assert RSuppression(table, ell).expected_suppressed() == expect_suppressed(law, sum(table))
 
 
 @given(drawn=skewed_tables)
@@ -55,7 +55,7 @@ def test_expected_suppression_needs_no_list_of_levels(drawn: tuple[tuple[int, ..
         law = table.law()
         assert sum(law.values()) == 1
         assert len(law) <= table.n_outcomes()
-        assert table.expected_suppressed() == expected_suppressed(law, sum(ranked))
+        assert table.expected_suppressed() == expect_suppressed(law, sum(ranked))
 
 
 def chi_square(seen: Counter[tuple[int, ...]], law: dict[tuple[int, ...], Fr]) -> float:

@@ -24,13 +24,16 @@ from dalenius.mechanisms import dealing
 from dalenius.mechanisms.base import Draft
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.stages import Staged, StagedPlan, mechanism_of
 from dalenius.mechanisms.suppress.exact import exact_law
-from dalenius.mechanisms.suppress.law import Law, n_arrangements, violating_partitions
-from dalenius.mechanisms.suppress.plan import SuppressPlan
-from dalenius.mechanisms.suppress.posterior import beliefs_of_uniform_prior
+from dalenius.mechanisms.suppress.law import (
+    Law,
+    beliefs_of_uniform_prior,
+    n_arrangements,
+    violating_partitions,
+)
+from dalenius.mechanisms.suppress.plan import SuppressPlan, view_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
-from dalenius.mechanisms.suppress.stage import StagedPlan, SuppressedBucketize
-from dalenius.mechanisms.suppress.view_posterior import view_posterior
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM
 from tests.mechanisms.suppress.brute import small_tables
@@ -63,18 +66,25 @@ def policy_of(counts: dict[str, int], method: str, ell: int = 3, release: Path |
     )
 
 
+def staged(policy: Policy) -> Staged:
+    mechanism = mechanism_of(policy)
+    assert isinstance(mechanism, Staged)
+    return mechanism
+
+
 class Pipeline:
     """The stage's draft and rows, without writing them."""
 
     def __init__(self, counts: dict[str, int], method: str, batch_rows: int = 5) -> None:
         self.policy = policy_of(counts, method)
+        self.staged = staged(self.policy)
         with LocalEngine().open(self.policy, None, lambda *_: None) as scan:
-            self.plan = SuppressedBucketize().plan(self.policy, scan)
+            self.plan = self.staged.plan(self.policy, scan)
         self.batches = table_of(counts).to_batches(max_chunksize=batch_rows)
 
     def run(self, seed: int) -> tuple[tuple[int, ...], list[int]]:
         """How many records of each value are published, and which records are."""
-        draft = SuppressedBucketize().draft(self.policy, self.plan, Randomness.seeded(seed))
+        draft = self.staged.draft(self.policy, self.plan, Randomness.seeded(seed))
         qit, sensitive = draft.tables
         counted: Counter[str] = Counter()
         for batch in sensitive.rows(lambda: iter(self.batches)):
@@ -232,7 +242,7 @@ def test_an_empty_view_is_no_release(tmp_path: Path) -> None:
     assert plan.to_dict()["suppress"]["probability_of_no_release"] == pytest.approx(1 / 9)
     for seed in range(60):
         try:
-            SuppressedBucketize().draft(policy, plan, Randomness.seeded(seed))
+            staged(policy).draft(policy, plan, Randomness.seeded(seed))
         except PromiseNotMet:
             break
     with pytest.raises(PromiseNotMet, match="there is no release") as caught:
@@ -267,7 +277,7 @@ def test_a_value_that_is_wholly_withheld_would_leave_no_trace(
 
 def test_a_table_that_changes_between_two_passes_is_noticed() -> None:
     pipeline = Pipeline(EXAMPLE, "safe")
-    draft = SuppressedBucketize().draft(pipeline.policy, pipeline.plan, Randomness.seeded(1))
+    draft = pipeline.staged.draft(pipeline.policy, pipeline.plan, Randomness.seeded(1))
     for batches, message in (
         (pipeline.batches[:-1], "fewer records"),
         ([*pipeline.batches, pipeline.batches[0]], "more records"),

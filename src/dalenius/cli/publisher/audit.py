@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dalenius.auditing import audit_release
-from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
+from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import open_release
@@ -21,7 +21,7 @@ _LEFT_OUT = (
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    release: ReleaseArgument,
     original: Annotated[
         Path, typer.Option(help="The table that was published, or the policy that published it.")
     ],

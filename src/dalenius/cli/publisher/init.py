@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, say
+from dalenius.cli.output import JsonOption, TableArgument, print_json, say
 from dalenius.errors import InputError
 from dalenius.inspection import look_at, suggest_sections
 from dalenius.mechanisms.feasible import TableFacts
@@ -36,7 +36,7 @@ dropped     = []              # not published
 
 
 def command(
-    source: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or a folder of Parquet.")],
+    source: TableArgument,
     as_json: JsonOption = False,
     out: Annotated[
         Path | None, typer.Option(help="The policy file to write; default: beside the source.")

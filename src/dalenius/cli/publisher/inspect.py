@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.cli.output import JsonOption, TableArgument, print_json, say, say_table
 from dalenius.inspection import Inspection, inspect_source
 from dalenius.tables.histogram import Histogram, label
 from dalenius.tables.source import open_source
@@ -16,7 +15,7 @@ _MOST_SHOWN = 30
 
 
 def command(
-    source: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or a folder of Parquet.")],
+    source: TableArgument,
     as_json: JsonOption = False,
     sensitive: Annotated[
         list[str] | None,

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
+from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_json, progress_bar, say
 from dalenius.errors import PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan
 
 
 def command(
-    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    policy: PolicyArgument,
     as_json: JsonOption = False,
     source: SourceOption = None,
     chart: Annotated[Path | None, typer.Option(help="Draw the plan into this .svg or .png file.")] = None,

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, SourceOption, print_json, progress_bar, say
+from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_json, progress_bar, say
 from dalenius.engines.registry import engine_named
+from dalenius.mechanisms.registry import stage_rooms
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
-from dalenius.release.manifest import Manifest
 
 
 def command(
-    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    policy: PolicyArgument,
     as_json: JsonOption = False,
     source: SourceOption = None,
     seed: Annotated[
@@ -45,22 +44,11 @@ def command(
         done = f"a view of {published.n_published:,} rows, drawn from {published.n_rows:,} records,"
     say(f"published {done} to {path} in {seconds:.1f} s")
     if published.n_suppressed:
-        say(f"withheld {published.n_suppressed:,}; {_about_posterior(published.release.manifest)}")
+        told = [stage.WORDS.published(published.release) for stage in stage_rooms("words")]
+        say("; ".join([f"withheld {published.n_suppressed:,}", *filter(None, told)]))
     if published.repeated is not None:
         say(f"published again: {published.repeated.sentence()}")
     if seed is not None:
         say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
     say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')
     return 0
-
-
-def _about_posterior(manifest: Manifest) -> str:
-    suppression = manifest.promise["suppression"]
-    posterior, bound = suppression["posterior"], suppression["bound"]
-    if posterior is None:
-        return "how sure an attacker can be of the commonest value was not computed: the table is too large"
-    return (
-        f"the likeliest candidate for the commonest value has a posterior of {posterior['value']:.4f} "
-        f"({posterior['how']}), "
-        + ("with no proven bound" if bound is None else f"proven to be at most {bound}")
-    )

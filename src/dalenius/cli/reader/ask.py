@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
 import typer
 
 from dalenius.ask.asking import ask
-from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_table
 from dalenius.errors import InputError
 from dalenius.question.answer import Answer
 from dalenius.release.series import open_release
@@ -19,7 +18,7 @@ from dalenius.tables.source import open_source
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    release: ReleaseArgument,
     sql: Annotated[str, typer.Argument(help='E.g. "SELECT COUNT(*) FROM t WHERE age > 60".')],
     as_json: JsonOption = False,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_table
 from dalenius.export import export_release
 from dalenius.release.series import open_release
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    release: ReleaseArgument,
     to: Annotated[
         str,
         typer.Option(help="postgresql://user@host/database, a new .duckdb file, or a new folder for CSV."),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, say, say_table
+from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_table
 from dalenius.errors import PromiseNotMet
 from dalenius.release.verify import verify
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="The release folder.")],
+    release: ReleaseArgument,
     as_json: JsonOption = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Also refuse what is not for publication.")

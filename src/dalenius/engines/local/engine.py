@@ -17,7 +17,7 @@ from dalenius.engines.preparing import count_outside, refuse_outside, refuse_tex
 from dalenius.policy import Policy
 from dalenius.sql import connect, count, identifier, one_row
 from dalenius.tables.csv import CsvSource
-from dalenius.tables.source import ParquetSource
+from dalenius.tables.parquet import ParquetSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ from dalenius.engines.spark.wire import spark_schema, wire_schema
 from dalenius.errors import EngineError
 from dalenius.policy import Policy
 from dalenius.sql import connect
-from dalenius.tables.source import SparkFrameSource
+from dalenius.tables.frames import SparkFrameSource
 
 GROUP_ROWS = 262_144
 

@@ -24,8 +24,10 @@ from dalenius.mechanisms.base import Batches
 from dalenius.policy import Policy
 from dalenius.sql import connect, one_row
 from dalenius.tables.csv import CsvSource
-from dalenius.tables.reading import BATCH_ROWS, rebatch
-from dalenius.tables.source import FrameSource, ParquetSource, Source, SparkFrameSource
+from dalenius.tables.frames import FrameSource, SparkFrameSource
+from dalenius.tables.parquet import ParquetSource
+from dalenius.tables.reading import BATCH_ROWS, read_batches, rebatch
+from dalenius.tables.source import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +124,7 @@ class Preparation:
             yield from rebatch(self._read(batches))
             return
         with self._connected(batches) as connection:
-            yield from rebatch(connection.sql(self.select).to_arrow_reader(BATCH_ROWS))
+            yield from rebatch(read_batches(connection, self.select))
 
     def one_row(self, batches: Batches, sql: str) -> tuple[Any, ...]:
         """An aggregate over all rows of the task."""

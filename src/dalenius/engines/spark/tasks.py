@@ -18,6 +18,7 @@ from pyspark import TaskContext
 from dalenius.engines.spark.source import Preparation
 from dalenius.engines.spark.wire import spark_schema, to_wire, wire_schema
 from dalenius.mechanisms.base import Batches, Counting
+from dalenius.tables.codes import find_codes
 
 
 class Digest:
@@ -106,7 +107,7 @@ class FindTask:
         """(partition, rows, found, the first one's place from 0)."""
         n_rows, n_found, first = 0, 0, 0
         for batch in self.preparation.batches(batches):
-            found = pc.index_in(batch.column(0), value_set=self.values, skip_nulls=False)
+            found = find_codes(batch.column(0), self.values)
             places = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
             if len(places) and not n_found:
                 first = n_rows + int(places[0])

@@ -25,7 +25,7 @@ from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.tuples.answer.estimation import Covariance, Kernel
 from dalenius.mechanisms.tuples.answer.model import TupleModel, read_codes
 from dalenius.mechanisms.tuples.answer.rows import Sums
-from dalenius.mechanisms.tuples.domain import Codes, Domain, distinct_words, word_ids
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, distinct_words, word_ids
 from dalenius.mechanisms.tuples.interval import (
     CountEstimate,
     Interval,
@@ -51,7 +51,7 @@ def load(release: StoredRelease) -> TupleModel:
     return model_of(view, names, views)
 
 
-def model_of(view: PublishedView, names: tuple[str, ...], views: Sequence[Codes]) -> TupleModel:
+def model_of(view: PublishedView, names: tuple[str, ...], views: Sequence[TupleCodes]) -> TupleModel:
     """The model of views that show these tuples; `view` says how the last of them was made."""
     codes, shown = join_views(view.domain, views)
     return TupleModel(
@@ -65,7 +65,7 @@ def model_of(view: PublishedView, names: tuple[str, ...], views: Sequence[Codes]
     )
 
 
-def _kernels(view: PublishedView, codes: Codes, shown: Ints) -> dict[str, Callable[[], Kernel]]:
+def _kernels(view: PublishedView, codes: TupleCodes, shown: Ints) -> dict[str, Callable[[], Kernel]]:
     """By the names of the estimators."""
     if view.noise is not None:  # which a series does not have
         return {"unbiased": partial(ShapedKernel.of, view.law, view.noise, codes)}
@@ -258,7 +258,7 @@ def last_view(shown: Ints, law: ViewLaw) -> UniformKernel:
     )
 
 
-def join_views(domain: Domain, parts: Sequence[Codes]) -> tuple[Codes, Ints]:
+def join_views(domain: Domain, parts: Sequence[TupleCodes]) -> tuple[TupleCodes, Ints]:
     """The tuples of all views, each once, and which views show it (views × tuples)."""
     if len(parts) == 1:
         return parts[0], np.ones((1, len(parts[0][0])), dtype=np.int64)

@@ -14,12 +14,19 @@ insertions. No m is too large, and no inserted tuple need be looked up. (Binomia
 the same law, but numpy's binomial fails for large m: at m = 2^62 a mean of 1000 comes out as 998.3.) Each
 batch's Poisson mean stays below 2^20, where numpy's sampler compares logarithms below 10^8 and so errs by
 1e-8 at most, and λ is a float: both are well within the plan's `SAMPLING_MARGIN`.
+
+In partitions tuples, real and inserted, travel packed to the group of their tuple. All copies of a tuple meet
+in one group, which so can tell different ones apart, number them, toss their coins and take the union with
+the insertions. Which group that is follows from the tuple alone, so what is published in which file says
+nothing, and whoever reads the view sees that no tuple is in two files; nor does the number of groups say
+anything, which the published noise decides and not the table's size.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -31,8 +38,9 @@ from dalenius.arrays import Ints
 from dalenius.errors import InputError
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.base import Batches
-from dalenius.mechanisms.tuples.apply import TupleSet, as_batch, as_words
-from dalenius.mechanisms.tuples.domain import Codes, Domain, are_among, distinct_words, uniform_words
+from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
+from dalenius.mechanisms.tuples.apply import RECORD, TupleGroups, TupleSet, as_batch, as_words
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among, distinct_words, uniform_words
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness, toss
@@ -42,11 +50,11 @@ _BATCH_HITS = 2**19
 
 def first_view(
     domain: Domain,
-    table: Codes,
+    table: TupleCodes,
     law: ViewLaw,
     stream: np.random.Generator,
     noise: NoiseLaw | None = None,
-) -> Codes:
+) -> TupleCodes:
     """The αβ view: t in the table with α+β, any other t with β; with declared noise it is β(t).
 
     Insert every t of D with probability β and keep each t of the table with α/(1−β): their union has
@@ -118,8 +126,12 @@ def _poisson_batches(mean: float, stream: np.random.Generator) -> Iterator[int]:
 
 
 def next_view(
-    domain: Domain, table: Codes, earlier: Iterable[Codes], law: ViewLaw, stream: np.random.Generator
-) -> Codes:
+    domain: Domain,
+    table: TupleCodes,
+    earlier: Iterable[TupleCodes],
+    law: ViewLaw,
+    stream: np.random.Generator,
+) -> TupleCodes:
     """The next of a series of views of one unchanged table, given the earlier ones (algorithm 4)."""
     views = list(earlier)
     if len(views) >= law.views:
@@ -139,7 +151,7 @@ def next_view(
     return domain.unpack(distinct_words(np.concatenate(parts)))
 
 
-def union(domain: Domain, parts: Iterable[Codes]) -> Codes:
+def union(domain: Domain, parts: Iterable[TupleCodes]) -> TupleCodes:
     """The different tuples of all parts, in order; of one part: its distinct rows."""
     return domain.unpack(distinct_words(np.concatenate([domain.pack(part) for part in parts])))
 
@@ -186,8 +198,93 @@ def later_rows(
     yield as_batch(domain.pack(next_view(domain, table, shown, law, stream)))
 
 
-def _encode_all(domain: Domain, tables: Sequence[pa.Table]) -> Codes:
+def _encode_all(domain: Domain, tables: Sequence[pa.Table]) -> TupleCodes:
     """The codes of the rows of all pieces of a view, of which there may be none."""
     empty = tuple(np.zeros(0, dtype=np.int64) for _ in domain.columns)
     codes = [empty, *map(domain.encode, tables)]
     return tuple(np.concatenate(columns) for columns in zip(*codes, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ViewGroups:
+    """The first view of a table: each group keeps its own tuples and adds the insertions that reach it."""
+
+    domain: Domain
+    law: ViewLaw
+    noise: NoiseLaw | None
+    tuples: TupleGroups
+    n_inserters: int
+    census: Census
+    randomness: Randomness
+
+    @classmethod
+    def cut(
+        cls,
+        domain: Domain,
+        law: ViewLaw,
+        noise: NoiseLaw | None,
+        noise_rows: float,
+        census: Census,
+        randomness: Randomness,
+    ) -> ViewGroups:
+        """In as many groups as the noise, which is public, needs."""
+        n_groups = census.n_groups(int(noise_rows))
+        return cls(
+            domain=domain,
+            law=law,
+            noise=noise,
+            tuples=TupleGroups.of(domain, n_groups),
+            n_inserters=n_groups,
+            census=census,
+            randomness=randomness,
+        )
+
+    def shards(self) -> Shards:
+        """As an engine carries it out."""
+        return Shards(
+            n_groups=self.tuples.n_groups,
+            gather=self.gather,
+            wire=self.tuples.wire,
+            n_records=self.census.n_rows,
+            scatter=self.scatter,
+            n_inserters=self.n_inserters,
+            insert=self.insert,
+        )
+
+    def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:  # noqa: ARG002
+        """Every record goes to its tuple's group."""
+        for batch in batches:
+            words = self.tuples.domain.pack(self.tuples.domain.encode(batch))
+            yield self.tuples.send(words, np.full(batch.num_rows, RECORD))
+
+    def insert(self, source: int) -> Scattered:
+        """A piece of the insertions."""
+        stream, pieces = self.randomness.stream("insert", source), self.n_inserters
+        hits = draw_insertions(self.domain, self.noise, self.law.beta, stream, pieces)
+        yield from map(self._send_inserted, hits)
+
+    def _send_inserted(self, words: Ints) -> tuple[Ints, pa.RecordBatch]:
+        if not self.members.has_copies:
+            return self.tuples.send(words, np.zeros(len(words), dtype=np.int64))
+        *codes, copies = self.domain.unpack(words)
+        return self.tuples.send(self.tuples.domain.pack(tuple(codes)), copies.astype(np.int64))
+
+    def gather(self, group: int, rows: pa.Table) -> Piece:
+        """The group's different tuples, each kept or not, and the insertions, in the domain's order."""
+        words, copies = self.tuples.receive(rows)
+        is_record = copies == RECORD
+        records = words[is_record]
+        table = self.members.members(records[np.lexsort(records.T[::-1])])
+        stream = self.randomness.stream("keep", group)
+        kept = keep_tuples(self.domain, table, self.law, self.noise, stream)
+        inserted = self.members.with_copies(words[~is_record], copies[~is_record])
+        view = self.domain.unpack(distinct_words(np.concatenate([kept, inserted])))
+        return Piece(
+            rows=pa.Table.from_batches([self.domain.decode(view)]),
+            n_records=int(np.count_nonzero(is_record)),
+        )
+
+    @property
+    def members(self) -> TupleSet:
+        """What the view is made from."""
+        return TupleSet.of(self.domain)

@@ -26,7 +26,7 @@ def check_view(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Ite
         return
     yield _check_distinct(connection, view, rows)
     yield _check_series(manifest, view)
-    yield _check_law(manifest, view)
+    yield _check_law(view)
     yield _check_noise(connection, view)
 
 
@@ -50,10 +50,10 @@ def _check_series(manifest: Manifest, view: PublishedView) -> Check:
     return Check(name="series", ok=ok, detail=detail)
 
 
-def _check_law(manifest: Manifest, view: PublishedView) -> Check:
+def _check_law(view: PublishedView) -> Check:
     law, d, gamma = view.law, view.d, view.gamma
     size_ok = view.domain_size == view.domain.size
-    ok = size_ok and law.keeps(d, gamma, view.adversary) and law.views == manifest.promise["views"]
+    ok = size_ok and law.keeps(d, gamma, view.adversary) and law.views == view.promised_views
     worst = float(law.worst_posterior(d))
     detail = (
         f"a prior of at most {float(d):.4g} becomes at most {worst:.6g} over {law.views} view(s); "

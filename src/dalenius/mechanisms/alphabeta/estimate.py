@@ -24,6 +24,11 @@ from dalenius.exact import round_up
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.tuples.interval import CountEstimate, TupleVariance
 
+Pattern = tuple[int, int]
+"""(the first view that shows the tuple, in how many later views it appears)."""
+NEVER: Pattern = (0, 0)
+_SHARE_DIGITS = 2
+
 
 def estimate_count(n_view: int, n_domain: int, law: ViewLaw) -> CountEstimate:
     """Q̃ = (n_V − β·n_D)/α (algorithm 3), exactly.
@@ -37,13 +42,6 @@ def estimate_count(n_view: int, n_domain: int, law: ViewLaw) -> CountEstimate:
     return CountEstimate(
         value=(n_view - beta * n_domain) / alpha, population=n_domain, tuple_variance=variance
     )
-
-
-Pattern = tuple[int, int]
-"""(the first view that shows the tuple, in how many later views it appears)."""
-NEVER: Pattern = (0, 0)
-
-_SHARE_DIGITS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

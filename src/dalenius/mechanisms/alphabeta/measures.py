@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from dalenius.mechanisms.alphabeta.published import read
-from dalenius.mechanisms.measures import Measures, RowSample
+from dalenius.mechanisms.measures import Measures
 from dalenius.release.folder import StoredRelease
 
 
@@ -16,21 +13,16 @@ from dalenius.release.folder import StoredRelease
 class ViewMeasures(Measures):
     """A view shows some rows of the table among others that could be."""
 
-    label: str = "views"
-    notes: tuple[str, ...] = (
-        "alpha-beta (gamma): about the presence of a whole row that was believed with at most d before, not "
-        "about the value of a person who is known to be in the table; FRAPP's bound is for one record",
-    )
-
     def retention(self, release: StoredRelease, n_rows: int) -> float | None:  # noqa: ARG002
         """The share of its rows that a view keeps, α+β."""
         return float(read(release.manifest).law.retention)
 
-    def training_rows(
-        self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: RowSample
-    ) -> pa.Table:
-        """The rows as they are published."""
-        return sample.read(release, "view", (*quasi, *sensitive))
 
-
-MEASURES = ViewMeasures()
+MEASURES = ViewMeasures(
+    label="views",
+    notes=(
+        "alpha-beta (gamma): about the presence of a whole row that was believed with at most d before, not "
+        "about the value of a person who is known to be in the table; FRAPP's bound is for one record",
+    ),
+    records="view",
+)

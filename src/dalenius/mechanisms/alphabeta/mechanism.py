@@ -8,24 +8,33 @@ from functools import partial
 
 import duckdb
 
-from dalenius.errors import InternalError, PolicyError
-from dalenius.mechanisms.alphabeta.apply import first_rows, later_rows
+from dalenius.errors import PolicyError
+from dalenius.mechanisms.alphabeta import published
+from dalenius.mechanisms.alphabeta.apply import ViewGroups, first_rows, later_rows
 from dalenius.mechanisms.alphabeta.check import check_view
 from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
-from dalenius.mechanisms.alphabeta.repeated import repeat_views
-from dalenius.mechanisms.alphabeta.shards import ViewGroups
+from dalenius.mechanisms.alphabeta.repeated import plan_series, repeat_views
 from dalenius.mechanisms.alphabeta.statement import state_plan
-from dalenius.mechanisms.base import Batches, Check, Draft, Place, Scan
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    PlannedSeries,
+    PolicyOf,
+    Repeated,
+    Scan,
+    SeriesPlace,
+)
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import decode_distinct
 from dalenius.mechanisms.tuples.noise import read_noise
 from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
-from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
+
+ViewPolicy = PolicyOf[AlphaBetaConfig, DGammaPrivacy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,26 +43,28 @@ class AlphaBeta:
 
     kind = "alpha-beta"
 
-    def plan(self, policy: Policy, scan: Scan) -> ViewPlan[AlphaBetaPlan]:
+    def plan(self, policy: ViewPolicy, scan: Scan) -> ViewPlan[AlphaBetaPlan]:
         """The probabilities, from the number of tuples and the domain."""
-        config, promise = _own_parts(policy)
-        source = TupleSource.of(policy, scan, config.duplicates or "distinct", config.active_domains)
+        config, promise = policy.mechanism, policy.promise
+        if config.exclusive:
+            promise = replace(promise, adversary="exclusive")
+        source = TupleSource.of(policy, scan, "distinct")
         if config.duplicates is None:
             _refuse_repeated(source.n_rows, source.n_tuples)
         noise = None if config.noise is None else read_noise(policy.folder / config.noise, source.domain)
         law = plan_alphabeta(source.n_tuples, source.domain, promise, views=config.views, noise=noise)
         return ViewPlan(law=law, source=source)
 
-    def draft(self, policy: Policy, plan: ViewPlan[AlphaBetaPlan], randomness: Randomness) -> Draft:
+    def draft(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], randomness: Randomness) -> Draft:
         """The only view of a table."""
-        return self.draft_at(policy, plan, randomness, Place(id="", index=1, of=1))
+        return self.draft_at(policy, plan, randomness, SeriesPlace(id="", index=1, of=1))
 
     def draft_at(
         self,
-        policy: Policy,  # noqa: ARG002  (the plan has all that is needed of it)
+        policy: ViewPolicy,  # noqa: ARG002  (the plan has all that is needed of it)
         plan: ViewPlan[AlphaBetaPlan],
         randomness: Randomness,
-        place: Place,
+        place: SeriesPlace,
     ) -> Draft:
         """One of the views of a table."""
         domain, own = plan.source.domain, plan.law
@@ -79,20 +90,17 @@ class AlphaBeta:
             n_suppressed=None,
         )
 
-    def repeated(self, policy: Policy, plan: ViewPlan[AlphaBetaPlan], times: int) -> Repeated:  # noqa: ARG002
+    def planned_series(self, first: Manifest, index: int) -> PlannedSeries:
+        """What the first view of a series tells about all of them, before view number `index`."""
+        return plan_series(published.read(first), index)
+
+    def repeat(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], times: int) -> Repeated:  # noqa: ARG002
         """A tuple that all of several independent views, or series of views, show."""
         return repeat_views(plan.law, times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""
         return check_view(connection, manifest)
-
-
-def _own_parts(policy: Policy) -> tuple[AlphaBetaConfig, DGammaPrivacy]:
-    config, promise = policy.mechanism, policy.promise
-    if not isinstance(config, AlphaBetaConfig) or not isinstance(promise, DGammaPrivacy):
-        raise InternalError(f"alpha-beta was given a policy of {config.kind} and {promise.kind}")
-    return config, replace(promise, adversary="exclusive") if config.exclusive else promise
 
 
 def _refuse_repeated(n_rows: int, n_tuples: int) -> None:

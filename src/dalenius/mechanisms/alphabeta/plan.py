@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.parameters import (
+from dalenius.mechanisms.alphabeta.law import (
     USUAL_RETENTION,
+    ViewLaw,
     alphabeta_rho,
     choose_law,
 )

@@ -28,6 +28,8 @@ class PublishedView:
     d: Fraction
     gamma: Fraction
     adversary: Adversary
+    promised_views: int
+    """As many as the promise says that there may be; the law must be for these."""
     domain_size: int
     """m as it is stated; it must be the size of the domain."""
     index: int
@@ -55,6 +57,7 @@ def read(manifest: Manifest) -> PublishedView:
             d=Fraction(promise["d"]),
             gamma=Fraction(promise["gamma"]),
             adversary=promise["adversary"],
+            promised_views=int(promise.get("views", 1)),
             domain_size=int(given["domain_size"]),
             index=manifest.index,
             counts_rows=given["unit"] != "tuple",

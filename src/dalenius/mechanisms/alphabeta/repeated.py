@@ -8,7 +8,8 @@ ratio of one series.
 from __future__ import annotations
 
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
-from dalenius.mechanisms.repeated import Repeated, repeat_evidence
+from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.base import PlannedSeries, Repeated, repeat_evidence
 
 
 def repeat_views(plan: AlphaBetaPlan, times: int) -> Repeated:
@@ -19,4 +20,19 @@ def repeat_views(plan: AlphaBetaPlan, times: int) -> Repeated:
         promised=float(plan.promise.gamma),
         about="a tuple",
         how="exact",
+    )
+
+
+def plan_series(first: PublishedView, index: int) -> PlannedSeries:
+    """The limits of a series, from its first view; view number `index` is the next."""
+    law, d = first.law, first.d
+    # Appearing once more: the likelihood ratio grows by 1/e, the smallest rate at which noise comes again.
+    once_more = law.largest_ratio() / law.decay
+    # A tuple that joins the table now and appears: s against b_i, which has decayed since the first view.
+    joined = law.retention / law.fresh_rate(index)
+    return PlannedSeries(
+        views=law.views,
+        promised=float(first.gamma),
+        if_one_more=float(repeat_evidence(d, once_more, 1)),
+        if_changed=float(repeat_evidence(d, joined, 1)),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
 from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
-from dalenius.mechanisms.tuples.statement import (
+from dalenius.mechanisms.tuples.plan import (
     CHANGED,
     CORRELATED,
     PARTS,
     ROW,
+    TupleSource,
+    ViewPlan,
     describe_source,
     disclose_domains,
     news_of_domains,
@@ -21,7 +22,7 @@ from dalenius.mechanisms.tuples.statement import (
 def state_plan(plan: ViewPlan[AlphaBetaPlan]) -> Statement:
     """What the views by this plan promise, and what they tell."""
     own, source = plan.law, plan.source
-    shares = _declared_shares(own.noise, source.domain.names)
+    shares = _declare_shares(own.noise, source.domain.names)
     return Statement(
         promise={
             **own.promise.to_dict(),
@@ -29,14 +30,14 @@ def state_plan(plan: ViewPlan[AlphaBetaPlan]) -> Statement:
             "d": str(own.d),
             "views": own.law.views,
         },
-        assumes=_assumes(own, source),
+        assumes=_assume(own, source),
         not_covered=_not_covered(own, source),
-        disclosed=_disclosed(own, source),
+        disclosed=_disclose(own, source),
         parameters={**own.public_parameters(), **describe_source(source), "noise_shares": shares},
     )
 
 
-def _assumes(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
+def _assume(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
     """The attacker's prior, and what a row is."""
     prior = "at most d"
     if plan.noise is not None:
@@ -82,7 +83,7 @@ def _not_covered(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
     )
 
 
-def _disclosed(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
+def _disclose(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
     """What the release tells besides what the promise bounds."""
     return (
         *disclose_domains(source),
@@ -95,7 +96,7 @@ def _disclosed(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
     )
 
 
-def _declared_shares(noise: NoiseLaw | None, names: tuple[str, ...]) -> dict[str, list[str]] | None:
+def _declare_shares(noise: NoiseLaw | None, names: tuple[str, ...]) -> dict[str, list[str]] | None:
     """The declared shares of the columns whose noise is not uniform."""
     if noise is None:
         return None

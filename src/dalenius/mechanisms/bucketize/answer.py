@@ -277,9 +277,7 @@ def _join_buckets(batches: Sequence[Buckets], codes: Sequence[Ints]) -> Buckets:
 
 
 def _cells(table: CodedTable) -> pa.Table:
-    return pa.table(
-        {name: coded.values[name].take(pa.array(coded.codes)) for name, coded in table.columns.items()}
-    )
+    return pa.table({name: column.decode() for name, column in table.columns.items()})
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

@@ -13,9 +13,8 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Codes, Int32s, Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan
 from dalenius.mechanisms.dealing import fewest_bits
@@ -28,13 +27,31 @@ Entries = tuple[Ints, Ints, Ints]
 """Bucket, value code, count."""
 
 
+class NumberedBuckets:
+    """The buckets of one plan under their published numbers."""
+
+    __slots__ = ()
+    plan: BucketPlan
+    numbers: Ints
+    """The published number of each bucket: buckets of the first size first, then of the second, …"""
+
+    @property
+    def n_places(self) -> list[int]:
+        """How many records of each value there are."""
+        return [sum(loads) for loads in self.plan.loads]
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
+        return len(self.numbers)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(NumberedBuckets):
     """The places of a plan: what is in which bucket, before any record is looked at."""
 
     plan: BucketPlan
     numbers: Ints
-    """The published number of each bucket: buckets of the first size first, then of the second, …"""
     ends: Ints
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
 
@@ -48,16 +65,6 @@ class Layout:
     def numbered(cls, plan: BucketPlan, numbers: Ints) -> Layout:
         """With these bucket numbers."""
         return cls(plan=plan, numbers=numbers, ends=np.cumsum(np.array(plan.loads, dtype=np.int64), axis=0))
-
-    @property
-    def n_places(self) -> list[int]:
-        """How many records of each value there are."""
-        return [sum(loads) for loads in self.plan.loads]
-
-    @property
-    def n_buckets(self) -> int:
-        """How many buckets there are."""
-        return len(self.numbers)
 
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value, in the plan's order."""
@@ -122,7 +129,7 @@ class Places(Protocol):
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value."""
 
-    def contents(self) -> Iterator[tuple[Ints, NDArray[np.integer], Ints]]:
+    def contents(self) -> Iterator[tuple[Ints, Codes, Ints]]:
         """Batches of (bucket, value code, count), by bucket number and code."""
 
 
@@ -144,7 +151,7 @@ class Assigner:
         for _ in map_parallel(fill, range(len(self._ends))):
             pass
 
-    def assign(self, codes: NDArray[np.int32]) -> Ints:
+    def assign(self, codes: Int32s) -> Ints:
         """The bucket number of each record of the next batch."""
         counts = np.bincount(codes, minlength=len(self._next))
         if (self._next + counts > self._ends).any():
@@ -166,7 +173,7 @@ class Assigner:
 class Coder(Protocol):
     """Knows the code of each row's sensitive value."""
 
-    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+    def encode(self, batch: pa.RecordBatch) -> Int32s:
         """The codes of a batch."""
 
 

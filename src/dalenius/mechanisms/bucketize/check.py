@@ -14,14 +14,13 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.published import Entries, read_entries
 from dalenius.mechanisms.bucketize.regions.published import check_regions
-from dalenius.mechanisms.suppress.check import check_suppression
 from dalenius.prefetch import prefetch
-from dalenius.promises.thresholds import Thresholds
+from dalenius.promises.bounds import Thresholds
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
 from dalenius.tables.codes import number
 from dalenius.tables.histogram import write_cells
-from dalenius.tables.reading import BATCH_ROWS
+from dalenius.tables.reading import read_batches
 
 _WINDOW = 2**22
 """Bucket numbers that are looked at together."""
@@ -41,7 +40,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
         people = _people(connection, numbers)
         last = first - 1
         for entries in prefetch(read_entries(connection, sensitive, _within(numbers))):
-            n_malformed += _malformed(entries, last)
+            n_malformed += _count_malformed(entries, last)
             n_broken += limits.broken(entries)
             last = int(entries.bucket[-1])
             np.subtract.at(people, entries.bucket[entries.starts] - first, entries.places - n_fakes)
@@ -59,7 +58,6 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     if stated.regions is not None:
         yield check_regions(connection, stated.regions)
     yield _check_numbers(n_people, manifest.rows.published)
-    yield check_suppression(connection, manifest, sensitive)
     detail = (
         f"{n_broken} entries of the sensitive table are above their threshold"
         if n_broken
@@ -82,7 +80,7 @@ def _people(connection: duckdb.DuckDBPyConnection, numbers: range) -> Ints:
     """How many people each of a range of buckets has."""
     people = np.zeros(len(numbers), dtype=np.int64)
     query = f"SELECT bucket::BIGINT FROM qit WHERE {_within(numbers)}"
-    for batch in connection.sql(query).to_arrow_reader(BATCH_ROWS):
+    for batch in read_batches(connection, query):
         buckets = batch.column(0).to_numpy(zero_copy_only=False) - numbers.start
         least = int(buckets.min(initial=len(people)))  # a batch has neighbours: few numbers are counted
         found = np.bincount(buckets - least)
@@ -101,7 +99,7 @@ def _check_sizes(n_uneven: int, n_fakes: int) -> Check:
     )
 
 
-def _malformed(entries: Entries, last: int) -> int:
+def _count_malformed(entries: Entries, last: int) -> int:
     """Rows that repeat a value of their bucket, that come after a later bucket, or that count nobody."""
     keys = entries.bucket_of_row() * len(entries.values) + entries.code
     steps = np.diff(keys)

@@ -10,8 +10,8 @@ from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.release.folder import StoredRelease
-from dalenius.sql import identifier, identifiers
-from dalenius.tables.names import unused_name
+from dalenius.sql import identifiers
+from dalenius.tables.columns import CodedTable
 
 _TABLE = "bucket_weights"
 _SOMEBODYS = "a value that people of the bucket have, nobody knows who"
@@ -61,21 +61,11 @@ def _without_fakes(
     connection: duckdb.DuckDBPyConnection, fakes: PublishedFakes, secret: tuple[str, ...]
 ) -> pa.Table:
     """The entries of st, weighted by their expected real counts."""
-    number = unused_name("number", secret)
-    values = connection.sql(f"SELECT DISTINCT {identifiers(secret)} FROM st").to_arrow_table()
-    codes = fakes.codes_of([tuple(row[name] for name in secret) for row in values.to_pylist()])
-    connection.register("fake_values", values.append_column(number, pa.array(codes)))
-    same = " AND ".join(f"s.{identifier(n)} IS NOT DISTINCT FROM f.{identifier(n)}" for n in secret)
-    cells = listed_columns(secret, {"s": secret})
-    entries = connection.sql(
-        f'SELECT s.bucket, {cells}, s."count", f.{identifier(number)} '
-        f"FROM st AS s JOIN fake_values AS f ON {same} ORDER BY ALL"
-    ).to_arrow_table()
-    connection.unregister("fake_values")
-    people = connection.sql("SELECT count(*) AS n FROM qit GROUP BY bucket ORDER BY bucket").to_arrow_table()
-    size = people.column("n").to_numpy()
+    listed = f'SELECT bucket, {identifiers(secret)}, "count" FROM st ORDER BY ALL'
+    entries = connection.sql(listed).to_arrow_table()
+    values = CodedTable.of(entries.select(list(secret))).combined(secret)
+    numbers = fakes.codes_of(values.to_pylist(secret))[values.codes]
+    size = published.count_people(connection)
     _, bucket = np.unique(entries.column("bucket").to_numpy(), return_inverse=True)
-    expected = fakes.expected_counts(
-        bucket, entries.column(number).to_numpy(), entries.column("count").to_numpy(), size
-    )
+    expected = fakes.expected_counts(bucket, numbers, entries.column("count").to_numpy(), size)
     return entries.select(["bucket", *secret]).append_column("weight", pa.array(expected / size[bucket]))

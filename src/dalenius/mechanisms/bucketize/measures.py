@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.config import MAX_BUCKET, BucketizeConfig
-from dalenius.mechanisms.measures import Measures, RowSample
+from dalenius.mechanisms.measures import Measures
 from dalenius.policy import Policy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.release.folder import StoredRelease
@@ -25,20 +25,7 @@ _SIZES = 'SELECT bucket, sum("count") AS weight FROM st GROUP BY bucket'
 class BucketMeasures(Measures):
     """Everybody in a bucket has each of its values with the same probability."""
 
-    label: str = "buckets"
-    notes: tuple[str, ...] = (
-        "bucketize (1/l, f'): the attacker knows a person's bucket and takes every matching in it as equally "
-        "likely; one who learns from the release how columns go together, or knows others, is not bounded",
-        "f': the largest threshold below 1 is shown; rarer values usually have lower ones, and a threshold "
-        "of 1 (not sensitive) is left out",
-    )
-
-    def baseline(
-        self,
-        table: Policy,
-        bound: Fraction,
-        others: Sequence[Policy],  # noqa: ARG002
-    ) -> tuple[str, Policy]:
+    def baseline(self, table: Policy, bound: Fraction, _others: Sequence[Policy], /) -> tuple[str, Policy]:
         """Anatomy with ℓ = ⌈1/bound⌉, at least 2."""
         diversity = max(2, ceil(1 / bound))
         mechanism = BucketizeConfig(method="anatomy", max_bucket=max(MAX_BUCKET, 2 * diversity))
@@ -47,8 +34,7 @@ class BucketMeasures(Measures):
     def loss(self, release: StoredRelease) -> float:
         """Σ (size − 1)² over the buckets."""
         with release.connect() as connection:
-            sizes = "SELECT count(*) AS size FROM qit GROUP BY bucket"
-            return float(one_row(connection, f"SELECT sum((size - 1) * (size - 1)) FROM ({sizes})")[0])
+            return float(((published.count_people(connection) - 1) ** 2).sum())
 
     def retention(self, release: StoredRelease, n_rows: int) -> float | None:
         """The expected share of right values if everybody is given one of their bucket's at random."""
@@ -59,10 +45,10 @@ class BucketMeasures(Measures):
             return float(one_row(connection, query)[0]) / n_rows
 
     def training_rows(
-        self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: RowSample
+        self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: str
     ) -> pa.Table:
         """People with each value of their bucket, by its share."""
-        people = f"SELECT {identifiers(quasi)}, bucket FROM qit {sample.sql}"
+        people = f"SELECT {identifiers(quasi)}, bucket FROM qit {sample}"
         with release.connect() as connection:
             return connection.sql(
                 f'SELECT {identifiers(quasi)}, {identifiers(sensitive)}, "count" / weight AS weight '
@@ -70,4 +56,12 @@ class BucketMeasures(Measures):
             ).to_arrow_table()
 
 
-MEASURES = BucketMeasures()
+MEASURES = BucketMeasures(
+    label="buckets",
+    notes=(
+        "bucketize (1/l, f'): the attacker knows a person's bucket and takes every matching in it as equally "
+        "likely; one who learns from the release how columns go together, or knows others, is not bounded",
+        "f': the largest threshold below 1 is shown; rarer values usually have lower ones, and a threshold "
+        "of 1 (not sensitive) is left out",
+    ),
+)

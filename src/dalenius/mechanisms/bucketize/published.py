@@ -17,13 +17,13 @@ from dalenius.arrays import Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.regions.published import Regions
-from dalenius.promises.thresholds import Thresholds
+from dalenius.promises.bounds import Thresholds
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import Manifest
 from dalenius.sql import identifier
 from dalenius.tables.columns import CodedTable
 from dalenius.tables.histogram import Histogram, count_values, write_cells
-from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
+from dalenius.tables.reading import DictionaryColumns, read_batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,9 +104,16 @@ def read_tables(release: StoredRelease) -> BucketTables:
     )
 
 
-def count_published(connection: duckdb.DuckDBPyConnection, sensitive: Sequence[str]) -> Histogram:
-    """How often each value was published, fakes included; the tables are views of the connection."""
-    return count_values(connection, "st", sensitive, 'sum("count")::BIGINT')
+def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
+    """How many people have each value; None where fakes hide it. The tables are views of the connection."""
+    stated = read(manifest)
+    return None if stated.fakes else count_values(connection, "st", stated.sensitive, 'sum("count")::BIGINT')
+
+
+def count_people(connection: duckdb.DuckDBPyConnection) -> Ints:
+    """How many people each bucket has, in the order of their numbers."""
+    query = "SELECT count(*) AS n FROM qit GROUP BY bucket ORDER BY bucket"
+    return np.asarray(connection.sql(query).to_arrow_table().column("n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +150,7 @@ def read_entries(
     )
     columns = DictionaryColumns.of(connection, query)
     held: list[pa.RecordBatch] = []
-    for batch in connection.sql(columns.code(query)).to_arrow_reader(BATCH_ROWS):
+    for batch in read_batches(connection, columns.code(query)):
         if not batch.num_rows:
             continue
         rows = pa.Table.from_batches([*held, columns.decode(batch)]).combine_chunks()
@@ -161,11 +168,11 @@ def _entries(rows: pa.Table) -> Entries:
     cells = CodedTable.of(rows.select(rows.column_names[2:]))
     values = cells.combined(list(cells.columns))
     # the manifest's thresholds name values by the same texts
-    written = [write_cells(values.values[name].to_pylist()) for name in cells.columns]
+    written = tuple(map(write_cells, values.to_pylist(list(cells.columns))))
     return Entries(
         bucket=bucket,
         count=rows.column("n").to_numpy(),
         starts=np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1)),
         code=values.codes.astype(np.int64),
-        values=tuple(zip(*written, strict=True)),
+        values=written,
     )

@@ -19,21 +19,19 @@ from fractions import Fraction
 import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
+from dalenius.mechanisms.base import Repeated
 from dalenius.mechanisms.bucketize.fakes.plan import (
     FakePlan,
     count_values,
-    dealt_contents,
-    simulated_contents,
+    deal_contents,
+    simulate_contents,
 )
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
-from dalenius.mechanisms.repeated import Repeated
+from dalenius.mechanisms.bucketize.regions.plan import problem_of_region
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.randomness import Randomness
-
-_MOST_PAIRS = 4_000_000
-_MOST_CELLS = 8_000_000
-"""Of contents × contents, and of contents × values, that are looked at."""
-_PEOPLE = 20_000
+from dalenius.tables.histogram import Histogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,14 +67,19 @@ class Contents:
     def among(self, occur: Bools) -> Contents:
         """The same with all values of the table, of which only these occur here."""
 
-        def widened(cells: Floats) -> Floats:
+        def widen(cells: Floats) -> Floats:
             wide = np.zeros((*cells.shape[:-1], len(occur)))
             wide[..., occur] = cells
             return wide
 
-        return replace(
-            self, real=widened(self.real), believed=widened(self.believed), counts=widened(self.counts)
-        )
+        return replace(self, real=widen(self.real), believed=widen(self.believed), counts=widen(self.counts))
+
+
+_MOST_PAIRS = 4_000_000
+_MOST_CELLS = 8_000_000
+"""Of contents × contents, and of contents × values, that are looked at."""
+_PEOPLE = 20_000
+"""How many people are drawn in all, where posteriors are simulated."""
 
 
 def repeat_buckets(parts: Sequence[Contents], thresholds: Sequence[Fraction], times: int) -> Repeated:
@@ -87,7 +90,7 @@ def repeat_buckets(parts: Sequence[Contents], thresholds: Sequence[Fraction], ti
     limits = np.array([float(threshold) for threshold in thresholds])
     is_exact = times == 2 and all(c.is_complete and len(c.weight) ** 2 <= _MOST_PAIRS for c in parts)
     n_people = max(1, _PEOPLE // len(parts))
-    found = [_all_pairs(part) if is_exact else _simulated(part, times, n_people) for part in parts]
+    found = [_try_all_pairs(part) if is_exact else _simulate(part, times, n_people) for part in parts]
     largest = np.max([of_values for of_values, _ in found], axis=0)
     people = [part.counts.sum() for part in parts]
     # the value whose promise is broken worst: by the ratio of the odds, among equals the surest
@@ -100,8 +103,30 @@ def repeat_buckets(parts: Sequence[Contents], thresholds: Sequence[Fraction], ti
         about="the sensitive value of the worst-off person",
         how="exact" if is_exact else "simulated",
         success=float(np.average([success for _, success in found], weights=people)),
-        success_of_one=float(np.average([_one(part) for part in parts], weights=people)),
+        success_of_one=float(np.average([_guess_from_one(part) for part in parts], weights=people)),
     )
+
+
+def repeat_table(plan: BucketizePlan, times: int) -> Repeated:
+    """Releases of a whole table by one plan."""
+    if plan.regions is None:
+        parts = [plan_contents(plan.buckets, plan.problem, plan.fakes)]
+    else:
+        parts = [
+            plan_contents(own, problem_of_region(plan.problem, counts), None).among(counts > 0)
+            for own, counts in zip(plan.regions.plans, plan.regions.counts, strict=True)
+        ]
+    return repeat_buckets(parts, plan.thresholds, times)
+
+
+def repeat_part(
+    plan: BucketizePlan, whole: Histogram, thresholds: Sequence[Fraction], times: int
+) -> Repeated:
+    """Releases by one plan of a part of the table's records, each time another part."""
+    planned = dict(zip(plan.histogram.values, plan.histogram.counts, strict=True))
+    kept = [planned.get(value, 0) for value in whole.values]
+    contents = plan_contents(plan.buckets, plan.problem, plan.fakes)
+    return repeat_buckets([contents.with_withheld(kept, whole.counts)], thresholds, times)
 
 
 def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | None) -> Contents:
@@ -111,10 +136,10 @@ def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | No
     share = _MOST_CELLS // max(1, len(counts) * len(plan.sizes))
     for j, n_buckets in enumerate(plan.n_buckets):
         if fakes is None:
-            found, weight = _dealt(plan, j, len(counts))
+            found, weight = _deal_some(plan, j, len(counts))
             seen = found.astype(np.float64)
         else:
-            found = simulated_contents(plan, problem, j)[: max(share, 1)]
+            found = simulate_contents(plan, problem, j)[: max(share, 1)]
             weight = np.full(len(found), n_buckets / len(found))
             law, stream = fakes.laws[j], Randomness.seeded(0).stream("repeated", "fakes", j)
             listed = found.copy()
@@ -133,17 +158,17 @@ def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | No
     )
 
 
-def _dealt(plan: BucketPlan, j: int, n_values: int) -> tuple[Ints, Floats]:
+def _deal_some(plan: BucketPlan, j: int, n_values: int) -> tuple[Ints, Floats]:
     """What round-robin leaves in the buckets of the j-th size: it changes where a value's places end."""
     n_buckets = plan.n_buckets[j]
     ends = np.cumsum([row[j] for row in plan.loads])
     starts = np.unique(np.concatenate([[0], ends % n_buckets]))
     kept = starts[:: len(starts) * n_values // _MOST_CELLS + 1]
     weight = np.diff(kept, append=n_buckets).astype(np.float64)
-    return count_values(dealt_contents(plan, j, kept), n_values), weight
+    return count_values(deal_contents(plan, j, kept), n_values), weight
 
 
-def _all_pairs(contents: Contents) -> tuple[Floats, float]:
+def _try_all_pairs(contents: Contents) -> tuple[Floats, float]:
     """Per value the largest posterior over all pairs of contents, and the success of the best guess."""
     c, o = contents.real, np.maximum(contents.counts, 1.0)
     evidence = (c / o) @ c.T
@@ -157,7 +182,7 @@ def _all_pairs(contents: Contents) -> tuple[Floats, float]:
     return largest, float(success)
 
 
-def _simulated(contents: Contents, times: int, n_people: int) -> tuple[Floats, float]:
+def _simulate(contents: Contents, times: int, n_people: int) -> tuple[Floats, float]:
     """The same of so many random people, whose contents are drawn given their values."""
     stream = Randomness.seeded(0).stream("repeated", "people")
     m, counts = len(contents.counts), contents.counts
@@ -184,6 +209,6 @@ def _draw_contents(contents: Contents, value: Ints, stream: np.random.Generator)
     return np.minimum(chosen, len(contents.weight) - 1)
 
 
-def _one(contents: Contents) -> float:
+def _guess_from_one(contents: Contents) -> float:
     """The success of guessing the commonest value of one bucket."""
     return float(contents.weight @ contents.believed.max(axis=1) / contents.counts.sum())

@@ -14,21 +14,22 @@ value's N records and N places thus has the probability [Π_g N_g! / N!] · Π_g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Int32s, Ints
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout, st_rows
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.dealing import Dealer, fewest_bits
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
+from dalenius.tables.histogram import Histogram
 from dalenius.tables.names import unused_name
 
 
@@ -97,7 +98,7 @@ class QitGroups:
     census: Census
     encoder: Encoder
     """Of all records, the withheld ones too."""
-    code_of: NDArray[np.int32]
+    code_of: Int32s
     """The plan's code of each code of the encoder; −1: wholly withheld."""
     quasi: tuple[str, ...]
     schema: pa.Schema
@@ -181,3 +182,36 @@ class StGroups:
         """What the group's buckets hold."""
         table = pa.Table.from_batches(list(st_rows(self.groups.layout(group), self.encoder)))
         return Piece(rows=table, n_records=0)
+
+
+def qit_shards(
+    plan: BucketizePlan, whole: Histogram, quasi: tuple[str, ...], randomness: Randomness
+) -> Callable[[Census], Shards]:
+    """How partitions make the quasi-identifier table; what is not planned is withheld."""
+
+    def shards(census: Census) -> Shards:
+        planned = {value: code for code, value in enumerate(plan.histogram.values)}
+        return QitGroups(
+            groups=_groups(plan, census, randomness),
+            census=census,
+            encoder=whole.encoder(plan.schema),
+            code_of=np.array([planned.get(value, -1) for value in whole.values], dtype=np.int32),
+            quasi=quasi,
+            schema=plan.schema,
+        ).shards()
+
+    return shards
+
+
+def st_shards(plan: BucketizePlan, randomness: Randomness) -> Callable[[Census], Shards]:
+    """How the sensitive table is made in pieces."""
+
+    def shards(census: Census) -> Shards:
+        encoder = plan.histogram.encoder(plan.schema)
+        return StGroups(groups=_groups(plan, census, randomness), encoder=encoder).shards()
+
+    return shards
+
+
+def _groups(plan: BucketizePlan, census: Census, randomness: Randomness) -> BucketGroups:
+    return BucketGroups.cut(plan.buckets, census.n_groups(plan.n_rows), randomness)

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from dalenius.mechanisms.bucketize import published
 from dalenius.pages import document as doc
 from dalenius.pages.words import SHOWN, Key, Words, judge_limit, key_of, plural, sensitive_names
 from dalenius.release.folder import StoredRelease
-from dalenius.sql import identifier, one_row
+from dalenius.sql import identifier
 from dalenius.tables.histogram import show_value
 
 Value = tuple[str | None, ...]
@@ -18,10 +20,6 @@ _MOST = """
     SELECT {cells}, size, max("count")::BIGINT AS most, sum("count")::BIGINT AS total
     FROM (SELECT *, (sum("count") OVER (PARTITION BY bucket))::BIGINT - {fakes} AS size FROM st)
     GROUP BY ALL ORDER BY ALL
-"""
-_SIZES = """
-    SELECT count(*), min(people), max(people)
-    FROM (SELECT count(*) AS people FROM qit GROUP BY bucket)
 """
 
 
@@ -98,17 +96,16 @@ def _explain(release: StoredRelease) -> str:
 
 
 def _bucket_facts(parts: tuple[StoredRelease, ...]) -> doc.Facts:
-    n_buckets, smallest, largest = 0, [], []
+    sizes = []
     for part in parts:
         with part.connect() as connection:
-            number, least, most = one_row(connection, _SIZES)
-        n_buckets += number
-        smallest.append(least or 0)
-        largest.append(most or 0)
+            sizes.append(published.count_people(connection))
+    people = np.concatenate(sizes)
+    ends = (int(people.min()), int(people.max())) if len(people) else (0, 0)
     n_fakes = max(_n_fakes(part) for part in parts)
     items: list[tuple[str, doc.Cell]] = [
-        ("Buckets", doc.Number(value=n_buckets)),
-        ("People in a bucket", _from_to(min(smallest), max(largest))),
+        ("Buckets", doc.Number(value=len(people))),
+        ("People in a bucket", _from_to(*ends)),
     ]
     if n_fakes:
         items.append(("Made-up values in every bucket", doc.Number(value=n_fakes)))
@@ -190,13 +187,12 @@ def _note(worst: list[Worst], *, has_fakes: bool) -> str | None:
 
 def count_exactly(release: StoredRelease) -> dict[Key, float] | None:
     """The counts of the sensitive table, which `ask` answers too, but slowly where values are thousands."""
-    parts = release.parts
-    if any(_n_fakes(part) for part in parts):
-        return None
     totals: dict[Key, float] = {}
-    for part in parts:
+    for part in release.parts:
         with part.connect() as connection:
-            counted = published.count_published(connection, release.columns("sensitive"))
+            counted = published.count_published(connection, part.manifest)
+        if counted is None:
+            return None
         for cells, count in zip(counted.values, counted.counts, strict=True):
             totals[key_of(cells)] = totals.get(key_of(cells), 0.0) + float(count)
     return totals

@@ -15,7 +15,7 @@ from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.mechanisms.tuples.answer.estimation import Covariance
 from dalenius.mechanisms.tuples.answer.model import TupleModel, read_codes
 from dalenius.mechanisms.tuples.answer.rows import Sums
-from dalenius.mechanisms.tuples.domain import Codes
+from dalenius.mechanisms.tuples.domain import TupleCodes
 from dalenius.mechanisms.tuples.interval import Interval, count_interval
 from dalenius.question.model import Estimators
 from dalenius.release.folder import StoredRelease
@@ -28,7 +28,7 @@ def load(release: StoredRelease) -> TupleModel:
     return model_of(view, names, read_codes(release, view.domain))
 
 
-def model_of(view: PublishedFrapp, names: tuple[str, ...], codes: Codes) -> TupleModel:
+def model_of(view: PublishedFrapp, names: tuple[str, ...], codes: TupleCodes) -> TupleModel:
     """The model of a view that shows these tuples."""
     n_rows, size = len(codes[0]), view.domain.size
     return TupleModel(

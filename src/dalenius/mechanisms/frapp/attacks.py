@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -10,9 +9,10 @@ import numpy as np
 
 from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.attacks import code_tuples
-from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, clopper_pearson
+from dalenius.threats.chance import SHARE, Chance, least_level
+from dalenius.threats.interval import clopper_pearson, least_rate
 from dalenius.threats.original import Subject
-from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.traces import attack_metadata
 
 
@@ -20,7 +20,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
     release, original = subject.release, subject.original
     view = read(release.manifest)
-    own, shown = code_tuples(original, [release])
+    own, shown = code_tuples(original, [release], view.domain)
     if not view.counts_rows:
         own = np.unique(own)
     m = view.domain_size
@@ -35,8 +35,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
         n_rows=len(shown),
         n_kept=max(0.0, n_same - by_chance),
     )
-    surely = max(0.0, n_same - by_chance - bernstein_limit(by_chance, 1.0)) if by_chance else n_same
-    yield _linking(kept, surely, view.gamma)
+    yield _linking(kept, Chance(expected=by_chance, variance=by_chance), n_same, view.gamma)
     yield _often(there, here, view.gamma, float(view.law.k) * len(shown) / m)
     yield attack_metadata(subject, genuine=())  # a record may become any tuple of the domain
 
@@ -53,24 +52,30 @@ class _KeptRate:
         return self.prior * rate / max(self.prior * rate + (1 - self.prior) * other, 1e-300)
 
 
-def _linking(kept: _KeptRate, surely: float, gamma: Fraction) -> AttackResult:
+def _linking(kept: _KeptRate, by_chance: Chance, n_same: int, gamma: Fraction) -> AttackResult:
     low, high = clopper_pearson(kept.n_kept, kept.n_rows)
-    doubtless = clopper_pearson(math.floor(surely), kept.n_rows, 1 - 2 * FALSE_ALARM)[0]
-    return computed(
-        "linking",
-        Threat(
+
+    def is_broken(tail: float) -> bool:
+        surely = n_same - by_chance.limit(tail)
+        return kept.posterior(least_rate(surely, kept.n_rows, tail)) > float(gamma)
+
+    p_value = least_level(is_broken)
+    return AttackResult(
+        name="linking",
+        threat=Threat(
             knows=f"that a record is a tuple with probability {kept.prior:.3g}, and which row it became",
             wants="whether it is, having seen the tuple there",
             covered=True,
         ),
-        posterior=kept.posterior(kept.n_kept / max(kept.n_rows, 1)),
+        success=kept.posterior(kept.n_kept / max(kept.n_rows, 1)),
         interval=(kept.posterior(low), kept.posterior(high)),
         baseline=kept.prior,
         bound=float(gamma),
-        holds=kept.posterior(doubtless) <= float(gamma),
+        holds=p_value > SHARE,
+        p_value=p_value,
         n_trials=kept.n_rows,
         detail={"kept": kept.n_kept / max(kept.n_rows, 1)},
-        recommendation="more records are kept than stated: publish again",
+        advice="more records are kept than stated: publish again",
     )
 
 
@@ -80,19 +85,15 @@ def _often(there: np.ndarray, here: np.ndarray, gamma: Fraction, d: float) -> At
     odds = j * float(gamma / (1 - gamma))
     n_right = int(((there == j) & (here > 0)).sum())
     d = min(d, 1.0)  # the expected number of a tuple's records, at most which its probability is
-    return computed(
-        "repeated tuples",
-        Threat(
+    return AttackResult(
+        name="repeated tuples",
+        threat=Threat(
             knows=f"a tuple that is in the table with probability {d:.3g}",
             wants="whether it is, having seen it in the release more often than any other",
             covered=False,
         ),
-        posterior=odds / (1 + odds),
+        success=odds / (1 + odds),
         baseline=d,
-        bound=None,
-        holds=None,
         detail={"times": j, "tuples": int((there == j).sum()), "in_the_table": n_right},
-        recommendation='method = "alpha-beta" promises for a tuple, however often it occurs'
-        if j > 1
-        else None,
+        advice='method = "alpha-beta" promises for a tuple, however often it occurs' if j > 1 else None,
     )

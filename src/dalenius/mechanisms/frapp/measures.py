@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import pyarrow as pa
-
 from dalenius.mechanisms.frapp.config import FrappConfig
 from dalenius.mechanisms.frapp.published import read
-from dalenius.mechanisms.measures import Measures, RowSample
+from dalenius.mechanisms.measures import Measures
 from dalenius.policy import Policy
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.release.folder import StoredRelease
 
@@ -24,13 +22,11 @@ _USUAL_K = Fraction(10)
 class FrappMeasures(Measures):
     """A record stays as it is with a probability that is the same for all."""
 
-    label: str = "views"
-
     def bound(self, policy: Policy, bound: Bound) -> Bound:  # noqa: ARG002
         """The attacker knows which published row is whose."""
         return replace(bound, meaning="a record's whole row")
 
-    def baseline(self, table: Policy, bound: Fraction, others: Sequence[Policy]) -> tuple[str, Policy]:
+    def baseline(self, table: Policy, bound: Fraction, others: Sequence[Policy], /) -> tuple[str, Policy]:
         """FRAPP with γ at the bound, and the k of one of the policies."""
         ks = [policy.promise.k for policy in others if isinstance(policy.promise, DGammaPrivacy)]
         promise = DGammaPrivacy(gamma=bound, k=next((k for k in ks if k), _USUAL_K))
@@ -40,11 +36,8 @@ class FrappMeasures(Measures):
         """A record is kept with probability γ_f."""
         return float(read(release.manifest).law.gamma_f)
 
-    def training_rows(
-        self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: RowSample
-    ) -> pa.Table:
-        """The rows as they are published."""
-        return sample.read(release, "view", (*quasi, *sensitive))
 
-
-MEASURES = FrappMeasures()
+MEASURES = FrappMeasures(
+    label="views",
+    records="view",
+)

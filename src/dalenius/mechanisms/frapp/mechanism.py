@@ -8,24 +8,21 @@ from functools import partial
 
 import duckdb
 
-from dalenius.errors import InternalError
-from dalenius.mechanisms.base import Batches, Check, Draft, Scan
-from dalenius.mechanisms.frapp.apply import frapp_rows
+from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, Repeated, Scan
+from dalenius.mechanisms.frapp.apply import FrappGroups, frapp_rows
 from dalenius.mechanisms.frapp.check import check_records
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
 from dalenius.mechanisms.frapp.repeated import repeat_records
-from dalenius.mechanisms.frapp.shards import FrappGroups
 from dalenius.mechanisms.frapp.statement import state_plan
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
-from dalenius.mechanisms.tuples.apply import decode_rows, distinct_tables
+from dalenius.mechanisms.tuples.apply import TupleGroups, decode_rows, distinct_tables
 from dalenius.mechanisms.tuples.config import TupleConfig
 from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
-from dalenius.mechanisms.tuples.shards import TupleGroups
-from dalenius.policy import Policy
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
+
+RecordPolicy = PolicyOf[TupleConfig, DGammaPrivacy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +31,14 @@ class Frapp:
 
     kind = "alpha-beta"
 
-    def plan(self, policy: Policy, scan: Scan) -> ViewPlan[FrappPlan]:
+    def plan(self, policy: RecordPolicy, scan: Scan) -> ViewPlan[FrappPlan]:
         """The probability with which a record is kept, from the domain."""
-        config, promise = _own_parts(policy)
-        source = TupleSource.of(policy, scan, config.duplicates or "records", config.active_domains)
-        return ViewPlan(law=plan_frapp(source.n_tuples, source.domain, promise), source=source)
+        source = TupleSource.of(policy, scan, "records")
+        return ViewPlan(law=plan_frapp(source.n_tuples, source.domain, policy.promise), source=source)
 
     def draft(
         self,
-        policy: Policy,  # noqa: ARG002  (the plan has all that is needed of it)
+        policy: RecordPolicy,  # noqa: ARG002  (the plan has all that is needed of it)
         plan: ViewPlan[FrappPlan],
         randomness: Randomness,
     ) -> Draft:
@@ -69,20 +65,13 @@ class Frapp:
             n_suppressed=None,
         )
 
-    def repeated(self, policy: Policy, plan: ViewPlan[FrappPlan], times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: RecordPolicy, plan: ViewPlan[FrappPlan], times: int) -> Repeated:  # noqa: ARG002
         """A record's tuple that all of several independent views show in its place."""
         return repeat_records(plan.law, times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, and parameters that keep the promise."""
         return check_records(connection, manifest)
-
-
-def _own_parts(policy: Policy) -> tuple[TupleConfig, DGammaPrivacy]:
-    config, promise = policy.mechanism, policy.promise
-    if not isinstance(config, TupleConfig) or not isinstance(promise, DGammaPrivacy):
-        raise InternalError(f"frapp was given a policy of {config.kind} and {promise.kind}")
-    return config, promise
 
 
 MECHANISM = Frapp()

@@ -12,7 +12,7 @@ from typing import Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import round_down
-from dalenius.mechanisms.repeated import repeat_evidence
+from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.plan import Parameters, warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dalenius.mechanisms.base import Repeated, repeat_evidence
 from dalenius.mechanisms.frapp.plan import FrappPlan
-from dalenius.mechanisms.repeated import Repeated, repeat_evidence
 
 
 def repeat_records(plan: FrappPlan, times: int) -> Repeated:

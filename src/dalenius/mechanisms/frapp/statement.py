@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.frapp.plan import FrappPlan
-from dalenius.mechanisms.tuples.plan import ViewPlan
-from dalenius.mechanisms.tuples.statement import (
+from dalenius.mechanisms.tuples.plan import (
     CHANGED,
     CORRELATED,
     PARTS,
     ROW,
+    ViewPlan,
     describe_source,
     disclose_domains,
     news_of_domains,

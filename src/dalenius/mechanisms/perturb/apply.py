@@ -1,36 +1,39 @@
 """Perturb records batch by batch: deal them to the parts, then publish each value under its part's law.
 
 One pass over the source: a batch needs its own rows, what is left of the parts' quotas, and its own streams.
+
+In partitions each one perturbs its own records and sends each to a group drawn at random. A group puts its
+rows in random order. So every row's file and place are independent of everything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Codes, Int32s, Ints
 from dalenius.mechanisms.dealing import Dealer, deal, fewest_bits
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
+from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.prefetch import map_parallel
 from dalenius.randomness import Randomness, random_keys
 from dalenius.tables.codes import Encoder
 
-CodeArray = NDArray[np.int32]
-
-_Prepared = tuple[pa.RecordBatch, np.random.Generator, Callable[[], tuple[CodeArray, CodeArray]]]
+_Prepared = tuple[pa.RecordBatch, np.random.Generator, Callable[[], tuple[Int32s, Int32s]]]
 
 _LARGEST_DENOMINATOR = 2**63 - 1
 _ROUNDED_DENOMINATOR = 2**62
 
 
 def perturb_values(
-    codes: NDArray[np.integer], parts: CodeArray, channels: Sequence[Channel], stream: np.random.Generator
-) -> CodeArray:
+    codes: Codes, parts: Int32s, channels: Sequence[Channel], stream: np.random.Generator
+) -> Int32s:
     """Keep each value with its part's probability p, else draw one uniformly from the part's domain."""
     by_part = np.argsort(fewest_bits(parts), kind="stable")
     together = codes[by_part].astype(np.int32)
@@ -68,21 +71,21 @@ class Perturber:
         self._dealer = Dealer(plan.quota() if quota is None else quota)
         self._n_batches = 0
 
-    def perturb(self, codes: NDArray[np.int32]) -> tuple[CodeArray, CodeArray]:
+    def perturb(self, codes: Int32s) -> tuple[Int32s, Int32s]:
         """The part (from 0) and the published code of each record of the next batch."""
         return self.prepare(codes)()
 
-    def prepare(self, codes: NDArray[np.int32]) -> Callable[[], tuple[CodeArray, CodeArray]]:
+    def prepare(self, codes: Int32s) -> Callable[[], tuple[Int32s, Int32s]]:
         """The same, to be carried out later: what batches share, the quotas, is drawn now."""
         quota = self._dealer.quota(codes, self.stream("quota"))
         part_stream, value_stream = self.stream("part"), self.stream("value")
         self._n_batches += 1
 
-        def perturbed() -> tuple[CodeArray, CodeArray]:
+        def perturb() -> tuple[Int32s, Int32s]:
             parts = deal(codes, quota, part_stream)
             return parts, perturb_values(codes, parts, self._plan.channels, value_stream)
 
-        return perturbed
+        return perturb
 
     def stream(self, step: str) -> np.random.Generator:
         """The stream of a step of the next batch."""
@@ -102,7 +105,7 @@ def data_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The published table: quasi columns, perturbed sensitive columns, part, and a random tag to sort by."""
 
-    def prepared() -> Iterator[_Prepared]:
+    def prepare_batches() -> Iterator[_Prepared]:
         for batch in batches:
             order = perturber.stream("order")
             yield batch, order, perturber.prepare(encoder.encode(batch))
@@ -116,5 +119,58 @@ def data_rows(
             {**columns, **encoder.decode(published), "part": parts + np.int32(1), tag: tags}
         )
 
-    yield from map_parallel(rows, prepared())
+    yield from map_parallel(rows, prepare_batches())
     perturber.finish()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DataGroups:
+    """The published table, in groups of rows drawn at random."""
+
+    plan: PerturbPlan
+    census: Census
+    encoder: Encoder
+    quasi: tuple[str, ...]
+    schema: pa.Schema
+    randomness: Randomness
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return self.census.n_groups(self.census.n_rows)
+
+    def shards(self) -> Shards:
+        """As an engine carries it out."""
+        return Shards(
+            n_groups=self.n_groups,
+            gather=self.gather,
+            wire=self.wire,
+            n_records=self.census.n_rows,
+            scatter=self.scatter,
+        )
+
+    @property
+    def wire(self) -> pa.Schema:
+        """The published columns."""
+        columns = [self.schema.field(name) for name in (*self.quasi, *self.encoder.cells)]
+        return pa.schema([*columns, ("part", pa.int32())])
+
+    def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:
+        """Deal the records to the parts, perturb them, and draw their groups."""
+        halving = partial(self.randomness.stream, "quota")
+        quota = quota_of_partition(self.plan.quota(), self.census.counts, partition, halving)
+        perturber = Perturber(self.plan, self.randomness.child("partition", partition), quota)
+        for batch in batches:
+            groups = perturber.stream("group").integers(self.n_groups, size=batch.num_rows)
+            parts, published = perturber.perturb(self.encoder.encode(batch))
+            quasi = [batch.column(name) for name in self.quasi]
+            cells = self.encoder.decode(published)
+            sensitive = [cells[name].cast(self.schema.field(name).type) for name in self.encoder.cells]
+            arrays = [*quasi, *sensitive, pa.array(parts + np.int32(1))]
+            yield groups, pa.RecordBatch.from_arrays(arrays, schema=self.wire)
+        perturber.finish()
+
+    def gather(self, group: int, rows: pa.Table) -> Piece:
+        """The rows in random order."""
+        order = self.randomness.stream("order", group).permutation(len(rows))
+        return Piece(rows=rows.take(pa.array(order)), n_records=len(rows))

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Codes, Floats, Ints
 from dalenius.errors import InputError
 
 
@@ -143,7 +143,7 @@ class Laws:
             code=np.concatenate([np.array(channel.codes, dtype=np.int64) for channel in channels]),
         )
 
-    def cells(self, parts: NDArray[np.integer], codes: NDArray[np.integer]) -> Ints:
+    def cells(self, parts: Codes, codes: Codes) -> Ints:
         """The cell of each published record."""
         known = self.part * self.n_values + self.code  # ascending
         wanted = np.asarray(parts, dtype=np.int64) * self.n_values + codes

@@ -33,8 +33,6 @@ from scipy.special import ndtri
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.perturb.channel import Laws
 
-_CELLS_AT_ONCE = 500_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Totals:
@@ -61,6 +59,10 @@ class Totals:
             for name, array in arrays.items():
                 array[where] = getattr(piece, name)
         return cls(**arrays)
+
+
+_CELLS_AT_ONCE = 500_000
+"""Totals × cells that are in memory together."""
 
 
 def totals_of_products(laws: Laws, cells: Ints, scores: Floats | None, weights: Floats) -> Totals:
@@ -102,19 +104,19 @@ class _ScoreSums:
     def of(cls, laws: Laws, cells: Ints, scores: Floats | None) -> _ScoreSums:
         s = np.ones(len(cells)) if scores is None else scores
 
-        def summed(values: Floats) -> Floats:
+        def sum_cells(values: Floats) -> Floats:
             return np.bincount(cells, values, len(laws.code)).astype(np.float64)
 
-        by_cell, squares = summed(s), summed(s**2)
+        by_cell, squares = sum_cells(s), sum_cells(s**2)
         return cls(
             by_cell=by_cell,
             squares_by_cell=squares,
             total=laws.per_part(by_cell),
             squares=laws.per_part(squares),
-            cubes=laws.per_part(summed(s**3)),
-            sizes_cubed=laws.per_part(summed(np.abs(s) ** 3)),
-            positive=laws.per_part(summed(np.maximum(s, 0.0))),
-            negative=laws.per_part(summed(np.minimum(s, 0.0))),
+            cubes=laws.per_part(sum_cells(s**3)),
+            sizes_cubed=laws.per_part(sum_cells(np.abs(s) ** 3)),
+            positive=laws.per_part(sum_cells(np.maximum(s, 0.0))),
+            negative=laws.per_part(sum_cells(np.minimum(s, 0.0))),
         )
 
 

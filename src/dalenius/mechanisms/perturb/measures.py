@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import pyarrow as pa
-
-from dalenius.mechanisms.measures import Measures, RowSample
+from dalenius.mechanisms.measures import Measures
 from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.policy import Policy
-from dalenius.promises.bound import Bound
+from dalenius.promises.bounds import Bound
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.release.folder import StoredRelease
 
@@ -21,24 +19,13 @@ from dalenius.release.folder import StoredRelease
 class PerturbMeasures(Measures):
     """A record keeps its value with a probability that is its part's."""
 
-    label: str = "perturbation"
-    notes: tuple[str, ...] = (
-        "perturb (rho2): about values believed with at most rho1 before; for `uniform` whatever else the "
-        "attacker believes, for the other methods only if the belief is the histogram of the person's part",
-    )
-
     def bound(self, policy: Policy, bound: Bound) -> Bound:
         """What the attacker may believe before depends on the method."""
         is_uniform = policy.mechanism.method == "uniform"
         prior = "any belief" if is_uniform else "the part's histogram as belief"
         return replace(bound, meaning=f"{bound.meaning}, from {prior}")
 
-    def baseline(
-        self,
-        table: Policy,
-        bound: Fraction,
-        others: Sequence[Policy],  # noqa: ARG002
-    ) -> tuple[str, Policy]:
+    def baseline(self, table: Policy, bound: Fraction, _others: Sequence[Policy], /) -> tuple[str, Policy]:
         """Uniform perturbation with ρ2 at the bound."""
         promise = RhoPrivacy(rho1=None, rho2=bound)
         return "UP", replace(table, promise=promise, mechanism=PerturbConfig(method="uniform"))
@@ -52,11 +39,12 @@ class PerturbMeasures(Measures):
         kept = float(sum(sizes.get(number, 0) * kept for number, kept in enumerate(diagonals, start=1)))
         return kept / n_rows
 
-    def training_rows(
-        self, release: StoredRelease, quasi: Sequence[str], sensitive: Sequence[str], sample: RowSample
-    ) -> pa.Table:
-        """The records as they are published."""
-        return sample.read(release, "data", (*quasi, *sensitive))
 
-
-MEASURES = PerturbMeasures()
+MEASURES = PerturbMeasures(
+    label="perturbation",
+    notes=(
+        "perturb (rho2): about values believed with at most rho1 before; for `uniform` whatever else the "
+        "attacker believes, for the other methods only if the belief is the histogram of the person's part",
+    ),
+    records="data",
+)

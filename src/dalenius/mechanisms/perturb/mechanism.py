@@ -9,9 +9,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.errors import InternalError
-from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Scan
-from dalenius.mechanisms.perturb.apply import Perturber, data_rows
+from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, PublishedTable, Repeated, Scan
+from dalenius.mechanisms.perturb.apply import DataGroups, Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
 from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.mechanisms.perturb.plan.methods import (
@@ -22,16 +21,15 @@ from dalenius.mechanisms.perturb.plan.methods import (
 )
 from dalenius.mechanisms.perturb.published import to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
-from dalenius.mechanisms.perturb.shards import DataGroups
 from dalenius.mechanisms.perturb.statement import state
-from dalenius.mechanisms.repeated import Repeated
 from dalenius.mechanisms.sharding import Census, Shards
-from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Histogram
 from dalenius.tables.names import unused_name
+
+PerturbPolicy = PolicyOf[PerturbConfig, RhoPrivacy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,16 +59,16 @@ class Perturb:
 
     kind = "perturb"
 
-    def plan(self, policy: Policy, scan: Scan) -> PerturbTablePlan:
+    def plan(self, policy: PerturbPolicy, scan: Scan) -> PerturbTablePlan:
         """The parts, how many records of each value go to each, and each part's law."""
-        config, promise = _own_parts(policy)
+        config, promise = policy.mechanism, policy.promise
         histogram = scan.histogram(policy.columns.sensitive)
         perturbation = plan_for_release(histogram.counts, promise, config.method)
         return PerturbTablePlan(histogram=histogram, schema=scan.schema, perturbation=perturbation)
 
-    def draft(self, policy: Policy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
+    def draft(self, policy: PerturbPolicy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
         """Number the parts and say how records are perturbed."""
-        numbered = _numbered(plan.perturbation, randomness)
+        numbered = _number_parts(plan.perturbation, randomness)
         encoder = plan.histogram.encoder(plan.schema)
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         tag = unused_name("tag", (*quasi, *sensitive, "part"))
@@ -104,7 +102,7 @@ class Perturb:
             n_published=plan.n_rows,
         )
 
-    def repeated(self, policy: Policy, plan: PerturbTablePlan, times: int) -> Repeated:  # noqa: ARG002
+    def repeat(self, policy: PerturbPolicy, plan: PerturbTablePlan, times: int) -> Repeated:  # noqa: ARG002
         """A person's published values and parts in all releases, multiplied."""
         return repeat_perturbation(plan.perturbation, times)
 
@@ -113,7 +111,7 @@ class Perturb:
         return check_parts(connection, manifest)
 
 
-def _numbered(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:
+def _number_parts(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:
     """The same plan with its parts in random order: the order in which a search finds them tells counts."""
     order = randomness.stream("perturb", "numbers").permutation(len(plan.parts))
     return replace(plan, parts=tuple(plan.parts[i] for i in order))
@@ -135,13 +133,6 @@ def _advice(plan: PerturbPlan) -> list[str]:
                 "table who knows the exact counts, or works them out, can pass rho2"
             )
     return lines
-
-
-def _own_parts(policy: Policy) -> tuple[PerturbConfig, RhoPrivacy]:
-    config, promise = policy.mechanism, policy.promise
-    if not isinstance(config, PerturbConfig) or not isinstance(promise, RhoPrivacy):
-        raise InternalError(f"perturb was given a policy of {config.kind} and {promise.kind}")
-    return config, promise
 
 
 MECHANISM = Perturb()

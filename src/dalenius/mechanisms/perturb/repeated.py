@@ -9,14 +9,13 @@ o_x·Π n_{i,x}/o_x, and for x the worst is again that every release shows x.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from itertools import combinations_with_replacement, islice
 
 import numpy as np
 
 from dalenius.arrays import Floats
+from dalenius.mechanisms.base import Repeated, repeat_evidence
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
-from dalenius.mechanisms.repeated import Repeated
 
 _MOST_COMBINATIONS = 20_000
 """Of parts that one person can be in; of more, the first are looked at, and the result is a lower limit."""
@@ -33,7 +32,7 @@ def repeat_perturbation(plan: PerturbPlan, times: int) -> Repeated:
     """
     if plan.method == "uniform":
         (part,) = plan.parts
-        posterior = float(repeated_uniform(part.rho1, part.gamma, times))
+        posterior = float(repeat_evidence(part.rho1, part.gamma, times))
     else:
         posterior = _worst_of_parts(plan, times)
     return Repeated(
@@ -43,12 +42,6 @@ def repeat_perturbation(plan: PerturbPlan, times: int) -> Repeated:
         about="a protected value",
         how="exact",
     )
-
-
-def repeated_uniform(prior: Fraction, gamma: Fraction, times: int) -> Fraction:
-    """The posterior of a value that had that prior and is published as itself every time."""
-    odds = prior / (1 - prior) * gamma**times
-    return odds / (1 + odds)
 
 
 def _worst_of_parts(plan: PerturbPlan, times: int) -> float:

@@ -102,7 +102,7 @@ class Lookup:
         """Without DuckDB where the literals have the column's own type."""
         is_sensitive = atom.column in self.sensitive.columns
         coded = (self.sensitive if is_sensitive else self.rows).columns[atom.column]
-        kind = coded.values[atom.column].type
+        kind = coded.cells.type
         if isinstance(atom.values[0], str):
             fits = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         else:
@@ -145,12 +145,7 @@ class Lookup:
         cells: Mapping[str, pa.Array] = {
             name: cells.take(inner_index) for name, cells in inner.values.items()
         }
-        secret = {
-            name: self.sensitive.columns[name]
-            .values[name]
-            .take(pa.array(self.sensitive.columns[name].codes[outer_index]))
-            for name in outer
-        }
+        secret = {name: self.sensitive.columns[name].decode(outer_index) for name in outer}
         return pa.table({"__id": np.arange(n_cells), **cells, **secret})
 
 

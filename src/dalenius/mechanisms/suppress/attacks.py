@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dalenius.mechanisms.suppress.plan import plan_suppression
+from dalenius.mechanisms.suppress.published import read
 from dalenius.threats.original import CommonCodes, Subject
-from dalenius.threats.result import AttackResult, Threat, computed
+from dalenius.threats.result import AttackResult, Threat
 
 THREAT = Threat(
     knows="the algorithm, the number of records, and what was published of them",
@@ -19,13 +20,11 @@ THREAT = Threat(
 
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """Nothing where no record could be withheld."""
-    promise = subject.release.manifest.promise
-    if promise.get("suppression"):
+    stated = read(subject.release.manifest)
+    if stated is not None:
         sensitive = subject.release.columns("sensitive")
         (value,) = CommonCodes.of(sensitive, (subject.original,)).of_rows(sensitive)
-        yield attack_eligibility(
-            np.bincount(value).tolist(), int(promise["l"]), promise["suppression"]["method"]
-        )
+        yield attack_eligibility(np.bincount(value).tolist(), stated.l, stated.method)
 
 
 def attack_eligibility(counts: Sequence[int], ell: int, method: str) -> AttackResult:
@@ -39,14 +38,14 @@ def attack_eligibility(counts: Sequence[int], ell: int, method: str) -> AttackRe
     posterior = 1 / len(counts) if worst is None else float(worst.value)
     bound = None if method == "randomized" else 1 / ell
     holds = None if bound is None or worst is None else worst.low * ell <= 1
-    return computed(
-        "eligibility",
-        Threat(knows=THREAT.knows, wants=THREAT.wants, covered=bound is not None),
-        posterior=posterior,
+    return AttackResult(
+        name="eligibility",
+        threat=Threat(knows=THREAT.knows, wants=THREAT.wants, covered=bound is not None),
+        success=posterior,
         interval=None if worst is None else (float(worst.low), float(worst.high)),
         baseline=1 / len(counts),
         bound=bound,
         holds=holds,
         detail={"how": "no suppression" if worst is None else worst.how},
-        recommendation='[suppress] method = "safe" keeps 1/l' if posterior * ell > 1 else None,
+        advice='[suppress] method = "safe" keeps 1/l' if posterior * ell > 1 else None,
     )

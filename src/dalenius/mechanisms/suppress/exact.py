@@ -49,14 +49,17 @@ from dalenius.mechanisms.suppress.d_suppression import (
     safe_d,
     stop_when_eligible,
 )
-from dalenius.mechanisms.suppress.law import Law, n_arrangements, partitions
-from dalenius.mechanisms.suppress.posterior import Posterior, beliefs_from
+from dalenius.mechanisms.suppress.law import Law, Posterior, beliefs_from, n_arrangements, partitions
+
+_GRAIN = 2**40  # probabilities are rounded down to multiples of 1/_GRAIN
+N_SOLVED = 400
+"""The largest class of tables for which the linear programme is solved (about a second)."""
 
 
-def grouped(ranked: Sequence[int], ell: int) -> Counts:
+def keep_grouped(ranked: Sequence[int], ell: int) -> Counts:
     """What is kept of a violating table; `ranked` in rank order.
 
-    >>> grouped((10, 4, 2, 1, 1), 3)  # the least that any method can withhold
+    >>> keep_grouped((10, 4, 2, 1, 1), 3)  # the least that any method can withhold
     (4, 4, 2, 1, 1)
     """
     base = (*ranked, 0)[ell]
@@ -82,8 +85,6 @@ def _withheld_from_group_by_safe_d(left: Sequence[int], n_removed: int, ell: int
 
 Pair = tuple[int, Counts]
 """The number of a table in its list, and a view of it in the table's rank order."""
-
-_GRAIN = 2**40  # probabilities are rounded down to multiples of 1/_GRAIN
 
 
 def tables_like(tail: Sequence[int], n_rows: int, ell: int, limit: int) -> list[Counts]:
@@ -115,8 +116,8 @@ def best_laws(
     pairs = [(number, view) for number, table in enumerate(tables) for view in sorted(views_of(table, ell))]
     weights = [n_arrangements(table) for table in tables]
     solution = _solve(tables, weights, pairs, ell)
-    shares = _rounded_down(pairs, solution, len(tables))
-    return _with_safe_remainder(tables, _trimmed(shares, weights, ell), ell)
+    shares = _round_down(pairs, solution, len(tables))
+    return _with_safe_remainder(tables, _trim(shares, weights, ell), ell)
 
 
 def _solve(
@@ -146,7 +147,7 @@ def _solve(
     return [float(p) for p in result.x]
 
 
-def _rounded_down(pairs: Sequence[Pair], solution: Sequence[float], n_tables: int) -> dict[Pair, int]:
+def _round_down(pairs: Sequence[Pair], solution: Sequence[float], n_tables: int) -> dict[Pair, int]:
     """Whole grains for each pair, no table with more than _GRAIN of them."""
     left = [_GRAIN] * n_tables
     shares = {}
@@ -158,7 +159,7 @@ def _rounded_down(pairs: Sequence[Pair], solution: Sequence[float], n_tables: in
     return shares
 
 
-def _trimmed(shares: dict[Pair, int], weights: Sequence[int], ell: int) -> dict[Pair, Fraction]:
+def _trim(shares: dict[Pair, int], weights: Sequence[int], ell: int) -> dict[Pair, Fraction]:
     """The same shares, those behind a belief above 1/ℓ scaled down until none is."""
     behind: dict[Counts, dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for (number, view), grains in shares.items():
@@ -203,10 +204,6 @@ def _with_safe_remainder(
     return laws
 
 
-N_SOLVED = 400
-"""The largest class of tables for which the linear programme is solved (about a second)."""
-
-
 def exact_law(ranked: Sequence[int], ell: int) -> Law:
     """The law of what is kept of a violating table; counts in rank order.
 
@@ -215,8 +212,8 @@ def exact_law(ranked: Sequence[int], ell: int) -> Law:
     """
     tables = tuple(tables_like(ranked[ell:], sum(ranked), ell, N_SOLVED + 1))
     if len(tables) > N_SOLVED:
-        return {grouped(ranked, ell): Fraction(1)}
-    return _solved(tables, ell)[tuple(ranked)]
+        return {keep_grouped(ranked, ell): Fraction(1)}
+    return _solve_all(tables, ell)[tuple(ranked)]
 
 
 def exact_posterior(ranked: Sequence[int], ell: int) -> Posterior:
@@ -225,7 +222,7 @@ def exact_posterior(ranked: Sequence[int], ell: int) -> Posterior:
     Exact where the class is solved; otherwise the proved bound 1/ℓ, which the value need not reach.
     """
     tables = tuple(tables_like(ranked[ell:], sum(ranked), ell, N_SOLVED + 1))
-    views = [tuple(ranked)] if len(tables) > N_SOLVED else list(_solved(tables, ell)[tuple(ranked)])
+    views = [tuple(ranked)] if len(tables) > N_SOLVED else list(_solve_all(tables, ell)[tuple(ranked)])
     return _posterior_of(views, tables, ell)
 
 
@@ -238,12 +235,12 @@ def _posterior_of(views: Sequence[Sequence[int]], tables: tuple[Counts, ...], el
     if len(tables) > N_SOLVED:
         bound = Fraction(1, ell)
         return Posterior(value=bound, low=Fraction(1, len(tables[0])), high=bound, how="closed form")
-    laws = _solved(tables, ell)
+    laws = _solve_all(tables, ell)
     beliefs = beliefs_from((n_arrangements(table), law) for table, law in laws.items())
     worst = beliefs.worst_of(views)
     return Posterior(value=worst, low=worst, high=worst, how="exact")
 
 
 @lru_cache(maxsize=64)
-def _solved(tables: tuple[Counts, ...], ell: int) -> dict[Counts, dict[Counts, Fraction]]:
+def _solve_all(tables: tuple[Counts, ...], ell: int) -> dict[Counts, dict[Counts, Fraction]]:
     return dict(zip(tables, best_laws(tables, ell), strict=True))

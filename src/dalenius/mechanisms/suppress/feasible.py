@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dalenius.mechanisms.feasible import Finding, TableFacts, TextTable
 from dalenius.mechanisms.suppress.config import SuppressConfig
-from dalenius.mechanisms.suppress.plan import costs
+from dalenius.mechanisms.suppress.plan import expect_costs
 
 _DIVERSITIES = range(2, 11)
 
@@ -30,5 +30,5 @@ def _withheld(counts: tuple[int, ...], ell: int) -> dict[str, float] | None:
     """By method; None: no suppression is needed."""
     if max(counts) * ell <= sum(counts):
         return None
-    found = costs(counts, ell)
+    found = expect_costs(counts, ell)
     return {method: float(found[method]) for method in SuppressConfig.methods}

@@ -13,6 +13,9 @@ withhold are a uniformly random choice within each value, that the attacker does
 commonest value beforehand, and that the method was chosen without looking at the counts or at a
 draw: trying a second method because of what the first one withheld is information, and so is
 redrawing. That a table needed suppression at all is not hidden: fewer rows are published than n.
+
+After a view is published, how sure an attacker can be of the commonest value is a function of what she sees
+(the view, n, ℓ and the method), so a manifest can state it (`view_posterior`).
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.errors import InputError, did_you_mean
+from dalenius.errors import InputError, InternalError, did_you_mean
 from dalenius.mechanisms.suppress.d_suppression import (
     Counts,
     check_counts,
@@ -34,12 +37,18 @@ from dalenius.mechanisms.suppress.d_suppression import (
     suppress_all,
     unsafe_d,
 )
-from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior
-from dalenius.mechanisms.suppress.law import Law, draw_from, expected_suppressed
-from dalenius.mechanisms.suppress.posterior import Posterior, safe_posterior
-from dalenius.mechanisms.suppress.r_posterior import worst_r_posterior
+from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior, exact_view_posterior
+from dalenius.mechanisms.suppress.law import Law, Posterior, draw_from, expect_suppressed, safe_posterior
+from dalenius.mechanisms.suppress.r_posterior import (
+    MOST_WORK,
+    largest,
+    r_posteriors,
+    work_of,
+    worst_r_posterior,
+)
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Counted
 
 N_LISTED = 10_000
 """A law with more outcomes than this is not listed in the plan."""
@@ -48,7 +57,7 @@ N_JUDGED = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuppressPlan:
+class SuppressPlan(Counted):
     """What a method will do to a table, before any coin is tossed. It holds private counts."""
 
     method: str
@@ -64,11 +73,6 @@ class SuppressPlan:
     """How likely it is that nothing is kept, and then there is no release."""
     safe_suppressed: int
     """What safe D-suppression would withhold instead."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many records the table has."""
-        return sum(self.counts)
 
     @property
     def is_needed(self) -> bool:
@@ -119,28 +123,28 @@ def plan_suppression(counts: Sequence[int], l: int, method: str = "safe") -> Sup
     return METHODS[method](tuple(counts), l)
 
 
-def costs(counts: Sequence[int], l: int) -> dict[str, Fraction]:  # noqa: E741
+def expect_costs(counts: Sequence[int], l: int) -> dict[str, Fraction]:  # noqa: E741
     """What each method withholds on average, with three baselines that are not for publishing.
 
-    >>> {name: str(cost) for name, cost in costs((10, 4, 2, 1, 1), 3).items()}
+    >>> {name: str(cost) for name, cost in expect_costs((10, 4, 2, 1, 1), 3).items()}
     {'minimal': '6', 'lower bound': '6', 'exact': '6', 'randomized': '71/9', 'safe': '10', 'all': '18'}
     """
     check_counts(counts, l)
     if is_eligible(counts, l):
         names = ("minimal", "lower bound", "exact", "randomized", "safe")
         return {name: Fraction(0) for name in names} | {"all": Fraction(sum(counts))}
-    ranked, n_rows = _ranked(counts), sum(counts)
+    ranked, n_rows = _rank(counts), sum(counts)
     return {
         "minimal": Fraction(n_rows - sum(minimal_suppression(ranked, l))),
         "lower bound": Fraction(n_rows - sum(unsafe_d(ranked, l))),
-        "exact": expected_suppressed(exact_law(ranked, l), n_rows),
+        "exact": expect_suppressed(exact_law(ranked, l), n_rows),
         "randomized": RSuppression(ranked, l).expected_suppressed(),
         "safe": Fraction(n_rows - sum(safe_d(ranked, l))),
         "all": Fraction(n_rows - sum(suppress_all(ranked))),
     }
 
 
-def _ranked(counts: Sequence[int]) -> Counts:
+def _rank(counts: Sequence[int]) -> Counts:
     """The counts in rank order; which of equal counts comes first does not matter to a law."""
     return tuple(sorted(counts, reverse=True))
 
@@ -150,7 +154,7 @@ def _plan_without_suppression(counts: Counts, ell: int, method: str) -> Suppress
         method=method,
         l=ell,
         counts=counts,
-        law=((_ranked(counts), Fraction(1)),),
+        law=((_rank(counts), Fraction(1)),),
         expected_suppressed=Fraction(0),
         worst_posterior=None,
         probability_of_no_release=Fraction(0),
@@ -164,26 +168,26 @@ def _plan_from_law(counts: Counts, ell: int, method: str, law: Law, worst: Poste
         l=ell,
         counts=counts,
         law=tuple(law.items()),
-        expected_suppressed=expected_suppressed(law, sum(counts)),
+        expected_suppressed=expect_suppressed(law, sum(counts)),
         worst_posterior=worst,
         probability_of_no_release=law.get(suppress_all(counts), Fraction(0)),
-        safe_suppressed=sum(counts) - sum(safe_d(_ranked(counts), ell)),
+        safe_suppressed=sum(counts) - sum(safe_d(_rank(counts), ell)),
     )
 
 
 def _plan_safe(counts: Counts, ell: int) -> SuppressPlan:
-    ranked = _ranked(counts)
+    ranked = _rank(counts)
     law = {safe_d(ranked, ell): Fraction(1)}
     return _plan_from_law(counts, ell, "safe", law, safe_posterior(ranked, ell))
 
 
 def _plan_exact(counts: Counts, ell: int) -> SuppressPlan:
-    ranked = _ranked(counts)
+    ranked = _rank(counts)
     return _plan_from_law(counts, ell, "exact", exact_law(ranked, ell), exact_posterior(ranked, ell))
 
 
 def _plan_randomized(counts: Counts, ell: int) -> SuppressPlan:
-    ranked = _ranked(counts)
+    ranked = _rank(counts)
     table = RSuppression(ranked, ell)
     # The simulation is no secret and its stream is fixed, so that planning is repeatable.
     worst = worst_r_posterior(table, N_JUDGED, Randomness.seeded(0).stream("posterior"))
@@ -204,3 +208,29 @@ METHODS: dict[str, Callable[[Counts, int], SuppressPlan]] = {
     "randomized": _plan_randomized,
     "exact": _plan_exact,
 }
+
+
+def view_posterior(method: str, view: Sequence[int], n_rows: int, ell: int) -> Posterior | None:
+    """The largest posterior that a view of a table of n rows gives to any value.
+
+    None if nothing was withheld, or if there is too much to compute.
+
+    >>> str(view_posterior("safe", (2, 2, 2, 1, 1), 18, 3).value)
+    '1/3'
+    >>> round(float(view_posterior("randomized", (4, 4, 2, 1, 1), 18, 3).value), 3)
+    0.467
+    """
+    if sum(view) == n_rows:
+        return None
+    ranked = sorted(view, reverse=True)
+    if method == "safe":
+        return safe_posterior(ranked, ell)
+    if method == "exact":
+        return exact_view_posterior(ranked, n_rows, ell)
+    if method == "randomized":
+        # The simulation is no secret and its stream is fixed, so that everybody finds the same number.
+        stream = Randomness.seeded(0).stream("posterior")
+        if work_of(ranked, n_rows, ell) > MOST_WORK:
+            return None
+        return largest(r_posteriors(ranked, n_rows, ell, stream).values())
+    raise InternalError(f"no posterior is known for method {method!r}")

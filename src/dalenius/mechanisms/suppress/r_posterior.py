@@ -21,7 +21,7 @@ import numpy as np
 
 from dalenius.mechanisms.dealing import distinct_integers
 from dalenius.mechanisms.suppress.d_suppression import Counts, is_candidate_for_l
-from dalenius.mechanisms.suppress.posterior import Posterior
+from dalenius.mechanisms.suppress.law import Posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 
 N_LISTED = 2_000
@@ -78,7 +78,7 @@ def r_posteriors(
         for count in times
     }
     everything = sum((weights[count] * times[count] for count in times), _NOTHING)
-    return {count: _normalised(weights[count], times[count], everything, how) for count in times}
+    return {count: _normalise(weights[count], times[count], everything, how) for count in times}
 
 
 def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Generator) -> Posterior | None:
@@ -245,7 +245,7 @@ def _chance_of_order(
     return chance
 
 
-def _normalised(mine: _Weight, n_alike: int, everything: _Weight, how: set[str]) -> Posterior:
+def _normalise(mine: _Weight, n_alike: int, everything: _Weight, how: set[str]) -> Posterior:
     """The posterior of one of so many values with this weight each."""
     rest = everything + mine * -n_alike
     total = everything.value

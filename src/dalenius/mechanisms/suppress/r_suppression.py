@@ -143,7 +143,7 @@ class _SuppressedSums:
         by_eligibility = self._by_eligibility(first, min(last, self.first_capped - 1))
         by_candidacy = self._by_candidacy(max(first, self.first_capped), min(last, self.top - 1))
         n_unsafe = max(0, last - max(first, self.top) + 1)
-        return by_eligibility + by_candidacy + n_unsafe * self._suppressed(self.top)
+        return by_eligibility + by_candidacy + n_unsafe * self._count_suppressed(self.top)
 
     def _first_capped(self) -> int:
         """The lowest F from which ℓ-candidacy asks for more than P-eligibility (U if none does)."""
@@ -158,10 +158,10 @@ class _SuppressedSums:
 
     def _by_candidacy(self, first: int, last: int) -> int:
         n_explicit = max(0, min(last, self.first_capped + self.table.ell - 1) - first + 1)
-        explicit = sum(self._suppressed(level) for level in range(first, first + n_explicit))
+        explicit = sum(self._count_suppressed(level) for level in range(first, first + n_explicit))
         return explicit + max(0, last - first + 1 - n_explicit) * self.needed
 
-    def _suppressed(self, level: int) -> int:
+    def _count_suppressed(self, level: int) -> int:
         return self.table.n_rows - sum(self.table.outcome(level))
 
     def _by_eligibility(self, first: int, last: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dalenius.mechanisms.base import Statement
-from dalenius.mechanisms.suppress.posterior import Posterior
+from dalenius.mechanisms.suppress.law import Posterior
 
 _MOST_DIGITS = 60
 _PAPER = "Publishing Skewed Sensitive Microdata"
@@ -23,6 +23,16 @@ _UNIFORM = (
     "l-eligibility"
 )
 _ALIKE = "any that treats the names of the values alike, also that of one who knows the sorted counts"
+_WITHHELD_PEOPLE = (
+    "the sensitive value of a person who is known to be in the source and is not among the published: "
+    "withheld records are mostly of the commonest values"
+)
+_NOT_COVERED = (
+    "an attacker who knows beforehand which value is the commonest: no method protects against her",
+)
+_ASSUMES = (
+    "the method of suppression was chosen without looking at the counts or at a draw, and drawn once",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +46,6 @@ class _Method:
     not_covered: tuple[str, ...]
 
 
-_WITHHELD_PEOPLE = (
-    "the sensitive value of a person who is known to be in the source and is not among the published: "
-    "withheld records are mostly of the commonest values"
-)
 METHODS = {
     "safe": _Method(name="Safe D-suppression", prior=_ALIKE, is_bounded=True, not_covered=()),
     "randomized": _Method(
@@ -64,12 +70,6 @@ METHODS = {
         ),
     ),
 }
-_NOT_COVERED = (
-    "an attacker who knows beforehand which value is the commonest: no method protects against her",
-)
-_ASSUMES = (
-    "the method of suppression was chosen without looking at the counts or at a draw, and drawn once",
-)
 
 
 def with_suppression(
@@ -95,7 +95,7 @@ def with_suppression(
         promise=promise,
         assumes=(*statement.assumes, *_ASSUMES),
         not_covered=(*statement.not_covered, *((*_NOT_COVERED, *known.not_covered) if withheld else ())),
-        disclosed=(*_about_published(statement.disclosed), *_disclosed(ell, withheld)),
+        disclosed=(*_about_published(statement.disclosed), *_disclose(ell, withheld)),
     )
 
 
@@ -119,7 +119,7 @@ def _about_published(disclosed: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _disclosed(ell: int, withheld: int) -> tuple[str, ...]:
+def _disclose(ell: int, withheld: int) -> tuple[str, ...]:
     if not withheld:
         return (
             f"that no sensitive value makes up more than 1/{ell} of the source: nothing was withheld, and so "

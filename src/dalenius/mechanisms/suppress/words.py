@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from dalenius.exact import percent
+from dalenius.mechanisms.suppress.published import PublishedSuppression, read
 from dalenius.pages import document as doc
 from dalenius.pages.words import StageWords, judge_limit, plural, sensitive_names
 from dalenius.release.folder import StoredRelease
@@ -14,42 +14,40 @@ from dalenius.release.folder import StoredRelease
 def describe_withheld(release: StoredRelease) -> doc.Section | None:
     """The section on suppression; None where the policy did not ask for it."""
     parts = release.parts
-    if not any(part.manifest.promise.get("suppression") for part in parts):
+    stated = [one for one in (read(part.manifest) for part in parts) if one is not None]
+    if not stated:
         return None
     n_withheld = sum(part.manifest.rows.suppressed or 0 for part in parts)
     n_published = sum(part.manifest.rows.published or 0 for part in parts)
     if not n_withheld:
         text = "No record had to be withheld: no value was too common for the limit."
         return doc.Section(id="withheld", title="Withheld records", blocks=(doc.Paragraph(text=text),))
-    ell = int(release.manifest.promise["l"])
     text = (
         f"{plural(n_withheld, 'record was', 'records were')} withheld of {n_withheld + n_published:,}: "
-        f"some value of {sensitive_names(release)} makes up more than 1 in {ell} of the table. "
-        f"{_hidden(parts)} Counts and answers are about the published records."
+        f"some value of {sensitive_names(release)} makes up more than 1 in {stated[-1].l} of the table. "
+        f"{_hidden(stated)} Counts and answers are about the published records."
     )
     rows = tuple(row for part in parts for row in _rows(part))
     blocks: list[doc.Block] = [doc.Paragraph(text=text)]
     if rows:
-        blocks.append(_tabulate(rows, release.manifest.promise["suppression"]))
+        blocks.append(_tabulate(rows, stated[-1]))
     return doc.Section(id="withheld", title="Withheld records", blocks=tuple(blocks))
 
 
-def _hidden(parts: tuple[StoredRelease, ...]) -> str:
+def _hidden(stated: list[PublishedSuppression]) -> str:
     """Whether there is a limit on guessing the value that was too common."""
-    suppressions = [part.manifest.promise.get("suppression") or {} for part in parts]
-    if any(suppression.get("bound") is not None for suppression in suppressions):
+    if any(one.bound is not None for one in stated):
         return "Which value that is must not be guessed with more certainty than the limit below."
     return "The method makes it harder to guess which value that is, but promises no limit."
 
 
 def _rows(part: StoredRelease) -> list[tuple[doc.Cell, ...]]:
-    suppression, ell = part.manifest.promise.get("suppression") or {}, int(part.manifest.promise["l"])
-    posterior = suppression.get("posterior")
-    if not part.manifest.rows.suppressed or posterior is None:
+    stated = read(part.manifest)
+    if not part.manifest.rows.suppressed or stated is None or stated.posterior is None:
         return []
     index = part.manifest.series and part.manifest.series.index
-    found = Fraction(posterior["exact"]) if posterior["exact"] else Fraction(posterior["value"])
-    limit = None if suppression["bound"] is None else Fraction(1, ell)
+    found = stated.posterior.exact or Fraction(stated.posterior.value)
+    limit = None if stated.bound is None else Fraction(1, stated.l)
     verdict = (
         doc.Verdict(tone="note", text="nothing is promised")
         if limit is None
@@ -66,7 +64,7 @@ def _rows(part: StoredRelease) -> list[tuple[doc.Cell, ...]]:
     ]
 
 
-def _tabulate(rows: tuple[tuple[doc.Cell, ...], ...], suppression: dict[str, Any]) -> doc.Table:
+def _tabulate(rows: tuple[tuple[doc.Cell, ...], ...], stated: PublishedSuppression) -> doc.Table:
     return doc.Table(
         caption="How sure anybody can be which value was the commonest",
         columns=doc.head(
@@ -77,20 +75,19 @@ def _tabulate(rows: tuple[tuple[doc.Cell, ...], ...], suppression: dict[str, Any
             "kept",
         ),
         rows=rows,
-        note=f"Method: {suppression['name']}. The attacker {suppression['attacker']}. "
-        f"Beliefs beforehand: {suppression['prior']}.",
+        note=f"Method: {stated.name}. The attacker {stated.attacker}. Beliefs beforehand: {stated.prior}.",
     )
 
 
 def say_promise(release: StoredRelease) -> str | None:
     """What withholding records promises of the commonest value."""
-    suppression = release.manifest.promise.get("suppression")
-    if suppression and suppression["bound"] is not None:
+    stated = read(release.manifest)
+    if stated is not None and stated.bound is not None:
         return (
             "Records were withheld so that nobody can be surer than "
-            f"{percent(Fraction(suppression['bound']))} which value is the commonest of the table."
+            f"{percent(stated.bound)} which value is the commonest of the table."
         )
-    if suppression and release.manifest.rows.suppressed:
+    if stated is not None and release.manifest.rows.suppressed:
         return (
             "Records were withheld by a method that promises no bound on how sure somebody can be which "
             "value is the commonest of the table."
@@ -98,4 +95,18 @@ def say_promise(release: StoredRelease) -> str | None:
     return None
 
 
-WORDS = StageWords(section=describe_withheld, promise=say_promise)
+def say_published(release: StoredRelease) -> str | None:
+    """What a publisher is told about the records that were withheld."""
+    stated = read(release.manifest)
+    if stated is None:
+        return None
+    if stated.posterior is None:
+        return "how sure an attacker can be of the commonest value was not computed: the table is too large"
+    return (
+        f"the likeliest candidate for the commonest value has a posterior of {stated.posterior.value:.4f} "
+        f"({stated.posterior.how}), "
+        + ("with no proven bound" if stated.bound is None else f"proven to be at most {stated.bound}")
+    )
+
+
+WORDS = StageWords(section=describe_withheld, promise=say_promise, published=say_published)

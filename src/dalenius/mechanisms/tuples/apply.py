@@ -3,6 +3,10 @@
 Records come as packed words in ascending order, all copies of one together. So a set is made of them in
 passing, and each of its tuples has one coin, drawn from the stream like any other, however often the tuple is
 in the table. What is published comes back as sorted words and is decoded last.
+
+In partitions tuples travel packed to the group of their tuple. All copies of a tuple meet in one group, which
+so can tell different ones apart. Which group that is follows from the tuple alone, so what is published in
+which file says nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Batches, Coding
 from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.domain import Codes, Domain, are_new, word_ids
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_new, group_of, word_ids
 from dalenius.prefetch import map_parallel
 
 Reads = Literal["records", "distinct", "copies"]
 """What a view is made from: every record, every different one, or every one with the number of its copy."""
+RECORD = -1
+"""The copy number of a record, which is not numbered yet; an inserted tuple has one from 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +89,7 @@ def as_words(batch: pa.RecordBatch) -> Ints:
     return columns[0][:, None] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
-def distinct_tables(batches: Batches, domain: Domain) -> Iterator[Codes]:
+def distinct_tables(batches: Batches, domain: Domain) -> Iterator[TupleCodes]:
     """The different tuples of the records' codes."""
     return (domain.unpack(TupleSet.of(domain).members(as_words(batch))) for batch in batches)
 
@@ -120,3 +126,35 @@ def number_copies(words: Ints) -> Ints:
     copies = np.empty_like(ids)
     copies[order] = np.arange(len(ids)) - starts
     return copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TupleGroups:
+    """Where tuples go, and how they travel: as packed codes, with the number of the copy."""
+
+    domain: Domain
+    """Without the number of a copy."""
+    n_groups: int
+
+    @classmethod
+    def of(cls, domain: Domain, n_groups: int) -> TupleGroups:
+        """Where the tuples of a domain go, whatever the number of their copy."""
+        return cls(domain=TupleSet.of(domain).records, n_groups=n_groups)
+
+    def send(self, words: Ints, copies: Ints) -> tuple[Ints, pa.RecordBatch]:
+        """The group of each packed tuple, and the tuples as they travel."""
+        arrays = [pa.array(words[:, i]) for i in range(words.shape[1])]
+        return group_of(words, self.n_groups), pa.RecordBatch.from_arrays(
+            [*arrays, pa.array(copies)], schema=self.wire
+        )
+
+    def receive(self, rows: pa.Table) -> tuple[Ints, Ints]:
+        """The words and the copy numbers of what has travelled."""
+        *words, copies = (column.to_numpy() for column in rows.columns)
+        return np.stack(words, axis=1), copies
+
+    @property
+    def wire(self) -> pa.Schema:
+        """As many words as a tuple needs, and the copy."""
+        words = [(f"w{i}", pa.int64()) for i in range(self.domain.n_words)]
+        return pa.schema([*words, (COPY, pa.int64())])

@@ -7,15 +7,16 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.tuples.config import COPY
+from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.original import CommonCodes
 
 
-def code_tuples(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
+def code_tuples(original: pa.Table, views: list[StoredRelease], domain: Domain) -> tuple[Ints, ...]:
     """One number per row of the original and of each view: equal if and only if all columns are."""
-    names = [*views[0].columns("quasi"), *views[0].columns("sensitive")]
-    if views[0].manifest.parameters.get("unit") == "copy":
-        names, original = [*names, COPY], number_copies(original.select(names))
+    names = list(domain.names)
+    if COPY in names:
+        original = number_copies(original.select([name for name in names if name != COPY]))
     tables = (original, *(view.read("view", names) for view in views))
     return CommonCodes.of(names, tables).of_rows(names)
 

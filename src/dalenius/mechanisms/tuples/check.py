@@ -12,10 +12,10 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.domain import Codes, Domain, group_of
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, group_of
 from dalenius.prefetch import map_parallel
 from dalenius.release.manifest import Manifest
-from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns
+from dalenius.tables.reading import DictionaryColumns, read_batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def scan_rows(connection: duckdb.DuckDBPyConnection, domain: Domain, manifest: M
         codes = tuple(codes.to_numpy(zero_copy_only=False) for codes in found.values())
         return strange, None if strange else _in_files(domain, codes, n_files)
 
-    batches = connection.sql(columns.code('SELECT * FROM "view"')).to_arrow_reader(BATCH_ROWS)
+    batches = read_batches(connection, columns.code('SELECT * FROM "view"'))
     for strange, words in map_parallel(look, batches):
         outside.update(strange)
         if words is None or outside or not ascend:
@@ -58,7 +58,7 @@ def scan_rows(connection: duckdb.DuckDBPyConnection, domain: Domain, manifest: M
     return ScannedRows(outside=dict(outside), ascend=ascend)
 
 
-def _in_files(domain: Domain, codes: Codes, n_files: int) -> Ints:
+def _in_files(domain: Domain, codes: TupleCodes, n_files: int) -> Ints:
     """The words of each tuple after the number of its file, which the tuple decides."""
     words = domain.pack(codes)
     if n_files == 1:

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.errors import PolicyError, ReleaseCorrupt, SourceError
-from dalenius.mechanisms.base import Scan
+from dalenius.mechanisms.base import PolicyOf, Scan
 from dalenius.mechanisms.tuples.apply import Reads
-from dalenius.mechanisms.tuples.config import COPY
+from dalenius.mechanisms.tuples.config import COPY, TupleConfig
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
-from dalenius.policy import Policy
 from dalenius.tables.codes import ascending
 from dalenius.tables.domains import whole_range
 from dalenius.tables.recode import Bins, MapFile
@@ -27,21 +26,13 @@ class PublicDomain:
     active: tuple[str, ...]
 
 
-def find_domain(
-    policy: Policy, active_domains: tuple[str, ...] | None, scan: Scan, reads: Reads
-) -> PublicDomain:
-    """The domain of the published columns (and of the copy number), every record inside it.
-
-    Args:
-        policy: its `[domains]` and recodings declare values.
-        active_domains: columns whose domain may be read off the data; None: all that are not declared.
-        scan: the table.
-        reads: whether copies are numbered.
-    """
+def find_domain(policy: PolicyOf[TupleConfig, object], scan: Scan, reads: Reads) -> PublicDomain:
+    """The domain of the published columns (and of the copy number), every record inside it."""
     names = (*policy.columns.published, *((COPY,) if reads == "copies" else ()))
-    declared = _declared(policy, scan)
+    declared = _read_declared(policy, scan)
     missing = [name for name in names if name not in declared]
-    allowed = missing if active_domains is None else active_domains
+    active = policy.mechanism.active_domains
+    allowed = missing if active is None else active
     _refuse_missing([name for name in missing if name not in allowed])
     columns = []
     for name in names:
@@ -53,11 +44,11 @@ def find_domain(
         _refuse_type(name, values.type)
         # ascending, NULL last: rows in the order of their codes are then in the order of their cells
         columns.append(DomainColumn(name=name, values=ascending(values)))
-    active = tuple(name for name in names if name not in declared)
-    return PublicDomain(domain=Domain(columns=tuple(columns)), active=active)
+    read_off = tuple(name for name in names if name not in declared)
+    return PublicDomain(domain=Domain(columns=tuple(columns)), active=read_off)
 
 
-def _declared(policy: Policy, scan: Scan) -> dict[str, pa.Array]:
+def _read_declared(policy: PolicyOf[TupleConfig, object], scan: Scan) -> dict[str, pa.Array]:
     """What `[domains]` says; else what a recoding can give."""
     found: dict[str, pa.Array] = {}
     for name, recode in policy.recode:

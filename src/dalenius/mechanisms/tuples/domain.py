@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Ints
+from dalenius.arrays import Bools, Codes, Ints
 from dalenius.errors import InputError
 from dalenius.tables.codes import cells_at, find_codes, narrowest
 
-Codes = tuple[NDArray[np.integer[Any]], ...]
+TupleCodes = tuple[Codes, ...]
 """One array of codes per column, all of one length."""
 
 _WORD_LIMIT = 2**63
@@ -42,7 +42,7 @@ class DomainColumn:
         if len(self.values.unique()) != len(self.values):
             raise InputError(f"the domain of column {self.name!r} lists a value twice")
 
-    def encode(self, column: Any) -> NDArray[np.integer[Any]]:
+    def encode(self, column: Any) -> Codes:
         """The code of each cell; an Arrow array or chunked array."""
         codes = self.find(column)
         if codes.null_count:
@@ -50,7 +50,7 @@ class DomainColumn:
                 f"column {self.name!r}: {codes.null_count} rows hold a value outside its domain",
                 hint="list every value under [domains], or recode the column",
             )
-        result: NDArray[np.integer[Any]] = codes.to_numpy(zero_copy_only=False)
+        result: Codes = codes.to_numpy(zero_copy_only=False)
         return result
 
     def find(self, column: Any) -> Any:
@@ -113,16 +113,16 @@ class Domain:
         """Each column's values as an Arrow array, by name."""
         return {column.name: column.values for column in self.columns}
 
-    def encode(self, table: Any) -> Codes:
+    def encode(self, table: Any) -> TupleCodes:
         """The codes of an Arrow table's or batch's rows."""
         return tuple(column.encode(table.column(column.name)) for column in self.columns)
 
-    def decode(self, codes: Codes) -> Any:
+    def decode(self, codes: TupleCodes) -> Any:
         """The Arrow batch of tuples with these codes."""
         arrays = [cells_at(pa.array(c), column.values) for column, c in zip(self.columns, codes, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
 
-    def pack(self, codes: Codes) -> Ints:
+    def pack(self, codes: TupleCodes) -> Ints:
         """Words by row, in the same order as the tuples; one word, the tuple's rank, when m < 2^63."""
         words = []
         for first, last in pairwise(self._word_edges()):
@@ -133,7 +133,7 @@ class Domain:
             words.append(word)
         return words[0][:, None] if len(words) == 1 else np.stack(words, axis=1)
 
-    def unpack(self, words: Ints) -> Codes:
+    def unpack(self, words: Ints) -> TupleCodes:
         """The codes of packed tuples, each column's in as few bytes as will do."""
         codes = tuple(np.empty(len(words), dtype=narrowest(size)) for size in self.sizes)
         for start in range(0, len(words), _CACHED_ROWS):

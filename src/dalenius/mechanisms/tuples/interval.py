@@ -23,7 +23,9 @@ _Condition = Callable[[int], bool]
 
 _EXACT_COUNT = 2_000
 _EXACT_POPULATION = 50_000
+"""With more tuples seen and possible, the normal approximation is as good as the exact interval."""
 _FEW_TUPLES = 100
+"""Where fewer make up a variance, it does not tell enough of the tails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ import pyarrow as pa
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import PolicyError
 from dalenius.exact import parse_fraction
-from dalenius.mechanisms.tuples.domain import Codes, Domain, DomainColumn
+from dalenius.mechanisms.tuples.domain import Domain, DomainColumn, TupleCodes
 from dalenius.tables.domains import NULL
 
 _DRAW_LIMIT = 2**62
@@ -84,11 +84,11 @@ class NoiseLaw:
         """The smallest P(t), the share of the least likely tuple."""
         return math.prod((min(column) for column in self.shares), start=Fraction(1))
 
-    def draw(self, n_tuples: int, stream: np.random.Generator) -> Codes:
+    def draw(self, n_tuples: int, stream: np.random.Generator) -> TupleCodes:
         """Tuples drawn by P, independently; each column's law is exact."""
         return tuple(_draw_column(column, n_tuples, stream) for column in self.shares)
 
-    def relative(self, codes: Codes) -> Floats:
+    def relative(self, codes: TupleCodes) -> Floats:
         """P(t)/max P of each tuple."""
         result = np.ones(len(codes[0]))
         for column, code in zip(self.shares, codes, strict=True):

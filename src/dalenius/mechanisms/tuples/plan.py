@@ -1,4 +1,4 @@
-"""What the plans of αβ and of FRAPP share: the table as tuples of a domain, and what is hopeless for both."""
+"""What the plans and manifests of αβ and FRAPP share: a table as tuples of a domain, and hopeless cases."""
 
 from __future__ import annotations
 
@@ -8,16 +8,28 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
-from dalenius.mechanisms.base import Batches, Coding, PublishedTable, Scan
+from dalenius.mechanisms.base import Batches, Coding, PolicyOf, PublishedTable, Scan
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import Reads, TupleSet, word_names
-from dalenius.mechanisms.tuples.declared import PublicDomain, find_domain
+from dalenius.mechanisms.tuples.config import TupleConfig
+from dalenius.mechanisms.tuples.declared import PublicDomain, describe_domain, find_domain
 from dalenius.mechanisms.tuples.domain import Domain
-from dalenius.policy import Policy
 
 Parameters = dict[str, str | int | float]
 _NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
 _USELESS_SHARE = 0.5
+ROW = "one row is one person"
+CHANGED = "another view of the same table after it changed, or of a table about the same people"
+CORRELATED = (
+    "an attacker who knows that tuples go together (of two brothers both or neither are in the table): no "
+    "mechanism covers that and stays useful"
+)
+PARTS = "what a part of a tuple tells: a value, or a combination of some columns, may be known to occur"
+_ACTIVE = (
+    "an attacker to whom it is news that a value of an active domain occurs: if only one tuple with it was "
+    "thought possible, that tuple is certain; epsilon, too, is for tuples that leave the domain as it is"
+)
+_UNITS = {"records": "record", "distinct": "tuple", "copies": "copy"}
 
 
 class LawPlan(Protocol):
@@ -51,11 +63,10 @@ class TupleSource:
     """How many of them count: the different ones, or all."""
 
     @classmethod
-    def of(
-        cls, policy: Policy, scan: Scan, reads: Reads, active_domains: tuple[str, ...] | None
-    ) -> TupleSource:
-        """Find the domain, every record inside it, and count."""
-        public = find_domain(policy, active_domains, scan, reads)
+    def of(cls, policy: PolicyOf[TupleConfig, object], scan: Scan, default: Reads) -> TupleSource:
+        """Find the domain, every record inside it, and count; by default a view is made from these."""
+        reads = policy.mechanism.duplicates or default
+        public = find_domain(policy, scan, reads)
         coding = TupleSet.of(public.domain).coding()
         n_rows = scan.n_rows()
         return cls(
@@ -138,3 +149,29 @@ def warn_of_impossibility(
         f"{reason}a count is only known to ±{bound:,.0f}, {share:.0%} of the table's {n_rows:,} rows, with "
         f"probability {1 - miss:g}; a lower k or larger domains would help",
     )
+
+
+def unit_of(source: TupleSource) -> str:
+    """What answers count."""
+    return _UNITS[source.reads]
+
+
+def describe_source(source: TupleSource) -> dict[str, Any]:
+    """The parameters that tell what a view was made from."""
+    return {
+        "unit": unit_of(source),
+        "domains": describe_domain(source.domain),
+        "active_domains": list(source.public.active),
+    }
+
+
+def news_of_domains(source: TupleSource) -> tuple[str, ...]:
+    """What is not covered where a domain was read off the data."""
+    return (_ACTIVE,) if source.public.active else ()
+
+
+def disclose_domains(source: TupleSource) -> tuple[str, ...]:
+    """The domains, and which of them tell what occurs."""
+    active = ", ".join(source.public.active)
+    told = [f"active domain: which values occur in the table at all, for {active}"] if active else []
+    return ("the domain of every column", *told)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,24 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import dalenius
 from dalenius.auditing import audit_release
-from dalenius.cli.main import run
 from dalenius.mechanisms.alphabeta.apply import first_view
-from dalenius.mechanisms.alphabeta.attacks.case import ViewCase
-from dalenius.mechanisms.alphabeta.attacks.views import (
+from dalenius.mechanisms.alphabeta.attacks import (
+    ViewCase,
     attack_correlated_tuples,
     attack_exclusive_set,
     attack_one_tuple,
     attack_views,
 )
-from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.parameters import choose_law
-from dalenius.mechanisms.suppress.attacks import attack_eligibility
+from dalenius.mechanisms.alphabeta.law import ViewLaw, choose_law, usual_decay
 from dalenius.mechanisms.tuples.declared import describe_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.release.folder import StoredRelease, sha256
-from tests.auditing.releases import deal, people, write_manifest, write_release
+from tests.auditing.releases import write_manifest
 
 # Adult's numbers
 N, M, K, GAMMA = 30_162, 648_023_040, 10, Fraction(1, 5)
@@ -133,56 +128,3 @@ def test_a_view_is_audited_from_its_files(factor: int | Fraction, tmp_path: Path
     assert audit.named("linking").holds is (factor == 1)
     assert audit.named("several views").holds is True
     assert audit.named("linking").detail["kept"] == pytest.approx(0.5, abs=0.05)
-
-
-def test_eligibility_safe_holds_and_r_suppression_is_not_promised() -> None:
-    safe, printed = (attack_eligibility([10, 4, 2, 1, 1], 3, method) for method in ("safe", "randomized"))
-    assert safe.holds is True
-    assert safe.success <= 1 / 3 + 1e-12
-    assert printed.bound is None
-    assert printed.success > 1 / 3
-    assert attack_eligibility([3, 3, 3], 3, "safe").detail["how"] == "no suppression"
-
-
-def test_a_suppressed_release_is_asked_for_its_commonest_value(tmp_path: Path) -> None:
-    disease = np.random.default_rng(1).permutation(np.repeat(list("abcde"), [160, 60, 60, 60, 60]))
-    table = pa.table({"uid": np.arange(400), "disease": disease})
-    policy = dalenius.Policy.from_dict(
-        {
-            "source": table,
-            "release": str(tmp_path / "r"),
-            "columns": {"quasi": ["uid"], "sensitive": ["disease"]},
-            "promise": {"kind": "l-diversity", "l": 3},
-            "suppress": {"method": "safe"},
-        }
-    )
-    audit = dalenius.audit(dalenius.publish(policy).path, table, seed=1)
-    assert audit.ok
-    assert audit.named("eligibility").bound == pytest.approx(1 / 3)
-    assert audit.named("eligibility").success <= 1 / 3
-
-
-def test_the_command_prints_a_table_and_exits_3_on_a_broken_bound(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = people(400)
-    pq.write_table(table, tmp_path / "people.parquet")
-    for name, bucket in (("good", deal(table, 5, np.random.default_rng(1))), ("leak", np.arange(400))):
-        write_release(tmp_path, table, bucket, rng=np.random.default_rng(2), name=name)
-        arguments = [
-            "audit",
-            str(tmp_path / name),
-            "--original",
-            str(tmp_path / "people.parquet"),
-            "--seed",
-            "1",
-        ]
-        assert run(arguments) == (0 if name == "good" else 3)
-        printed = capsys.readouterr().out
-        assert ("BROKEN by linking" in printed) == (name == "leak")
-        run([*arguments, "--json"])
-        found = json.loads(capsys.readouterr().out)
-        assert found["private"] is True
-        assert {"name", "success", "low", "high", "baseline", "control", "bound", "holds"} <= set(
-            found["attacks"][0]
-        )

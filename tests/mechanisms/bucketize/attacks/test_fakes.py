@@ -15,8 +15,8 @@ import pytest
 
 import dalenius
 from dalenius.auditing import read_original
+from dalenius.mechanisms.bucketize.attacks.association import Exclusions, learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions, learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion
 from dalenius.policy import Policy
 

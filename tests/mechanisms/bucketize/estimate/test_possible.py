@@ -12,8 +12,8 @@ from scipy.special import ndtr
 
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
-from dalenius.mechanisms.bucketize.estimate.heavy_tails import OWN_WAYS, own_way_variance
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
+from dalenius.mechanisms.bucketize.estimate.shrinkage import OWN_WAYS, own_way_variance
 from dalenius.question.targets import Score, Targets, widened
 
 PLACES = np.array([0, 0, 0, 0, 1, 1, 1])

@@ -18,11 +18,12 @@ from scipy import stats
 
 import dalenius
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.bucketize.fakes.counting import counted_law, expected_fakes
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes.law import (
     FakeLaw,
     content_weights,
+    expect_fakes,
+    fit_to_counts,
     last_success,
     last_trials,
     likeliest_is_first,
@@ -240,7 +241,7 @@ def test_counting_fakes_gains_less_than_is_stated_and_more_than_one_bucket_tells
         for law, codes, fakes in zip(found.laws, layout._contents, layout._fakes, strict=True):
             contents = count_values(codes, problem.n_values)
             known, left, weight = last_trials(contents, fakes)
-            counted = counted_law(law, contents, fakes)
+            counted = fit_to_counts(law, contents, fakes)
             right += float((likeliest_is_first(counted.last_posterior(known, left)) * weight).sum())
             alone += float((likeliest_is_first(law.last_posterior(known, left)) * weight).sum())
             people += float(weight.sum())
@@ -255,7 +256,7 @@ def test_expected_numbers_of_fakes_are_those_of_brute_force() -> None:
         weights = np.array([math.prod(LAW.fake[x] for x in f) for f in sets])
         for f, weight in zip(sets, weights / weights.sum(), strict=True):
             brute[list(f)] += weight
-    assert expected_fakes(LAW, absent) == pytest.approx(brute)
+    assert expect_fakes(LAW, absent) == pytest.approx(brute)
 
 
 def test_every_bucket_has_its_people_and_its_fakes() -> None:

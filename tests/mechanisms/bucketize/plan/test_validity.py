@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.mechanisms.bucketize.plan.validity import assign
+from dalenius.mechanisms.bucketize.plan.bucket_plan import assign
 from tests.mechanisms.bucketize.problems import violates_some_set
 
 

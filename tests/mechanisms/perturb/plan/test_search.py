@@ -13,10 +13,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.perturb.plan.bounds import Objective
-from dalenius.mechanisms.perturb.plan.improvers import improve_by_moves
-from dalenius.mechanisms.perturb.plan.merging import best_set_partition, merge_runs, merged, regroup
-from dalenius.mechanisms.perturb.plan.search import paper_partition, search_partitions
+from dalenius.mechanisms.perturb.plan.improvers import (
+    add_groups,
+    best_set_partition,
+    improve_by_moves,
+    merge_runs,
+    regroup,
+)
+from dalenius.mechanisms.perturb.plan.layout import Objective
+from dalenius.mechanisms.perturb.plan.methods import paper_partition, search_partitions
 from dalenius.mechanisms.perturb.plan.starts import (
     balancing_level,
     band_partitions,
@@ -55,7 +60,7 @@ def groups_and_objective(counts: list[int]) -> tuple[Ints, Objective]:
 def test_examples_3_and_4() -> None:
     order = paper_order(EXAMPLE_GROUPS)
     assert (order + 1).tolist() == [1, 3, 2, 4, 5]
-    quotas = merged(EXAMPLE_GROUPS, merge_runs(EXAMPLE_GROUPS, order, EXAMPLE_OBJECTIVE))
+    quotas = add_groups(EXAMPLE_GROUPS, merge_runs(EXAMPLE_GROUPS, order, EXAMPLE_OBJECTIVE))
     assert sorted(quotas.tolist(), reverse=True) == [
         [12, 8, 6, 4, 4, 2, 0, 0, 0, 0],
         [0, 0, 0, 1, 0, 1, 1, 1, 1, 1],
@@ -65,7 +70,7 @@ def test_examples_3_and_4() -> None:
 
 def test_the_other_tie_gives_the_paper_a_worse_optimum() -> None:
     other = merge_runs(EXAMPLE_GROUPS, array([3, 2, 1, 0, 4]), EXAMPLE_OBJECTIVE)
-    assert EXAMPLE_OBJECTIVE.total(merged(EXAMPLE_GROUPS, other)) / sum(EXAMPLE) > 0.5258
+    assert EXAMPLE_OBJECTIVE.total(add_groups(EXAMPLE_GROUPS, other)) / sum(EXAMPLE) > 0.5258
 
 
 @given(counts_lists)
@@ -82,9 +87,9 @@ def test_runs_equal_brute_force_over_all_cuts(counts: list[int]) -> None:
     groups, objective = groups_and_objective(counts)
     assume(len(groups) <= 9)
     order = paper_order(groups)
-    found = objective.total(merged(groups, merge_runs(groups, order, objective)))
+    found = objective.total(add_groups(groups, merge_runs(groups, order, objective)))
     brute = min(
-        objective.total(merged(groups[order], np.cumsum([0, *cuts])))
+        objective.total(add_groups(groups[order], np.cumsum([0, *cuts])))
         for cuts in product((0, 1), repeat=len(groups) - 1)
     )
     assert found == pytest.approx(brute)
@@ -97,11 +102,11 @@ def test_the_exact_merge_equals_brute_force_over_all_set_partitions(counts: list
     assume(len(groups) <= 7)
     exact = best_set_partition(groups, objective)
     assert exact is not None
-    cost = objective.total(merged(groups, exact))
-    brute = min(objective.total(merged(groups, array(labels))) for labels in set_partitions(len(groups)))
+    cost = objective.total(add_groups(groups, exact))
+    brute = min(objective.total(add_groups(groups, array(labels))) for labels in set_partitions(len(groups)))
     assert cost == pytest.approx(brute)
     local = regroup(groups, merge_runs(groups, paper_order(groups), objective), objective)
-    assert cost <= objective.total(merged(groups, local)) * (1 + 1e-12)
+    assert cost <= objective.total(add_groups(groups, local)) * (1 + 1e-12)
 
 
 def test_too_many_groups_are_left_to_the_other_searches() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dalenius.mechanisms.bucketize.attacks.association import (
+    attack_definetti,
+    attack_negative_association,
+    learn_exclusions,
+)
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
-from dalenius.mechanisms.bucketize.attacks.corruption import attack_corruption
-from dalenius.mechanisms.bucketize.attacks.definetti import attack_definetti
-from dalenius.mechanisms.bucketize.attacks.exclusions import attack_negative_association, learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion
-from dalenius.mechanisms.bucketize.attacks.linking import attack_linking
+from dalenius.mechanisms.bucketize.attacks.linking import attack_corruption, attack_linking
 from dalenius.mechanisms.bucketize.attacks.order import (
     attack_bucket_numbers,
     attack_dealing,

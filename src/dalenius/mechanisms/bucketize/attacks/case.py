@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,10 @@ from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
 from dalenius.threats.original import CommonCodes, People
 
+MOST_PAIRS = 4_000_000
+"""With more, buckets are drawn at random, and people outside them are left out."""
+_MOST_CELLS = 2_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BucketCase:
@@ -29,6 +32,10 @@ class BucketCase:
 
     release: StoredRelease
     people: People
+    labels: tuple[str, ...]
+    """How each sensitive value is written."""
+    thresholds: tuple[Fraction | None, ...]
+    """The promise for each value; None: the promise does not know the value."""
     value: Ints
     """Each person's sensitive value."""
     row_bucket: Ints
@@ -41,10 +48,6 @@ class BucketCase:
     """The sensitive table, by bucket."""
     st_expected: Floats
     """How many people have each entry's value, in expectation: fakes are counted off by their laws."""
-    labels: tuple[str, ...]
-    """How each sensitive value is written."""
-    thresholds: tuple[Fraction | None, ...]
-    """The promise for each value; None: the promise does not know the value."""
     fakes: PublishedFakes | None
     """What the manifest says of values that are nobody's."""
     fake_number: Ints
@@ -60,7 +63,7 @@ class BucketCase:
         values = common.cells(stated.sensitive)
         order = np.lexsort((st_value, tables.entry_bucket))
         st_bucket, st_value, st_count = tables.entry_bucket[order], st_value[order], tables.count[order]
-        numbered = _numbers(stated.fakes, values)
+        numbered = np.full(len(values), -1) if stated.fakes is None else stated.fakes.find(values)
         one_region = np.zeros(tables.n_buckets, dtype=np.int64)
         return cls(
             release=release,
@@ -71,7 +74,7 @@ class BucketCase:
             st_bucket=st_bucket,
             st_value=st_value,
             st_count=st_count,
-            st_expected=_expected(stated.fakes, st_bucket, numbered[st_value], st_count, tables.size),
+            st_expected=_expect(stated.fakes, st_bucket, numbered[st_value], st_count, tables.size),
             labels=tuple(label(cells) for cells in values),
             thresholds=tuple(map(stated.thresholds.of_value, map(write_cells, values))),
             fakes=stated.fakes,
@@ -145,21 +148,10 @@ def success_by_profile(
     return float((guess[people.profile] == case.value)[chosen].sum()), int(chosen.sum())
 
 
-def _expected(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:
+def _expect(fakes: PublishedFakes | None, bucket: Ints, number: Ints, count: Ints, size: Ints) -> Floats:
     if fakes is None or (number < 0).any():
         return count.astype(np.float64)
     return fakes.expected_counts(bucket, number, count, size)
-
-
-def _numbers(fakes: PublishedFakes | None, values: list[tuple[Any, ...]]) -> Ints:
-    known = {} if fakes is None else {value: code for code, value in enumerate(fakes.values)}
-    written = list(map(write_cells, values))
-    return np.array([known.get(value, -1) for value in written], dtype=np.int64)
-
-
-MOST_PAIRS = 4_000_000
-"""With more, buckets are drawn at random, and people outside them are left out."""
-_MOST_CELLS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.bucketize.attacks.association import Exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from dalenius.mechanisms.bucketize.attacks.exclusions import Exclusions
-from dalenius.mechanisms.bucketize.fakes.counting import counted_law
-from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, last_trials, likeliest_is_first
+from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, fit_to_counts, last_trials, likeliest_is_first
 from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
@@ -52,7 +51,7 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
         known, left, weight = last_trials(contents[mine], fakes[mine])
         if not len(left):
             continue
-        counted = counted_law(law, contents[mine], fakes[mine])
+        counted = fit_to_counts(law, contents[mine], fakes[mine])
         posterior = counted.last_posterior(known, left)
         best += float((likeliest_is_first(posterior) * weight).sum())
         certainty += float((posterior.max(axis=1) * weight).sum())
@@ -77,14 +76,14 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
             "posterior": certainty / n_buckets if n_buckets else None,
             "fakes_outside_domain": outside,
         },
-        recommendation="publish again: the attacker is surer than the manifest states",
+        advice="publish again: the attacker is surer than the manifest states",
     )
     if not outside:
         return result
     why = (
         f"{outside} values of the sensitive table are nobody's and not in the domain: everybody sees the fake"
     )
-    return replace(result, holds=False, recommendation=why)
+    return replace(result, holds=False, p_value=0.0, advice=why)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -214,7 +213,7 @@ def attack_fakes_by_exclusion(case: BucketCase, exclusions: Exclusions) -> Attac
         control=alone / n_buckets if n_buckets else None,
         n_failed=case.n_people - n_victims,
         detail={"exclusions": exclusions.n, "fakes_excluded": n_excluded / max(n_pairs, 1)},
-        recommendation="coarsen or drop the quasi-identifiers that exclude values, or use more fakes"
+        advice="coarsen or drop the quasi-identifiers that exclude values, or use more fakes"
         if n_excluded
         else None,
     )

@@ -1,22 +1,38 @@
-"""Linking: the attacker knows a person's bucket and guesses its commonest value."""
+"""What a bucket tells by itself.
+
+Linking: the attacker knows a person's bucket and guesses its commonest value.
+
+Corruption: the attacker knows the sensitive values of q others of the bucket and takes them away.
+
+Without fakes a bucket of which all others are known tells the last value: the success rises to 1, and no
+threshold promises otherwise. With fakes the manifest states how often the best attacker is right, who knows
+the histogram and the law of the fakes; that statement is the bound here.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dalenius.arrays import Bools, Ints
+from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.mechanisms.bucketize.attacks.fakes import attack_last_person
 from dalenius.tables.codes import number
 from dalenius.threats.interval import clopper_pearson
 from dalenius.threats.result import AttackResult, Threat, measured
 
-THREAT = Threat(
+LINKING = Threat(
     knows="everybody's quasi-identifiers, and so each person's bucket",
     wants="the person's sensitive value: the bucket's commonest, among equals the table's commonest",
     covered=True,
+)
+_SWEEP = (0, 1, 2, 4, 8, 16)
+CORRUPTION = Threat(
+    knows="a bucket's members and the sensitive values of all of them but one",
+    wants="the last person's sensitive value",
+    covered=False,
 )
 
 
@@ -30,7 +46,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
     known = case.known_buckets()
     truth = case.row_truth()
     right = np.bincount(case.row_bucket[truth == guess[case.row_bucket]], minlength=case.n_buckets)
-    listed = _listed(case, guess)
+    listed = _count_listed(case, guess)
     successes = np.where(known, right, np.minimum(listed, case.size))
     n_rows = len(case.row_bucket)
     limits = case.limits
@@ -39,7 +55,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
     weights = np.bincount(guess, case.size, case.n_values) / n_rows
     result = measured(
         "linking",
-        THREAT,
+        LINKING,
         successes=float(successes.sum()),
         trials=n_rows,
         baseline=float(case.frequency.max()),
@@ -51,9 +67,9 @@ def attack_linking(case: BucketCase) -> AttackResult:
             "entries_above_threshold": n_broken,
             "largest_posterior": max((v["largest_posterior"] for v in values), default=0.0),
         },
-        recommendation="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
+        advice="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
     )
-    return result if not n_broken else _broken(result)
+    return result if not n_broken else _mark_broken(result)
 
 
 def commonest_value(case: BucketCase) -> Ints:
@@ -63,7 +79,7 @@ def commonest_value(case: BucketCase) -> Ints:
     return np.asarray(case.st_value[order][last])
 
 
-def _listed(case: BucketCase, guess: Ints) -> Ints:
+def _count_listed(case: BucketCase, guess: Ints) -> Ints:
     chosen = case.st_value == guess[case.st_bucket]
     return np.bincount(case.st_bucket[chosen], case.st_count[chosen], case.n_buckets).astype(np.int64)
 
@@ -109,10 +125,71 @@ def _is_above(case: BucketCase, size: Ints) -> Bools:
     return np.asarray(case.st_count > np.array(allowed, dtype=np.int64)[place])
 
 
-def _broken(result: AttackResult) -> AttackResult:
+def _mark_broken(result: AttackResult) -> AttackResult:
     return replace(
         result,
         holds=False,
-        recommendation="entries of the sensitive table are above their threshold: publish again, and "
+        p_value=0.0,
+        advice="entries of the sensitive table are above their threshold: publish again, and "
         "`dalenius verify` it",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Places:
+    """The real places of the buckets, in an order that is random within each bucket."""
+
+    bucket: Ints
+    value: Ints
+    rank: Ints
+    """From 0 within each bucket: the last q are known to the attacker."""
+    size: Ints
+    """Of the place's bucket."""
+
+
+def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackResult:
+    """Random victims with q random others known; the result is for all others known."""
+    if case.n_fakes:
+        return attack_last_person(case, stream)
+    places = _real_places(case, stream)
+    known = [q for q in _SWEEP if q < int(places.size.max(initial=1)) - 1]
+    curve = [(q, _success(case, places, np.minimum(q, places.size - 1))) for q in known]
+    successes = _success(case, places, places.size - 1)
+    n = case.n_buckets
+    return measured(
+        "corruption",
+        CORRUPTION,
+        successes=successes,
+        trials=n,
+        baseline=float(case.frequency.max()),
+        detail={
+            "curve": [
+                *({"known": str(q), "success": s / n} for q, s in curve),
+                {"known": "all others", "success": successes / n},
+            ]
+        },
+        advice="fakes = 1 or more in [mechanism] leaves the last person's value uncertain",
+    )
+
+
+def _real_places(case: BucketCase, stream: np.random.Generator) -> _Places:
+    bucket, value = np.repeat(case.st_bucket, case.st_count), np.repeat(case.st_value, case.st_count)
+    order = np.lexsort((stream.random(len(bucket)), bucket))
+    bucket, value = bucket[order], value[order]
+    rank = np.arange(len(bucket)) - np.searchsorted(bucket, bucket, side="left")
+    size = np.bincount(bucket, minlength=case.n_buckets)[bucket]
+    return _Places(bucket=bucket, value=value, rank=rank, size=size)
+
+
+def _success(case: BucketCase, places: _Places, known: Ints) -> float:
+    """Take the known values away and guess the commonest of what is left; expected successes, one a bucket.
+
+    Every one of those left is as likely to be the victim.
+    """
+    is_left = places.rank < places.size - known
+    key = (places.bucket * case.n_values + places.value)[is_left]
+    keys, counts = np.unique(key, return_counts=True)
+    most: Floats = np.zeros(case.n_buckets)
+    np.maximum.at(most, keys // case.n_values, counts)
+    n_left = np.bincount(places.bucket[is_left], minlength=case.n_buckets)
+    return float((most / np.maximum(n_left, 1)).sum())

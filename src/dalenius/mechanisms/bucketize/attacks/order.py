@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from dalenius.threats.interval import FALSE_ALARM, bernstein_limit, rank_correlation
+from dalenius.threats.chance import Chance
+from dalenius.threats.interval import rank_correlation
 from dalenius.threats.result import AttackResult, Threat, against_chance
 from dalenius.threats.traces import SOURCE_ORDER, correlated
 
@@ -35,17 +34,14 @@ def attack_row_order(case: BucketCase) -> AttackResult:
     guess = listed[first_place[case.row_bucket[rows]] + within[rows]]
     n_same = _entry_counts(case, case.row_bucket[rows], truth[rows])
     expected = float((n_same / size[case.row_bucket[rows]]).sum())
-    # hits in one bucket are all but independent: their variance is below twice their mean
-    limit = expected + bernstein_limit(2 * expected, float(size.max()))
     return against_chance(
         "row order",
         _FILE_ORDER,
         hits=int((guess == truth[rows]).sum()),
         trials=len(rows),
-        expected=expected,
-        limit=limit,
+        chance=Chance.of_permutation(expected),
         n_failed=len(case.row_bucket) - len(rows),
-        recommendation="rows within a bucket must be in random order",
+        advice="rows within a bucket must be in random order",
     )
 
 
@@ -56,17 +52,17 @@ def attack_source_order(case: BucketCase) -> AttackResult:
     same = case.row_bucket[known[1:]] == case.row_bucket[known[:-1]]
     rising = (position[known[1:]] > position[known[:-1]])[same]
     trials, hits = len(rising), int(rising.sum())
-    # the signs of neighbouring differences of a random order vary less than coins do; both ways count
-    limit = trials / 2 + math.sqrt(trials * math.log(2 / FALSE_ALARM) / 2)
+    # the ascents of a random order of k rows are a sum of independent coins, of variance (k+1)/12 (Harper)
+    n_rows = np.bincount(case.row_bucket[known], minlength=case.n_buckets)
+    variance = float((n_rows[n_rows > 1] + 1).sum()) / 12
     return against_chance(
         "source order",
         SOURCE_ORDER,
         hits=max(hits, trials - hits),
         trials=trials,
-        expected=trials / 2,
-        limit=limit,
+        chance=Chance(expected=trials / 2, variance=variance, sides=2),
         n_failed=len(case.row_bucket) - len(known),
-        recommendation="rows within a bucket must be in random order, not in the source's",
+        advice="rows within a bucket must be in random order, not in the source's",
     )
 
 
@@ -91,7 +87,7 @@ def attack_bucket_numbers(case: BucketCase) -> AttackResult:
         found,
         n=n,
         n_failed=case.n_buckets - n,
-        recommendation="bucket numbers must be a random permutation",
+        advice="bucket numbers must be a random permutation",
     )
 
 
@@ -113,16 +109,15 @@ def attack_dealing(case: BucketCase) -> AttackResult:
     step = (bucket[:-1] * case.n_buckets + bucket[1:])[is_step]
     repeated = len(step) - len(np.unique(step))
     expected = _expected_coincidences(case, np.bincount(value, minlength=_n_kinds(case)))
-    limit = expected + bernstein_limit(2 * expected, 2.0)
     return against_chance(
         "dealing",
         SOURCE_ORDER,
         hits=repeated,
         trials=len(step),
-        expected=expected,
-        limit=limit,
+        # equal steps are pairs, all but independent: their variance is below twice their mean
+        chance=Chance(expected=expected, variance=2 * expected, largest=2.0),
         n_failed=len(case.row_bucket) - len(rows),
-        recommendation="which record of a value goes to which bucket must be a random choice",
+        advice="which record of a value goes to which bucket must be a random choice",
     )
 
 

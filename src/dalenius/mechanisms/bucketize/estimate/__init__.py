@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dalenius.arrays import Ints
+from dalenius.arrays import Codes, Ints
 from dalenius.mechanisms.bucketize.estimate.anatomy import Anatomy
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Estimator
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
@@ -20,7 +17,7 @@ __all__ = ["ESTIMATORS", "Estimator", "make_estimator"]
 
 _COARSER = 4
 """With many values every so many-th ρ must do: each takes a product of matrices of values × values."""
-Columns = Sequence[NDArray[np.integer]]
+Columns = Sequence[Codes]
 
 
 def _anatomy(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG001  (needs nothing prepared)

@@ -8,9 +8,8 @@ from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Codes, Floats, Int32s, Ints
 from dalenius.question.targets import Estimates, Score, Targets
 
 _CELLS_AT_ONCE = 4_000_000
@@ -23,17 +22,17 @@ class Buckets:
     Buckets with the same contents are of one *type*: a plan has few, because records are dealt round-robin.
     """
 
-    row_bucket: NDArray[np.int32]
+    row_bucket: Int32s
     size: Floats
     """|g| of each bucket."""
-    type_of: NDArray[np.int32]
+    type_of: Int32s
     composition: sp.csr_array
     """Types × values: how many of each sensitive value a bucket of the type holds."""
     copies: Floats
     """How many buckets there are of each type."""
 
     @classmethod
-    def of(cls, row_bucket: NDArray[np.integer], bucket: Ints, value: Ints, count: Ints | Floats) -> Buckets:
+    def of(cls, row_bucket: Codes, bucket: Ints, value: Ints, count: Ints | Floats) -> Buckets:
         """From each row's bucket (0-based) and the sensitive table's entries (bucket, value code, count).
 
         >>> two = np.array([0, 0, 1, 1])
@@ -71,7 +70,7 @@ class Buckets:
         return np.asarray(self.composition.sum(axis=1))
 
 
-def _types(full: sp.csr_array) -> tuple[Ints, NDArray[np.int32]]:
+def _types(full: sp.csr_array) -> tuple[Ints, Int32s]:
     """A first bucket of each type, and every bucket's type; by hashes, and then compared entry by entry."""
     mixed = (np.arange(full.shape[1], dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
@@ -168,19 +167,17 @@ def _by_value(buckets: Buckets, sums: sp.csc_array) -> Floats:
     return np.concatenate(parts, axis=1)
 
 
-def _sum_in_buckets(
-    buckets: Buckets, rows: NDArray[np.integer], values: Floats | None
-) -> tuple[Ints, Floats]:
+def _sum_in_buckets(buckets: Buckets, rows: Codes, values: Floats | None) -> tuple[Ints, Floats]:
     home = buckets.row_bucket[rows]
     if len(home) * 8 < len(buckets.size):  # few rows: do not touch every bucket
-        where, inverse = np.unique(home, return_inverse=True)
-        return where.astype(np.int64), np.bincount(inverse, values, len(where)).astype(np.float64)
+        own, inverse = np.unique(home, return_inverse=True)
+        return own.astype(np.int64), np.bincount(inverse, values, len(own)).astype(np.float64)
     sums = np.bincount(home, values, len(buckets.size))
     where = np.flatnonzero(sums)
     return where, sums[where].astype(np.float64)
 
 
-def _product(first: Score, second: Score) -> tuple[NDArray[np.integer], Floats | None]:
+def _product(first: Score, second: Score) -> tuple[Codes, Floats | None]:
     if first is second:
         return first.rows, None if first.values is None else first.values**2
     rows, left, right = np.intersect1d(first.rows, second.rows, assume_unique=True, return_indices=True)

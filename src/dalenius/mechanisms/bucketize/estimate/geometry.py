@@ -25,6 +25,7 @@ _NOTHING = 1e-9
 """Eigenvalues below this tell nothing; a bucket of a million people can still give one above it."""
 
 _ROUNDING = 1e-12
+"""An eigenvalue this close to 1 is 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

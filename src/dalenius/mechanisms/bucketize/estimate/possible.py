@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import ScoreSums
 from dalenius.question.targets import Range, Score, Targets
 
@@ -26,7 +25,7 @@ def possible_range(sums: ScoreSums, targets: Targets) -> Range:
     for score, terms in _by_score(targets, np.flatnonzero(is_set)):
         for start, part in _parts(terms, len(sums.scores[score].rows)):
             held = np.asarray(sums.buckets.composition @ targets.weights[part].T)
-            found = _counted(sums, score, held) if is_count[score] else _summed(sums, score, held)
+            found = _bound_count(sums, score, held) if is_count[score] else _bound_sum(sums, score, held)
             low[terms[start : start + len(part)]], high[terms[start : start + len(part)]] = found
     low[~is_set], high[~is_set] = -np.inf, np.inf
     return targets.add_up(low), targets.add_up(high)
@@ -58,7 +57,7 @@ def _parts(terms: Ints, n_rows: int) -> Iterator[tuple[int, Ints]]:
         yield start, terms[start : start + step]
 
 
-def _counted(sums: ScoreSums, score: int, held: Floats) -> Range:
+def _bound_count(sums: ScoreSums, score: int, held: Floats) -> Range:
     """`held`: types × terms, how many of the asked values a bucket holds."""
     begin, end = sums.sums.indptr[score : score + 2]
     where, q = sums.sums.indices[begin:end], sums.sums.data[begin:end, None]
@@ -67,7 +66,7 @@ def _counted(sums: ScoreSums, score: int, held: Floats) -> Range:
     return np.maximum(0.0, q + s - size).sum(axis=0), np.minimum(q, s).sum(axis=0)
 
 
-def _summed(sums: ScoreSums, score: int, held: Floats) -> Range:
+def _bound_sum(sums: ScoreSums, score: int, held: Floats) -> Range:
     listed, buckets = sums.scores[score], sums.buckets
     assert listed.values is not None  # noqa: S101  (a score without values is counted)
     home = buckets.row_bucket[listed.rows]
@@ -77,14 +76,14 @@ def _summed(sums: ScoreSums, score: int, held: Floats) -> Range:
     needed = np.maximum(0.0, q + s - buckets.size[home, None])
     value = listed.values[:, None]
 
-    def chosen(rank: Ints, wanted: Bools) -> Floats:
+    def add_chosen(rank: Ints, wanted: Bools) -> Floats:
         taken = (rank[:, None] < needed) | ((rank[:, None] < s) & wanted)
         return np.asarray((value * taken).sum(axis=0))
 
-    return chosen(first, value < 0), chosen(last, value > 0)
+    return add_chosen(first, value < 0), add_chosen(last, value > 0)
 
 
-def _ranks(home: NDArray[np.integer], values: Floats) -> tuple[Ints, Ints]:
+def _ranks(home: Codes, values: Floats) -> tuple[Ints, Ints]:
     """Which of its bucket's values each is, from the least and from the largest, beginning with 0."""
     order = np.lexsort((values, home))
     sorted_home, place = home[order], np.arange(len(order))

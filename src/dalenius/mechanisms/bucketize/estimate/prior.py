@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Floats
+from dalenius.arrays import Codes, Floats
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry, Spectrum
 from dalenius.question.targets import Score
@@ -131,7 +130,7 @@ MOST_RELATED = 600
 """More values are taken as independent, and as scattering alike or by 1/o: all else would take too long."""
 
 
-def learn_prior(buckets: Buckets, columns: Sequence[NDArray[np.integer]]) -> tuple[Geometry, ScatterPrior]:
+def learn_prior(buckets: Buckets, columns: Sequence[Codes]) -> tuple[Geometry, ScatterPrior]:
     """Fit scatter and prior to simple conditions on the published columns (their codes)."""
     sums = ScoreSums.of(buckets, simple_conditions(columns))
     spectrum = Spectrum.of(buckets)
@@ -164,7 +163,7 @@ def _expected_scatter(sums: ScoreSums, geometry: Geometry, rho: Floats) -> Float
     return np.asarray((mean * rho) @ mean.T / len(rho) + geometry.scatter - seen)
 
 
-def simple_conditions(columns: Sequence[NDArray[np.integer]]) -> list[Score]:
+def simple_conditions(columns: Sequence[Codes]) -> list[Score]:
     """Each common value of the columns (their codes), and pairs of them."""
     singles = []
     for number, codes in enumerate(columns):

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.prior import ScatterPrior, relative_scale, simple_conditions
@@ -140,7 +139,7 @@ class RegionalShrinkage:
     formula = f"in each region {Shrinkage.formula}; one σ² = ρ/κ for all regions"
 
     @classmethod
-    def of(cls, regions: Regions, columns: Sequence[NDArray[np.integer]]) -> RegionalShrinkage:
+    def of(cls, regions: Regions, columns: Sequence[Codes]) -> RegionalShrinkage:
         """Learn from simple conditions on the columns (their codes) how much values differ inside regions."""
         parts = tuple(Shrinkage(geometry=Geometry.of(part), prior=_FLAT) for part in regions.buckets)
         logs = np.zeros((1, len(_LOG_SCATTER)))
@@ -151,7 +150,7 @@ class RegionalShrinkage:
             logs = np.sum([_evidence(*pair, targets) for pair in zip(parts, sums, strict=True)], axis=0)
         weight = np.full(len(_LOG_SCATTER), 1 / len(_LOG_SCATTER))
         for _ in range(_ROUNDS if conditions else 0):
-            weight = _normed(logs + np.log(weight)).mean(axis=0)
+            weight = _normalise(logs + np.log(weight)).mean(axis=0)
         flat = (1 - _LEARNED) / len(_LOG_SCATTER)
         return cls(regions=regions, parts=parts, log_prior=np.log(_LEARNED * weight + flat))
 
@@ -172,7 +171,7 @@ class RegionalShrinkage:
             deviation += np.sqrt(spread)
             logs += _evidence(part, own, varied)
         together = (1 - ALIKE) * variance + ALIKE * deviation**2
-        return Estimates(mean=mean, variance=together, weight=_normed(logs + self.log_prior))
+        return Estimates(mean=mean, variance=together, weight=_normalise(logs + self.log_prior))
 
 
 def _contrasts(part: Shrinkage, sums: ScoreSums) -> Floats:
@@ -205,6 +204,6 @@ def _read_off(by_rho: Floats, place: Floats) -> Floats:
     return np.asarray(by_rho[row, lower] * (1 - rest) + by_rho[row, lower + 1] * rest)
 
 
-def _normed(logs: Floats) -> Floats:
+def _normalise(logs: Floats) -> Floats:
     weight = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))

@@ -40,12 +40,12 @@ def value_variances(sums: ScoreSums, scores: Ints) -> Floats:
     square = mean.copy()
     numbers = np.flatnonzero(~sums.is_count[used])
     if len(numbers):
-        squared = [_squared(sums.scores[k]) for k in used[numbers]]
+        squared = [_square(sums.scores[k]) for k in used[numbers]]
         square[:, numbers] = ScoreSums.of(sums.buckets, squared).by_value / counts
     return np.asarray(np.maximum(square - mean**2, 0.0).T[place.ravel()])
 
 
-def _squared(score: Score) -> Score:
+def _square(score: Score) -> Score:
     return Score(rows=score.rows, values=None if score.values is None else score.values**2)
 
 

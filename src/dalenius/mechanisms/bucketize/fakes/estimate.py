@@ -61,11 +61,15 @@ class PublishedFakes:
 
     def codes_of(self, values: Sequence[Value]) -> Ints:
         """The manifest's number of each value, which may come in another order."""
-        known = {value: code for code, value in enumerate(self.values)}
-        written = list(map(write_cells, values))
-        if any(value not in known for value in written):
+        found = self.find(values)
+        if (found < 0).any():
             raise ReleaseCorrupt("the sensitive table has values that the manifest's fakes do not know")
-        return np.array([known[value] for value in written], dtype=np.int64)
+        return found
+
+    def find(self, values: Sequence[Value]) -> Ints:
+        """The same; −1 for a value that the manifest does not list."""
+        known = {value: code for code, value in enumerate(self.values)}
+        return np.array([known.get(write_cells(value), -1) for value in values], dtype=np.int64)
 
     def expected_counts(self, bucket: Ints, value: Ints, count: Ints, people: Ints) -> Floats:
         """The expected real count of each entry of the sensitive table.
@@ -86,7 +90,7 @@ class PublishedFakes:
                 table = np.zeros((last - first, len(self.values)), dtype=np.int64)
                 table[place[part] - first, value[mine[part]]] = count[mine[part]]
                 fake[part] = law.fake_probability(table)[place[part] - first, value[mine[part]]]
-            result[mine] = _scaled(result[mine] - fake, place, value[mine], law.size, counts)
+            result[mine] = _scale(result[mine] - fake, place, value[mine], law.size, counts)
         return result
 
 
@@ -98,7 +102,7 @@ def _chunks(place: Ints, n_buckets: int) -> Iterator[tuple[Ints, int, int]]:
         yield order[begin:end], first, last
 
 
-def _scaled(expected: Floats, bucket: Ints, value: Ints, size: int, counts: Ints) -> Floats:
+def _scale(expected: Floats, bucket: Ints, value: Ints, size: int, counts: Ints) -> Floats:
     """Expectations that add up to the bucket's people and to the value's records."""
     for _ in range(_SCALINGS):
         by_value = np.bincount(value, expected, len(counts))

@@ -30,24 +30,27 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Floats, Int32s, Ints
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.bucketize.fakes.counting import counting_success
-from dalenius.mechanisms.bucketize.fakes.law import MOST_SETS, FakeLaw, content_weights, last_success
+from dalenius.mechanisms.bucketize.apply import NumberedBuckets
+from dalenius.mechanisms.bucketize.fakes.law import (
+    MOST_SETS,
+    FakeLaw,
+    content_weights,
+    counting_success,
+    last_success,
+)
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
 from dalenius.tables.histogram import Histogram, write_cells
 
-Codes = NDArray[np.int32]
-
 ROUNDS = 40
 """How often each bucket trades; twenty leave nothing that a χ² test over all tables would see."""
 
 
-def mix_contents(contents: Codes, capacity: Ints, stream: np.random.Generator) -> Codes:
+def mix_contents(contents: Int32s, capacity: Ints, stream: np.random.Generator) -> Int32s:
     """Mix buckets of one size.
 
     Args:
@@ -66,7 +69,7 @@ def mix_contents(contents: Codes, capacity: Ints, stream: np.random.Generator) -
     return np.sort(mixed, axis=1)
 
 
-def _trade(one: Codes, two: Codes, capacity: Ints, stream: np.random.Generator) -> tuple[Codes, Codes]:
+def _trade(one: Int32s, two: Int32s, capacity: Ints, stream: np.random.Generator) -> tuple[Int32s, Int32s]:
     """Deal the pooled places of pairs of buckets again; a value above its capacity stays on both sides."""
     pooled = np.sort(np.concatenate([one, two], axis=1), axis=1)
     n, width = pooled.shape
@@ -145,7 +148,7 @@ class FakePlan:
 def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePlan:
     """Choose the fakes' law; from the counts alone, with coins that everybody may know."""
     _refuse_impossible(plan, problem, n_fakes)
-    samples = [simulated_contents(plan, problem, j) for j in range(len(plan.sizes))]
+    samples = [simulate_contents(plan, problem, j) for j in range(len(plan.sizes))]
     people = [size * b / plan.n_rows for size, b in zip(plan.sizes, plan.n_buckets, strict=True)]
 
     def laws_at(tau: float) -> tuple[FakeLaw, ...]:
@@ -157,11 +160,11 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
     def average(values: Iterable[float]) -> float:
         return float(sum(share * value for share, value in zip(people, values, strict=True)))
 
-    def tried(tau: float) -> float:
+    def try_out(tau: float) -> float:
         pairs = zip(laws_at(tau), samples, strict=True)
         return average(_success(law, counts[:_TRIED])[0] for law, counts in pairs)
 
-    laws = laws_at(min(TAUS, key=tried))
+    laws = laws_at(min(TAUS, key=try_out))
     found = [_success(law, counts) for law, counts in zip(laws, samples, strict=True)]
     counting = [_counting(law, counts) for law, counts in zip(laws, samples, strict=True)]
     mean = max(average(success for success, _ in one) for one in (found, counting))
@@ -181,7 +184,7 @@ def plan_fakes(plan: BucketPlan, problem: BucketProblem, n_fakes: int) -> FakePl
     )
 
 
-def dealt_contents(plan: BucketPlan, j: int, buckets: Ints) -> NDArray[np.int32]:
+def deal_contents(plan: BucketPlan, j: int, buckets: Ints) -> Int32s:
     """Buckets × places: what round-robin gives these buckets of the j-th size."""
     ends = np.cumsum([row[j] for row in plan.loads])
     places = buckets[:, None] + np.arange(plan.sizes[j]) * plan.n_buckets[j]
@@ -189,13 +192,13 @@ def dealt_contents(plan: BucketPlan, j: int, buckets: Ints) -> NDArray[np.int32]
     return codes.reshape(places.shape).astype(np.int32)
 
 
-def count_values(contents: NDArray[np.int32], n_values: int) -> Ints:
+def count_values(contents: Int32s, n_values: int) -> Ints:
     """Buckets × values: how often each value is in each bucket."""
     place = np.arange(len(contents))[:, None] * n_values + contents
     return np.bincount(place.ravel(), minlength=len(contents) * n_values).reshape(len(contents), n_values)
 
 
-class MixedLayout:
+class MixedLayout(NumberedBuckets):
     """The places of a plan with mixed contents and fakes, before any record is looked at."""
 
     def __init__(
@@ -205,7 +208,7 @@ class MixedLayout:
         self.numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
         self._contents, self._fakes = [], []
         for j, law in enumerate(fakes.laws):
-            dealt = dealt_contents(plan, j, np.arange(plan.n_buckets[j]))
+            dealt = deal_contents(plan, j, np.arange(plan.n_buckets[j]))
             mixed = mix_contents(
                 dealt, problem.capacity(plan.sizes[j]), randomness.stream("bucketize", "mix", j)
             )
@@ -218,22 +221,12 @@ class MixedLayout:
         widths = np.repeat(plan.sizes, plan.n_buckets)
         self._bucket_of_place = np.repeat(self.numbers, widths)
 
-    @property
-    def n_places(self) -> list[int]:
-        """How many records of each value there are."""
-        return [sum(loads) for loads in self.plan.loads]
-
-    @property
-    def n_buckets(self) -> int:
-        """How many buckets there are."""
-        return len(self.numbers)
-
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value."""
         start = self._ends[value - 1] if value else 0
         return np.asarray(self._bucket_of_place[self._order[start : self._ends[value]]])
 
-    def contents(self) -> Iterator[tuple[Ints, NDArray[np.int32], Ints]]:
+    def contents(self) -> Iterator[tuple[Ints, Int32s, Ints]]:
         """Batches of (bucket, value code, count), fakes among them, by bucket number and code."""
         first = 0
         buckets, codes = [], []
@@ -248,9 +241,7 @@ class MixedLayout:
         yield found[0], found[1].astype(np.int32), counts.astype(np.int64)
 
 
-def _draw_fakes(
-    law: FakeLaw, contents: NDArray[np.int32], n_values: int, stream: np.random.Generator
-) -> Iterator[Ints]:
+def _draw_fakes(law: FakeLaw, contents: Int32s, n_values: int, stream: np.random.Generator) -> Iterator[Ints]:
     yield np.zeros((0, law.n_fakes), dtype=np.int64)
     for start in range(0, len(contents), _STATED):
         part = contents[start : start + _STATED]
@@ -271,11 +262,11 @@ def _real_weights(plan: BucketPlan, problem: BucketProblem, j: int) -> Floats:
     return content_weights(mean, problem.capacity(plan.sizes[j]), plan.sizes[j])
 
 
-def simulated_contents(plan: BucketPlan, problem: BucketProblem, j: int) -> Ints:
+def simulate_contents(plan: BucketPlan, problem: BucketProblem, j: int) -> Ints:
     """Simulated contents of buckets of the j-th size, up to `_STATED`."""
     stream = Randomness.seeded(0).stream("fakes", "sample", j)
     buckets = stream.permutation(plan.n_buckets[j])[:_STATED]
-    mixed = mix_contents(dealt_contents(plan, j, buckets), problem.capacity(plan.sizes[j]), stream)
+    mixed = mix_contents(deal_contents(plan, j, buckets), problem.capacity(plan.sizes[j]), stream)
     return stream.permutation(count_values(mixed, problem.n_values))
 
 

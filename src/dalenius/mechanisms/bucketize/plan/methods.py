@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dalenius.errors import InputError, did_you_mean
-from dalenius.mechanisms.bucketize.plan.anatomy import plan_anatomy
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.multi_size import plan_multi_size
+from dalenius.mechanisms.bucketize.plan.one_size import plan_anatomy, plan_one_size
 from dalenius.mechanisms.bucketize.plan.optimal import plan_optimal
 from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,
@@ -16,7 +16,7 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     ThresholdsTooLow,
     violations,
 )
-from dalenius.mechanisms.bucketize.plan.two_size import plan_one_size, plan_two_size
+from dalenius.mechanisms.bucketize.plan.two_size import plan_two_size
 
 __all__ = ["PLANNERS", "BucketPlan", "plan_buckets"]
 

@@ -12,9 +12,16 @@ import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InternalError
-from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.plan.cuts import Cuts, CutSource, Master
-from dalenius.mechanisms.bucketize.plan.integer import IntegerProblem, Outcome, branch_and_bound, dives
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan, assign
+from dalenius.mechanisms.bucketize.plan.integer import (
+    BranchResult,
+    Cuts,
+    CutSource,
+    IntegerProblem,
+    Master,
+    branch_and_bound,
+    dives,
+)
 from dalenius.mechanisms.bucketize.plan.multi_size import split_repeatedly
 from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,
@@ -23,7 +30,6 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     candidate_sizes,
     record_bound,
 )
-from dalenius.mechanisms.bucketize.plan.validity import assign
 
 _WANTED_GAP = 1e-4
 _EXACT_UP_TO = 1_000  # rows up to which nothing but the proven optimum will do
@@ -169,7 +175,7 @@ class _Search:
             if outcome.n_buckets is None or self._offer(outcome.n_buckets, master):
                 return
 
-    def _take_bound(self, outcome: Outcome) -> None:
+    def _take_bound(self, outcome: BranchResult) -> None:
         if outcome.is_infeasible:
             raise self._nothing_fits()
         self._bound = max(self._bound, outcome.lower_bound)

@@ -29,12 +29,13 @@ import numpy as np
 
 from dalenius.arrays import Ints
 from dalenius.errors import InputError, PromiseNotMet
+from dalenius.tables.histogram import Counted
 
 _EXACT_IN_INT64 = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BucketProblem:
+class BucketProblem(Counted):
     """Counts o_i, thresholds f′_i and the largest bucket size allowed.
 
     >>> problem = BucketProblem(counts=(3, 2), thresholds=(Fraction(3, 5), Fraction(1, 2)), max_bucket=5)
@@ -63,16 +64,6 @@ class BucketProblem:
                 f"{self.n_rows} rows in buckets of up to {self.max_bucket} pass 64-bit integers; "
                 "use a smaller max_bucket"
             )
-
-    @property
-    def n_rows(self) -> int:
-        """The number of records."""
-        return sum(self.counts)
-
-    @property
-    def n_values(self) -> int:
-        """The number of sensitive values (the paper's m)."""
-        return len(self.counts)
 
     @property
     def smallest_size(self) -> int:

@@ -1,11 +1,9 @@
-"""Buckets of one size (section 4.1).
+"""The best setting of two bucket sizes (sections 4.2, 4.3 and 5.1), by three searches with one answer.
 
 Γ(S_1, S_2): every way to cut n rows into buckets of two sizes, addressed by position (section 5.1.1).
 
 The i-th pair is (b_1⁰ − iΔ_1, b_2⁰ + iΔ_2), Δ_j = LCM/S_j, most small buckets first, so the loss rises
 along Γ. The first pair comes from a modular inverse; nothing is searched or stored.
-
-The best setting of two bucket sizes (sections 4.2, 4.3 and 5.1), by three searches with one answer.
 
 PC, min(u_i1, o_i) + min(u_i2, o_i) ≥ o_i, is the same as u_i1 + u_i2 ≥ o_i (neither term is negative), so it
 is linear along Γ, and FC(S) depends on b_S alone: it holds up to a largest b_S. All valid pairs of Γ
@@ -32,36 +30,8 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     record_bound,
 )
 
-
-def plan_one_size(problem: BucketProblem) -> BucketPlan:
-    """The smallest size S that divides n and keeps o_i ≤ ⌊f′_i·S⌋·b for every value (Lemma 2).
-
-    >>> from fractions import Fraction
-    >>> plan = plan_one_size(BucketProblem(counts=(3, 3), thresholds=(Fraction(1, 2),) * 2, max_bucket=6))
-    >>> plan.sizes, plan.n_buckets
-    ((2,), (3,))
-    """
-    n_rows = problem.n_rows
-    # Not only the candidate sizes: here divisibility decides, and a size costs next to nothing.
-    every = np.arange(problem.smallest_size, problem.largest_size + 1, dtype=np.int64)
-    divisors = every[n_rows % every == 0]
-    counts = problem.count_array()
-    for start in range(0, len(divisors), 64):
-        sizes = divisors[start : start + 64]
-        fits = (problem.capacity_table(sizes) * (n_rows // sizes) >= counts[:, None]).all(axis=0)
-        if fits.any():
-            size = int(sizes[fits.argmax()])
-            return BucketPlan(
-                method="one-size",
-                sizes=(size,),
-                n_buckets=(n_rows // size,),
-                loads=tuple((count,) for count in problem.counts),
-                lower_bound=record_bound(problem),
-            )
-    raise NoSettingFits(
-        f"no single bucket size up to {problem.max_bucket} divides {n_rows} rows and keeps the thresholds",
-        hint="use method 'optimal', or a larger max_bucket",
-    )
+NO_LIMIT = 2**62
+_BLOCK = 2**17  # how many (value, setting) entries are looked at in one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +118,6 @@ def _pairs(sizes: tuple[int, ...]) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 Search = Literal["none", "loss", "full"]
-
-NO_LIMIT = 2**62
-_BLOCK = 2**17  # how many (value, setting) entries are looked at in one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

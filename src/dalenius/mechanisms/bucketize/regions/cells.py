@@ -24,6 +24,7 @@ from dalenius.tables.histogram import write_cells
 MOST_VALUES = 256
 """A column of texts with more different values is not cut; numbers are first grouped into as many ranges."""
 _RANGES = 16
+"""Of a column of numbers, as long as a region is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Int32s, Ints
 from dalenius.mechanisms.bucketize.apply import BUCKETS_PER_BATCH, Entries, Layout, by_bucket
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
@@ -19,6 +18,7 @@ from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
 
 _SHOWN = 12
+"""Regions that a printed plan lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,11 +26,11 @@ class RegionsPlan:
     """The regions, what each holds, and the buckets of each."""
 
     tree: RegionTree
+    plans: tuple[BucketPlan, ...]
+    """Of each region, for the values that occur in it."""
     least_rows: int
     counts: Ints
     """Regions × values."""
-    plans: tuple[BucketPlan, ...]
-    """Of each region, for the values that occur in it."""
     without: BucketPlan
     """What the whole table would have without regions."""
 
@@ -142,7 +142,7 @@ class RegionCoder:
     tree: RegionTree
     encoder: Encoder
 
-    def encode(self, batch: pa.RecordBatch) -> NDArray[np.int32]:
+    def encode(self, batch: pa.RecordBatch) -> Int32s:
         """The codes of a batch."""
         codes = self.tree.regions(batch) * self.encoder.n_values + self.encoder.encode(batch)
         return np.asarray(codes.astype(np.int32))

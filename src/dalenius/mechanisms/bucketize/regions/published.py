@@ -22,7 +22,7 @@ from dalenius.mechanisms.base import Check
 from dalenius.sql import one_row
 from dalenius.tables.codes import encode
 from dalenius.tables.histogram import write_cells
-from dalenius.tables.reading import BATCH_ROWS
+from dalenius.tables.reading import read_batches
 
 _UNKNOWN = -1
 
@@ -110,7 +110,7 @@ def check_regions(connection: duckdb.DuckDBPyConnection, regions: Regions) -> Ch
     region_of = np.full(int(last) + 1, -1, dtype=np.int64)
     rows = np.zeros(len(regions), dtype=np.int64)
     n_outside = n_strangers = 0
-    for batch in connection.sql("SELECT * FROM qit").to_arrow_reader(BATCH_ROWS):
+    for batch in read_batches(connection, "SELECT * FROM qit"):
         found = regions.of_rows(pa.Table.from_batches([batch]))
         bucket = batch.column("bucket").to_numpy()
         known = found >= 0

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
-from dalenius.mechanisms.perturb.attacks.linking import attack_linking, attack_retention
-from dalenius.mechanisms.perturb.attacks.priors import attack_another_prior, attack_corruption
-from dalenius.mechanisms.perturb.attacks.several import attack_two_perturbations
+from dalenius.mechanisms.perturb.attacks.laws import attack_laws
+from dalenius.mechanisms.perturb.attacks.linking import (
+    attack_another_prior,
+    attack_corruption,
+    attack_linking,
+    attack_retention,
+    attack_two_perturbations,
+)
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
 from dalenius.threats.traces import attack_metadata, attack_table_order
@@ -22,6 +27,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     yield attack_another_prior(case)
     yield attack_corruption(case)
     yield attack_table_order(case.people)
+    yield from attack_laws(case)
     yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
     for other in subject.also:
         yield from attack_two_perturbations(case, PerturbCase.load(other, original))

@@ -1,9 +1,11 @@
-"""Improve a partition by moving records of one value from one part to another, while the cost falls.
+"""Improve a partition: merge its groups, move records of one value from one part to another, split and join.
 
-The amounts worth trying are few: all of the value (the source gets a smaller domain), as much as lifts the
-target's count to its top (more rows at no price), as much as lowers the source's top, and half.
+Phase 3 of the paper merges neighbouring groups so that Σ √|g|·c(g) is least (section 5.3, equation 14).
+Merges need not be contiguous in any order: there is a local search, and the exact optimum for few groups.
 
-Leave a local optimum of the moves: split a part, join two, or split two anew, then move records again.
+Of moves the amounts worth trying are few: all of the value (the source gets a smaller domain), as much as
+lifts the target's count to its top (more rows at no price), as much as lowers the source's top, and half. A
+local optimum of the moves is left by splitting a part, joining two, or splitting two anew, and moving again.
 """
 
 from __future__ import annotations
@@ -15,11 +17,147 @@ from itertools import combinations
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
-from dalenius.mechanisms.perturb.plan.bounds import Objective
+from dalenius.mechanisms.perturb.plan.layout import Objective
 from dalenius.mechanisms.perturb.plan.starts import split_band
 
+MOST_EXACT_GROUPS = 12
+_MOST_SUBSET_CELLS = 1 << 22
+_MOST_SWEEPS = 20
+_MOST_SWEEP_CELLS = 5 * 10**6
 _MOST_CELLS = 4 * 10**6
 """Bounds the work (steps × parts² × values) for thousands of values; never reached with hundreds."""
+_MOST_ROUNDS = 10
+_MOST_REMIXED_CELLS = 3 * 10**5
+
+
+def merge_runs(groups: Ints, order: Ints, objective: Objective) -> Ints:
+    """A label per group: the best partition into contiguous runs of that order, by dynamic programming."""
+    ordered = groups[order]
+    cuts = _best_cuts(ordered, objective)
+    labels = np.empty(len(order), dtype=np.int64)
+    stop, label = len(order), 0
+    while stop > 0:
+        labels[order[cuts[stop] : stop]] = label
+        stop, label = int(cuts[stop]), label + 1
+    return labels
+
+
+def add_groups(groups: Ints, labels: Ints) -> Ints:
+    """The quotas of the parts: the sums of the groups with the same label, in the order of the labels."""
+    quotas = np.zeros((int(labels.max()) + 1, groups.shape[1]), dtype=np.int64)
+    np.add.at(quotas, labels, groups)
+    is_used = quotas.sum(axis=1) > 0
+    return np.compress(is_used, quotas, axis=0)
+
+
+def _best_cuts(ordered: Ints, objective: Objective) -> Ints:
+    """cuts[j]: where the last run of the best partition of the first j groups begins."""
+    n_groups = len(ordered)
+    runs = np.zeros_like(ordered)  # runs[i]: the counts of groups i..j, for the current j
+    sizes, n_values, tops = (np.zeros(n_groups, dtype=np.int64) for _ in range(3))
+    best, cuts = np.zeros(n_groups + 1), np.zeros(n_groups + 1, dtype=np.int64)
+    for last, group in enumerate(ordered):
+        codes, upto = np.flatnonzero(group), slice(last + 1)
+        before = runs[upto, codes]
+        after = before + group[codes]
+        runs[upto, codes] = after
+        sizes[upto] += group.sum()
+        n_values[upto] += (before == 0).sum(axis=1)
+        tops[upto] = np.maximum(tops[upto], np.where(objective.protected[codes], after, 0).max(axis=1))
+        totals = best[upto] + objective.of_shape(sizes[upto], n_values[upto], tops[upto])
+        cuts[last + 1] = np.argmin(totals)
+        best[last + 1] = totals[cuts[last + 1]]
+    return cuts
+
+
+def regroup(groups: Ints, labels: Ints, objective: Objective) -> Ints:
+    """Move single groups to other parts or to a part of their own, and join parts, while the cost falls.
+
+    With so many groups and values that a sweep would take seconds, the labels are returned as they are.
+    """
+    if len(groups) * groups.size > _MOST_SWEEP_CELLS:
+        return labels
+    labels = labels.copy()
+    cost = objective.total(add_groups(groups, labels))
+    for _ in range(_MOST_SWEEPS):
+        for group in range(len(groups)):
+            labels[group] = _best_label(groups, labels, group, objective)
+        labels = _join_parts(groups, labels, objective)
+        previous, cost = cost, objective.total(add_groups(groups, labels))
+        if not cost < previous * (1 - 1e-12):
+            break
+    return labels
+
+
+def best_set_partition(groups: Ints, objective: Objective) -> Ints | None:
+    """The best of all partitions of the groups, or None where there are too many groups for it.
+
+    Dynamic programming over subsets, 3^t steps: the part with the lowest group of a subset is any subset
+    that contains it, and what is left is solved already.
+    """
+    n_groups = len(groups)
+    if n_groups > MOST_EXACT_GROUPS or groups.shape[1] << n_groups > _MOST_SUBSET_CELLS:
+        return None
+    costs = objective.of_parts(_subset_sums(groups))
+    best, choice = np.zeros(1 << n_groups), np.zeros(1 << n_groups, dtype=np.int64)
+    for subset in range(1, 1 << n_groups):
+        lowest = subset & -subset
+        others = _submasks(subset ^ lowest)
+        totals = costs[others | lowest] + best[(subset ^ lowest) ^ others]
+        winner = int(np.argmin(totals))
+        best[subset], choice[subset] = totals[winner], others[winner] | lowest
+    return _labels_of(choice, n_groups)
+
+
+def _best_label(groups: Ints, labels: Ints, group: int, objective: Objective) -> int:
+    """Where one group is cheapest, the other groups staying; a new label if alone."""
+    n_labels = int(labels.max()) + 1
+    parts = np.zeros((n_labels + 1, groups.shape[1]), dtype=np.int64)
+    np.add.at(parts, labels, groups)
+    parts[labels[group]] -= groups[group]
+    # An invalid remainder costs ∞, which makes staying −∞: the best.
+    change = objective.of_parts(parts + groups[group]) - objective.of_parts(parts)
+    best, stays = int(np.argmin(change)), int(labels[group])
+    return best if change[best] < change[stays] - 1e-9 * abs(change[stays]) else stays
+
+
+def _join_parts(groups: Ints, labels: Ints, objective: Objective) -> Ints:
+    labels = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    parts = add_groups(groups, labels)
+    costs = objective.of_parts(parts)
+    for one in range(len(parts) - 1):
+        joined = objective.of_parts(parts[one] + parts[one + 1 :]) - costs[one] - costs[one + 1 :]
+        other = int(np.argmin(joined))
+        if joined[other] < -1e-9 * costs[one]:
+            joined_labels = np.where(labels == one, one + 1 + other, labels)
+            return _join_parts(groups, joined_labels, objective)
+    return labels
+
+
+def _subset_sums(groups: Ints) -> Ints:
+    sums = np.zeros((1, groups.shape[1]), dtype=np.int64)
+    for group in groups:
+        sums = np.concatenate((sums, sums + group))
+    return sums
+
+
+def _submasks(mask: int) -> Ints:
+    masks = np.zeros(1, dtype=np.int64)
+    while mask:
+        lowest = mask & -mask
+        masks = np.concatenate((masks, masks | lowest))
+        mask ^= lowest
+    return masks
+
+
+def _labels_of(choice: Ints, n_groups: int) -> Ints:
+    labels = np.zeros(n_groups, dtype=np.int64)
+    left, label = (1 << n_groups) - 1, 0
+    while left:
+        part = int(choice[left])
+        labels[[group for group in range(n_groups) if part >> group & 1]] = label
+        left, label = left ^ part, label + 1
+    return labels
 
 
 def improve_by_moves(quotas: Ints, objective: Objective) -> Ints:
@@ -120,10 +258,6 @@ class _Parts:
         before = self.costs[:, np.newaxis] + self.costs[np.newaxis, :]
         is_move = (amounts > 0) & ~np.eye(len(self.quotas), dtype=bool)[:, :, np.newaxis]
         return np.where(is_move, source_cost + target_cost - before[:, :, np.newaxis], 0.0)
-
-
-_MOST_ROUNDS = 10
-_MOST_REMIXED_CELLS = 3 * 10**5
 
 
 def remix(quotas: Ints, objective: Objective) -> Ints:

@@ -1,26 +1,134 @@
-"""Plan a perturbation from the counts: one function per method, with one signature, in `METHODS`."""
+"""Plan a perturbation from the counts: one function per method, with one signature, in `METHODS`.
+
+The search finds a partition with a small ε(Part): the paper's procedure first, then everything cheap that
+beats it.
+
+All searches are deterministic functions of the counts. With the paper's measure the result is never worse
+than its own procedure or than uniform perturbation, because both are among the candidates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from dalenius.arrays import Bools, Ints
 from dalenius.errors import InputError, InternalError, PolicyError, PromiseNotMet
-from dalenius.mechanisms.perturb.plan.bounds import (
+from dalenius.mechanisms.perturb.plan.improvers import (
+    add_groups,
+    best_set_partition,
+    improve_by_moves,
+    merge_runs,
+    regroup,
+    remix,
+)
+from dalenius.mechanisms.perturb.plan.layout import (
     DELTA,
     Measure,
     Objective,
+    Part,
+    PerturbPlan,
     hoeffding_bound,
     partition_bound,
     value_rmse,
 )
-from dalenius.mechanisms.perturb.plan.layout import Part, PerturbPlan
-from dalenius.mechanisms.perturb.plan.search import Found, Partition, search_partitions
+from dalenius.mechanisms.perturb.plan.starts import (
+    band_partitions,
+    candidate_orders,
+    initial_groups,
+    paper_order,
+)
 from dalenius.promises.rho_privacy import RhoPrivacy
+
+_MOVED_BANDS = 4
+"""Moves start from the so many best numbers of bands."""
+LEAST_TOP = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """What a search came to, beside what the paper's own procedure gives."""
+
+    best: Partition
+    paper: Partition
+    n_groups: int
+    """t, the number of the paper's initial groups."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Quotas of each part and the name of the search that found them."""
+
+    search: str
+    quotas: Ints
+    """k × m."""
+
+
+def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
+    """The cheapest partition of all searches, the simplest search first among equals.
+
+    The values are ranked by count first, so that the codes' order does not matter to any search.
+    """
+    ranked = np.argsort(-counts, kind="stable")
+    found = _search_ranked(counts[ranked], replace(objective, protected=objective.protected[ranked]))
+    ranks = np.argsort(ranked)
+    return replace(
+        found,
+        best=replace(found.best, quotas=found.best.quotas[:, ranks]),
+        paper=replace(found.paper, quotas=found.paper.quotas[:, ranks]),
+    )
+
+
+def _search_ranked(counts: Ints, objective: Objective) -> SearchResult:
+    groups, n_groups = initial_groups(counts, objective.protected)
+    paper = paper_partition(groups, objective)
+    one_part = Partition(search="one-part", quotas=counts[np.newaxis, :])
+    if not np.isfinite(objective.total(one_part.quotas)):  # no top count is high enough: nothing to divide
+        return SearchResult(best=one_part, paper=paper, n_groups=n_groups)
+    candidates = [
+        one_part,
+        paper,
+        *_other_merges(groups, objective),
+    ]
+    bands = band_partitions(counts, objective, _MOVED_BANDS)
+    # Moves start from the best merge and the best numbers of bands: the cheapest start need not win.
+    starts = [_cheapest(candidates, objective), *(Partition(search="bands", quotas=q) for q in bands)]
+    moved = [
+        Partition(search=f"{start.search}+moves", quotas=improve_by_moves(start.quotas, objective))
+        for start in starts
+    ]
+    best = _cheapest([*candidates, *starts, *moved], objective)
+    remixed = Partition(search=f"{best.search}+remixed", quotas=remix(best.quotas, objective))
+    best = _cheapest([best, remixed], objective)
+    return SearchResult(best=best, paper=paper, n_groups=n_groups)
+
+
+def paper_partition(groups: Ints, objective: Objective) -> Partition:
+    """The paper's phases 2 and 3 on its initial groups: reverse Cuthill–McKee, then runs of that order."""
+    objective = replace(objective, measure=Measure.EPSILON, least_top=1)
+    labels = merge_runs(groups, paper_order(groups), objective)
+    return Partition(search="paper", quotas=add_groups(groups, labels))
+
+
+def _other_merges(groups: Ints, objective: Objective) -> Iterator[Partition]:
+    """More unions of the paper's initial groups: other orders, and merges that follow no order."""
+    found = [(name, merge_runs(groups, order, objective)) for name, order in candidate_orders(groups)]
+    merges = [labels for _, labels in found]
+    start = min(merges, key=lambda labels: objective.total(add_groups(groups, labels)))
+    found.append(("regrouped", regroup(groups, start, objective)))
+    exact = best_set_partition(groups, objective)
+    if exact is not None:
+        found.append(("exact-merge", exact))
+    for name, labels in found:
+        yield Partition(search=name, quotas=add_groups(groups, labels))
+
+
+def _cheapest(partitions: list[Partition], objective: Objective) -> Partition:
+    return min(partitions, key=lambda found: objective.total(found.quotas))
+
 
 __all__ = [
     "LEAST_TOP",
@@ -31,8 +139,6 @@ __all__ = [
     "plan_for_release",
     "plan_perturbation",
 ]
-
-LEAST_TOP = 30
 
 
 def plan_perturbation(
@@ -97,7 +203,7 @@ def plan_least_variance(counts: tuple[int, ...], promise: RhoPrivacy) -> Perturb
 def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     """The paper's own partition, to reproduce its tables; `small-domain` is never worse."""
     is_protected, found = _search(counts, promise, Measure.EPSILON, 1)
-    parts = _derived_parts(found.paper, is_protected, promise)
+    parts = _derive_parts(found.paper, is_protected, promise)
     paper = _Parts(method="small-domain", search="paper", parts=parts, n_groups=found.n_groups)
     return _plan(counts, promise, paper, paper=parts)
 
@@ -144,14 +250,14 @@ def _plan_searched(
     counts: tuple[int, ...], promise: RhoPrivacy, *, method: str, measure: Measure, least_top: int
 ) -> PerturbPlan:
     is_protected, found = _search(counts, promise, measure, least_top)
-    parts = _derived_parts(found.best, is_protected, promise)
+    parts = _derive_parts(found.best, is_protected, promise)
     ours = _Parts(method=method, search=found.best.search, parts=parts, n_groups=found.n_groups)
-    return _plan(counts, promise, ours, paper=_derived_parts(found.paper, is_protected, promise))
+    return _plan(counts, promise, ours, paper=_derive_parts(found.paper, is_protected, promise))
 
 
 def _search(
     counts: tuple[int, ...], promise: RhoPrivacy, measure: Measure, least_top: int
-) -> tuple[Bools, Found]:
+) -> tuple[Bools, SearchResult]:
     protected = list(promise.protected(counts))
     if not protected:
         raise PolicyError(
@@ -167,7 +273,7 @@ def _search(
     return is_protected, search_partitions(np.array(counts, dtype=np.int64), objective)
 
 
-def _derived_parts(partition: Partition, is_protected: Bools, promise: RhoPrivacy) -> tuple[Part, ...]:
+def _derive_parts(partition: Partition, is_protected: Bools, promise: RhoPrivacy) -> tuple[Part, ...]:
     """Parts with the ρ1_i and γ_i that their own counts give (equations 9 and 10)."""
     tops = np.where(is_protected, partition.quotas, 0).max(axis=1).tolist()
     return tuple(

@@ -24,10 +24,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.mechanisms.perturb.plan.bounds import Objective
+from dalenius.mechanisms.perturb.plan.layout import Objective
 
 MOST_GROUPS = 256
 """The paper has 20 groups at most. Beyond this number (thousands of values) neighbours are joined."""
+_MOST_STARTS = 24
+_MOST_BANDS = 256
+_FEWEST_TRIED = 6
+_MOST_FILLERS = 32
 
 
 def balancing_level(counts: Ints) -> int:
@@ -107,7 +111,6 @@ def _deal_unprotected(sizes: Ints, counts: Ints) -> Ints:
     return dealt
 
 
-_MOST_STARTS = 24
 _MANY_GROUPS, _STARTS_OF_MANY = 64, 4
 
 
@@ -170,11 +173,6 @@ def _shares_values(groups: Ints) -> Bools:
     shared = (occurs @ occurs.T) > 0
     np.fill_diagonal(shared, val=False)
     return shared
-
-
-_MOST_BANDS = 256
-_FEWEST_TRIED = 6
-_MOST_FILLERS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from dalenius.mechanisms.tuples.answer.atoms import Atoms
 from dalenius.mechanisms.tuples.answer.estimation import Kernel, TupleEstimation, TuplesAsked
 from dalenius.mechanisms.tuples.answer.question import evaluate
 from dalenius.mechanisms.tuples.answer.rows import ViewRows
-from dalenius.mechanisms.tuples.domain import Codes, Domain
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.database import Workspace
 from dalenius.question.model import Estimators
@@ -28,7 +28,7 @@ class TupleModel:
     domain: Domain
     names: tuple[str, ...]
     """The columns that can be asked about."""
-    codes: Codes
+    codes: TupleCodes
     """Of every tuple that some view shows."""
     n_shown: tuple[int, ...]
     """How many rows each view shows."""
@@ -69,7 +69,7 @@ class TupleModel:
         )
 
 
-def read_codes(release: StoredRelease, domain: Domain) -> Codes:
+def read_codes(release: StoredRelease, domain: Domain) -> TupleCodes:
     """The tuples that a release's view shows."""
     try:
         return domain.encode(release.read("view", domain.names))

@@ -9,7 +9,7 @@ import numpy as np
 from dalenius.arrays import Bits, Bools, Floats, Ints
 from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
 from dalenius.mechanisms.tuples.answer.question import TupleQuestion
-from dalenius.mechanisms.tuples.domain import Codes
+from dalenius.mechanisms.tuples.domain import TupleCodes
 
 _BITMAP_BYTES = 64_000_000
 """Bitmaps are kept for the columns whose bitmaps of all values fit into this."""
@@ -23,7 +23,7 @@ class ViewRows:
     values are asked for again and again.
     """
 
-    codes: Codes
+    codes: TupleCodes
     _bitmaps: dict[tuple[int, int], Bits] = field(default_factory=dict)
 
     @property

@@ -1,0 +1,338 @@
+"""Attacks on αβ views: one tuple, correlated tuples, sets of which one is in the table, several views.
+
+They see a view beside its original as counts: how much of the table and of the noise it really shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.arrays import Ints
+from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
+from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
+from dalenius.mechanisms.base import repeat_evidence
+from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
+from dalenius.mechanisms.tuples.config import COPY
+from dalenius.release.folder import StoredRelease
+from dalenius.release.series import earlier_views
+from dalenius.threats.chance import SHARE, least_level
+from dalenius.threats.interval import clopper_pearson, largest_rate, least_rate
+from dalenius.threats.original import Subject
+from dalenius.threats.result import AttackResult, Threat
+from dalenius.threats.several import shared_coins
+from dalenius.threats.traces import attack_metadata
+
+_NOISIER = "publish with parameters for the number of views that there will be"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewCase:
+    """What the manifest states, and how many tuples of the table and of the noise a view shows."""
+
+    law: ViewLaw
+    """Of all views of the series."""
+    d: Fraction
+    gamma: Fraction
+    domain_size: int
+    n_table: int
+    n_shown: int
+    """Of the table's tuples."""
+    n_noise: int
+    index: int = 1
+    """Which view of its series it is."""
+    kept_stated: float | None = None
+    """How many of the table's tuples should be shown, where noise is not uniform; None: it is."""
+    noise_stated: float | None = None
+    """How many others should be, where noise is not uniform."""
+
+    @classmethod
+    def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
+        """Compare a view's rows with the table's distinct ones."""
+        view = read(release.manifest)
+        own, shown = (np.unique(codes) for codes in code_tuples(original, [release], view.domain))
+        n_shown = int(np.isin(shown, own, assume_unique=True).sum())
+        kept, noise = _expect_shaped(view, original)
+        return cls(
+            law=view.law,
+            d=view.d,
+            gamma=view.gamma,
+            domain_size=view.domain_size,
+            n_table=len(own),
+            n_shown=n_shown,
+            n_noise=len(shown) - n_shown,
+            index=view.index,
+            kept_stated=kept,
+            noise_stated=noise,
+        )
+
+    @property
+    def own_law(self) -> ViewLaw:
+        """The law of this view by itself: noise that earlier views have shown comes again more often."""
+        return self.law if self.index == 1 else marginal_law(self.law, self.index)
+
+    @property
+    def outside(self) -> int:
+        """How many tuples of the domain are not in the table."""
+        return self.domain_size - self.n_table
+
+    @property
+    def kept_scale(self) -> float:
+        """From the share of the table that is shown to the rate at the tuple that gets the most noise."""
+        return 1.0 if self.kept_stated is None else self._retention * self.n_table / self.kept_stated
+
+    @property
+    def noise_scale(self) -> float:
+        """The same for the share of all other tuples that is shown."""
+        beta = float(self.own_law.beta)
+        return 1.0 if self.noise_stated is None else beta * self.outside / self.noise_stated
+
+    @property
+    def _retention(self) -> float:
+        return float(self.own_law.retention)
+
+
+def _expect_shaped(view: PublishedView, original: pa.Table) -> tuple[float | None, float | None]:
+    """How many tuples of the table, and of all others, noise by a declared distribution should show."""
+    if view.noise is None:
+        return None, None
+    names = view.domain.names
+    distinct = (number_copies(original) if COPY in names else original).select(names).group_by(names)
+    share = view.noise.relative(view.domain.encode(distinct.aggregate([]).combine_chunks()))
+    inserted = float(view.law.beta) * float(share.sum())
+    kept = float(view.law.alpha) * len(share) + inserted
+    return kept, float(view.noise_rows) - inserted
+
+
+def attack_one_tuple(case: ViewCase) -> AttackResult:
+    """The posterior of a tuple of prior d that the view shows, from how many it really shows."""
+    p_value = _p_value(case)
+    kept = case.kept_scale * case.n_shown / max(case.n_table, 1)
+    inserted = case.noise_scale * case.n_noise / max(case.outside, 1)
+    return AttackResult(
+        name="linking",
+        threat=Threat(
+            knows=f"a tuple that is in the table with probability {float(case.d):.3g}, whatever others are",
+            wants="whether it is, having seen it in the view",
+            covered=True,
+        ),
+        success=_posterior(case, kept, inserted),
+        interval=_interval(case),
+        baseline=float(case.d),
+        bound=float(case.gamma),
+        holds=p_value > SHARE,
+        p_value=p_value,
+        n_trials=case.n_shown + case.n_noise,
+        detail={
+            "kept": kept,
+            "kept_stated": float(case.own_law.retention),
+            "inserted": inserted,
+            "inserted_stated": float(case.own_law.beta),
+            "view": case.index,
+        },
+        advice="more is kept or less inserted than stated: publish again",
+    )
+
+
+def attack_correlated_tuples(case: ViewCase) -> AttackResult:
+    """Two brothers (theorem 6.1): tuples that are in the table together or not at all, both in the view."""
+    ratio = case.law.retention / case.law.beta
+    posterior = repeat_evidence(case.d, ratio, 2)
+    return _exact(
+        "correlated tuples",
+        Threat(
+            knows="two tuples that are in the table both or neither, with the prior of one",
+            wants="whether they are, having seen both in the view",
+            covered=False,
+        ),
+        posterior=posterior,
+        baseline=case.d,
+        bound=None,
+        advice="the promise is for independent tuples: a smaller gamma leaves less to be learnt"
+        if posterior > case.gamma
+        else None,
+    )
+
+
+def attack_exclusive_set(case: ViewCase) -> AttackResult:
+    """Negative leakage (example 6.4): of a set of 1/d tuples exactly one is in the table; one is in the view.
+
+    What is left of the prior of a tuple that the view does not show: the factor by which belief falls, which
+    the promise bounds by d/γ for independent tuples. The result is the belief that is lost.
+    """
+    n = max(2, int(1 / case.d))
+    s, beta = case.law.retention, case.law.beta
+    unseen = (1 - s) / (1 - beta)
+    factor = n * unseen / ((n - 1) * unseen + s / beta)
+    return _exact(
+        "negative leakage",
+        Threat(
+            knows=f"a set of {n:,} tuples of which exactly one is in the table; the view shows one of them",
+            wants="to rule out another one",
+            covered=False,
+        ),
+        posterior=1 - factor,
+        baseline=Fraction(0),
+        bound=None,
+        advice="[mechanism] exclusive = true plans against such sets (positive leakage only)"
+        if factor < case.d / case.gamma
+        else None,
+    )
+
+
+def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
+    """The largest posterior over all patterns of appearance in the views that are or will be published.
+
+    With `n_views` beyond what was planned nothing is promised, but what was planned for fewer is no defence.
+    """
+    views = case.law.views if n_views is None else max(n_views, case.law.views)
+    law = ViewLaw(
+        retention=case.law.retention,
+        beta=case.law.beta,
+        views=views,
+        decay=case.law.decay if views == case.law.views else usual_decay(views),
+    )
+    posterior = law.worst_posterior(case.d)
+    return _exact(
+        "several views",
+        Threat(
+            knows=f"all {views} view(s) of the table, and a tuple of prior {float(case.d):.3g}",
+            wants="whether the tuple is in the table",
+            covered=views == case.law.views,
+        ),
+        posterior=posterior,
+        baseline=case.d,
+        bound=case.gamma,
+        advice=_NOISIER,
+    )
+
+
+def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
+    """A tuple that independent views, which were not planned together, all show: ratios multiply."""
+    posterior = repeat_evidence(case.d, case.law.largest_ratio(), 1 + others)
+    return _exact(
+        "two releases",
+        Threat(
+            knows=f"{1 + others} independent releases of the table, and a tuple of prior {float(case.d):.3g}",
+            wants="whether the tuple is in the table",
+            covered=False,
+        ),
+        posterior=posterior,
+        baseline=case.d,
+        bound=case.gamma,
+        advice=_NOISIER,
+    )
+
+
+def _code_views(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
+    """Of the original and of each view, which have one domain, its different tuples."""
+    return tuple(map(np.unique, code_tuples(original, views, read(views[0].manifest).domain)))
+
+
+def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
+    """The posterior of a tuple that all views of a series so far show, from how many they really show."""
+    own, *shown = _code_views(original, views)
+    always = shown[0]
+    for codes in shown[1:]:
+        always = np.intersect1d(always, codes, assume_unique=True)
+    n_kept = int(np.isin(always, own, assume_unique=True).sum())
+    both = replace(case, n_shown=n_kept, n_noise=len(always) - n_kept)
+    p_value = _p_value(both)
+    return AttackResult(
+        name="every view",
+        threat=Threat(
+            knows=f"{len(views)} views of the table, and a tuple of prior {float(case.d):.3g}",
+            wants="whether the tuple, which every one of them shows, is in the table",
+            covered=True,
+        ),
+        success=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
+        interval=_interval(both),
+        baseline=float(case.d),
+        bound=float(case.gamma),
+        holds=p_value > SHARE,
+        p_value=p_value,
+        n_trials=len(always),
+        detail={"shown_by_all": len(always), "of_the_table": n_kept},
+        advice="noise does not come again as often as it should: was each view drawn in view of the "
+        "earlier ones?",
+    )
+
+
+def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
+    """Independent views show the same noise only by chance."""
+    own, first, second = _code_views(original, views)
+    same = np.intersect1d(first, second, assume_unique=True)
+    hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
+    expected = case.n_noise * (len(second) / max(case.domain_size, 1))
+    return shared_coins(hits, expected, case.n_noise)
+
+
+def _interval(case: ViewCase) -> tuple[float, float]:
+    kept = clopper_pearson(case.n_shown, case.n_table)
+    inserted = clopper_pearson(case.n_noise, case.outside)
+    return _at_rates(case, kept[0], inserted[1]), _at_rates(case, kept[1], inserted[0])
+
+
+def _p_value(case: ViewCase) -> float:
+    """Of a posterior above what is promised, at the least that may be kept and the most that is inserted."""
+
+    def is_broken(tail: float) -> bool:
+        kept = least_rate(case.n_shown, case.n_table, tail)
+        return _at_rates(case, kept, largest_rate(case.n_noise, case.outside, tail)) > float(case.gamma)
+
+    return least_level(is_broken)
+
+
+def _at_rates(case: ViewCase, kept: float, inserted: float) -> float:
+    """The posterior if these shares of the table and of all other tuples are shown."""
+    # of tuples with different rates the sum varies less than a binomial one with the same mean
+    return _posterior(case, case.kept_scale * kept, case.noise_scale * inserted)
+
+
+def _posterior(case: ViewCase, kept: float, inserted: float) -> float:
+    d = float(case.d)
+    return d * kept / max(d * kept + (1 - d) * inserted, 1e-300)
+
+
+def _exact(
+    name: str,
+    threat: Threat,
+    *,
+    posterior: Fraction,
+    baseline: Fraction,
+    bound: Fraction | None,
+    advice: str | None,
+) -> AttackResult:
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=float(posterior),
+        baseline=float(baseline),
+        bound=None if bound is None else float(bound),
+        holds=None if bound is None else posterior <= bound,
+        advice=advice,
+    )
+
+
+def attack(subject: Subject) -> Iterator[AttackResult]:
+    """All attacks."""
+    release, original = subject.release, subject.original
+    case = ViewCase.load(release, original)
+    yield attack_one_tuple(case)
+    yield attack_views(case)
+    series = [*earlier_views(release), release]
+    if len(series) > 1:
+        yield attack_all_views(case, series, original)
+    yield attack_correlated_tuples(case)
+    yield attack_exclusive_set(case)
+    own = {view.manifest.id for view in series}
+    others = [other for other in subject.also if other.manifest.id not in own]
+    if others:
+        yield attack_independent_views(case, len(others))
+    for other in others:
+        yield attack_shared_noise(case, [release, other], original)
+    yield attack_metadata(subject, genuine=())  # noise may be any tuple of the domain, in the table or not

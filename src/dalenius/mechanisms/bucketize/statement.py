@@ -1,0 +1,66 @@
+"""What the manifest of a bucketized release says about its promise, and what the release tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dalenius.mechanisms.base import Statement
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
+from dalenius.promises.kinds import BucketPromise
+
+_ASSUMES = (
+    "one row is one person",
+    "the attacker may know everybody's quasi-identifiers, and so a person's bucket, but takes every "
+    "matching of a bucket's people with its sensitive values as equally likely",
+)
+_CORRUPTION = "an attacker who knows the sensitive values of others in the bucket (corruption)"
+_NOT_COVERED = (
+    "an attacker who learns from the release how quasi-identifiers and sensitive values go together "
+    "(negative association, deFinetti)",
+    "whether a person is in the table",
+    "several releases about the same people",
+    "sets of sensitive values: only each single value has a threshold",
+)
+_DISCLOSED = (
+    "the number of records",
+    "how often each sensitive value occurs",
+    "the size of every bucket and the sensitive values in it",
+    "every record's quasi-identifiers",
+)
+_REGIONS_DISCLOSED = (
+    "how often each sensitive value occurs in each region; every share is within its threshold",
+    "where regions are cut, and that no further cut was sure to keep every threshold; both can be computed "
+    "from the published quasi-identifiers and the regions' counts",
+)
+_REGIONS_NOT_COVERED = (
+    "an attacker who knows why the publisher chose this policy (regions, their least rows, the thresholds), "
+    "if it was chosen in view of the sensitive values",
+)
+_FAKES_DISCLOSED = ("how many values of each bucket are fakes, and the law that they were drawn by",)
+
+
+def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
+    """What a release by this plan promises, and what it tells."""
+    compound = len(plan.histogram.columns) > 1
+    parameters: dict[str, Any] = {"buckets": plan.to_dict()["buckets"]}
+    corruption: str = _CORRUPTION
+    fakes_disclosed: tuple[str, ...] = ()
+    if plan.fakes:
+        parameters["fakes"] = plan.fakes.to_dict(plan.buckets, plan.histogram)
+        corruption, fakes_disclosed = plan.fakes.statement(), _FAKES_DISCLOSED
+    regions_disclosed: tuple[str, ...] = ()
+    if plan.regions:
+        parameters |= {"regions": plan.regions.to_manifest(), "region_least_rows": plan.regions.least_rows}
+        regions_disclosed = _REGIONS_DISCLOSED
+    return Statement(
+        promise=promise.to_dict(plan.histogram),
+        assumes=_ASSUMES,
+        not_covered=(
+            corruption,
+            *_NOT_COVERED,
+            *(_REGIONS_NOT_COVERED if plan.regions else ()),
+            *(["a single sensitive column: thresholds hold for combinations of cells"] if compound else []),
+        ),
+        disclosed=(*_DISCLOSED, *fakes_disclosed, *regions_disclosed),
+        parameters=parameters,
+    )

@@ -1,0 +1,208 @@
+"""The plan of a table: buckets for its counts, with fakes among them or inside regions of similar people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+import pyarrow as pa
+
+from dalenius.errors import PromiseNotMet
+from dalenius.exact import show
+from dalenius.mechanisms.base import PolicyOf, Scan
+from dalenius.mechanisms.bucketize.config import BucketizeConfig
+from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
+from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, violations
+from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
+from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
+from dalenius.pages.charts import COLOURS
+from dalenius.plain import plain_fields
+from dalenius.promises.kinds import BucketPromise
+from dalenius.promises.l_diversity import LDiversity
+from dalenius.tables.histogram import Histogram, label
+
+BucketPolicy = PolicyOf[BucketizeConfig, BucketPromise]
+MEASURES = ("loss", "mse", "lower_bound", "gap")
+_MOST_VALUES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BucketizePlan:
+    """The bucket plan of a table, with the counts that it was made from."""
+
+    histogram: Histogram
+    schema: pa.Schema
+    thresholds: tuple[Fraction, ...]
+    buckets: BucketPlan
+    problem: BucketProblem
+    fakes: FakePlan | None = None
+    regions: RegionsPlan | None = None
+    """Where buckets are made region by region; `buckets` then has those of all regions."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many records the source has."""
+        return self.histogram.n_rows
+
+    def __str__(self) -> str:
+        return str(self.buckets) if self.regions is None else f"{self.buckets}\n{self.regions}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as `dalenius plan --json` prints it."""
+        plan = self.buckets
+        return {
+            "method": plan.method,
+            "rows": self.n_rows,
+            "buckets": [{"size": s, "count": b} for s, b in zip(plan.sizes, plan.n_buckets, strict=True)],
+            **plain_fields(plan, *MEASURES),
+            **({"fakes": self.fakes.to_summary()} if self.fakes else {}),
+            **({"regions": self.regions.to_summary()} if self.regions else {}),
+        }
+
+    def draw(self, altair: Any) -> Any:
+        """The picture that `dalenius plan --chart` saves."""
+        return draw_buckets(altair, self.histogram, self.thresholds, self.buckets)
+
+
+def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
+    """The plan for a table with these counts."""
+    config, promise = policy.mechanism, policy.promise
+    thresholds = promise.thresholds(histogram)
+    problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=config.max_bucket)
+    broken = violations(problem)
+    if broken:
+        raise _infeasible(promise, histogram, thresholds, broken)
+    try:
+        buckets = plan_buckets(problem, config.method)
+    except NoSettingFits as error:
+        raise _with_room(error, problem) from error
+    return BucketizePlan(
+        histogram=histogram,
+        schema=schema,
+        thresholds=thresholds,
+        buckets=buckets,
+        problem=problem,
+        fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
+    )
+
+
+def plan_in_regions(policy: BucketPolicy, plan: BucketizePlan, scan: Scan) -> BucketizePlan:
+    """The plan with its buckets made inside regions, for the same thresholds."""
+    config, asked = policy.mechanism, policy.mechanism.regions
+    least = least_rows(plan.n_rows, config.max_bucket) if isinstance(asked, bool) else asked
+    encoder = plan.histogram.encoder(plan.schema)
+    tree, counts = grow(
+        scan, encoder, plan.thresholds, policy.columns.quasi, max_bucket=config.max_bucket, least=least
+    )
+    regions = plan_regions(tree, counts, plan.problem, plan.buckets, least)
+    buckets = regions.merged()
+    buckets.check(plan.problem)
+    return replace(plan, buckets=buckets, regions=regions)
+
+
+def _infeasible(
+    promise: BucketPromise, histogram: Histogram, thresholds: tuple[Fraction, ...], broken: tuple[int, ...]
+) -> PromiseNotMet:
+    """Why no release can keep the thresholds (Lemma 1); only values that the policy names are named."""
+    named = [code for code in broken if promise.is_named(histogram.values[code])]
+    column = " × ".join(repr(name) for name in histogram.columns)
+    if named:
+        code = named[0]
+        lowest = show(histogram.frequency(code))
+        message = (
+            f"threshold of {label(histogram.values[code])!r} ({show(thresholds[code])}) is below its "
+            f"frequency ({lowest}); the lowest that any release can keep is {lowest}"
+        )
+        return PromiseNotMet(message, hint="raise the threshold, or publish fewer of these records")
+    worst = max(broken, key=histogram.frequency)
+    frequency = histogram.frequency(worst)
+    message = (
+        f"{len(broken)} of {len(histogram)} values of {column} are more frequent than their threshold; "
+        f"the commonest makes up {show(frequency)} of the records, its threshold is {show(thresholds[worst])}"
+    )
+    largest_l = frequency.denominator // frequency.numerator
+    hint = f"no threshold can be below {show(frequency)}, nor l above {largest_l}"
+    if isinstance(promise, LDiversity) and len(histogram) >= promise.l:
+        hint += "; or publish part of the table: a section [suppress] in the policy withholds records"
+    return PromiseNotMet(message, hint=hint)
+
+
+def _with_room(error: NoSettingFits, problem: BucketProblem) -> NoSettingFits:
+    """Says which cap would do where a value's threshold is its own share: only buckets of it keep that."""
+    shares = (Fraction(count, problem.n_rows) for count in problem.counts)
+    pairs = zip(shares, problem.thresholds, strict=True)
+    tight = max((share for share, threshold in pairs if share == threshold), default=None)
+    cap = None if tight is None else cap_above(tight, problem.max_bucket)
+    if tight is None or cap is None:
+        return error
+    hint = (
+        f"a value makes up {show(tight)} of the records and its threshold is exactly that; a larger one "
+        f"leaves room in smaller buckets, e.g. cap = {show(cap)}"
+    )
+    return NoSettingFits(error.message, needed=error.needed, hint=hint)
+
+
+def cap_above(share: Fraction, max_bucket: int) -> Fraction | None:
+    """A short decimal above the share that a bucket of the largest size can keep; None: only 1 is.
+
+    >>> [str(cap_above(Fraction(share), 50)) for share in ("0.6", "0.6003", "0.979", "0.981")]
+    ['31/50', '31/50', '49/50', 'None']
+    """
+    least = Fraction(floor(share * max_bucket) + 1, max_bucket)
+    if least >= 1:
+        return None
+    scales = (10**digits for digits in range(2, 20))
+    rounded = (Fraction(ceil(least * scale), scale) for scale in scales)
+    return next(cap for cap in rounded if cap < 1)
+
+
+_BLUE, _ORANGE = COLOURS[:2]
+
+
+def draw_buckets(
+    altair: Any, histogram: Histogram, thresholds: Sequence[Fraction], buckets: BucketPlan
+) -> Any:
+    """The values with their thresholds, beside the buckets."""
+    both = altair.hconcat(_values(altair, histogram, thresholds), _buckets(altair, buckets))
+    return both.configure_view(stroke=None)
+
+
+def _values(altair: Any, histogram: Histogram, thresholds: Sequence[Fraction]) -> Any:
+    shown = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])[:_MOST_VALUES]
+    rows = [
+        {
+            "value": label(histogram.values[code]),
+            "share": float(histogram.frequency(code)),
+            "threshold": float(thresholds[code]),
+        }
+        for code in shown
+    ]
+    base = altair.Chart(altair.Data(values=rows)).encode(
+        y=altair.Y(
+            "value:N", sort=None, title=" × ".join(histogram.columns), axis=altair.Axis(labelLimit=160)
+        )
+    )
+    percent = altair.Axis(format="%")
+    bars = base.mark_bar(color=_BLUE).encode(
+        x=altair.X("share:Q", axis=percent, title="share of the table (bar), most in any bucket (mark)")
+    )
+    marks = base.mark_tick(color=_ORANGE, thickness=3, height=12).encode(x="threshold:Q")
+    return (bars + marks).properties(width=320, title="What may be inferred")
+
+
+def _buckets(altair: Any, buckets: BucketPlan) -> Any:
+    pairs = zip(buckets.sizes, buckets.n_buckets, strict=True)
+    rows = [{"size": size, "records": size * count} for size, count in pairs]
+    return (
+        altair.Chart(altair.Data(values=rows))
+        .mark_bar(color=_BLUE)
+        .encode(
+            x=altair.X("size:O", title="people in the bucket", axis=altair.Axis(labelAngle=0)),
+            y=altair.Y("records:Q", title="records in buckets of this size"),
+        )
+        .properties(width=260, height=220, title="Buckets")
+    )

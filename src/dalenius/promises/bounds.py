@@ -1,0 +1,57 @@
+"""How sure an attacker may become: of anything, which is what promises are compared by, and of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The largest probability that may be inferred, and of what."""
+
+    largest: Fraction
+    symbol: str
+    """What the promise calls it, e.g. `1/l`."""
+    meaning: str
+    smallest: Fraction | None = None
+    """The bound of the value that is protected most, where values have bounds of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """What a manifest's `promise` lets each value have; values are cells as manifests write them.
+
+    >>> Thresholds.of({"kind": "l-diversity", "l": 4}).of_value(("Flu",))
+    Fraction(1, 4)
+    >>> named = Thresholds.of({"kind": "f-privacy", "thresholds": [{"value": ["HIV"], "at_most": "1/20"}]})
+    >>> named.of_value(("HIV",)), named.of_value(("Flu",))
+    (Fraction(1, 20), None)
+    """
+
+    common: Fraction | None
+    """Of every value that is not listed; None: nothing is promised about it."""
+    listed: Mapping[tuple[str | None, ...], Fraction]
+
+    @classmethod
+    def of(cls, promise: Mapping[str, Any]) -> Thresholds:
+        """Of l-diversity or f-privacy."""
+        common = Fraction(1, int(promise["l"])) if promise["kind"] == "l-diversity" else None
+        entries = promise.get("thresholds", ())
+        return cls(
+            common=common, listed={tuple(entry["value"]): Fraction(entry["at_most"]) for entry in entries}
+        )
+
+    def of_value(self, cells: tuple[str | None, ...]) -> Fraction | None:
+        """The threshold of a value."""
+        return self.listed.get(cells, self.common)
+
+
+def link_at_most(value: str, limit: str) -> str:
+    """What thresholds promise, in plain words."""
+    return (
+        "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, can "
+        f"link that person to {value} with more certainty than {limit}"
+    )

@@ -1,0 +1,101 @@
+"""Data frames as a source: Arrow, whatever narwhals knows (pandas, polars, …), and PySpark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.errors import SourceError
+from dalenius.sql import identifier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrameSource:
+    """A data frame: Arrow, or whatever narwhals knows (pandas, polars, …)."""
+
+    name: str
+    table: pa.Table
+
+    @classmethod
+    def open(cls, frame: Any, name: str = "the data frame") -> FrameSource:
+        """Take the frame as an Arrow table, without its index, categories or metadata."""
+        return cls(name=name, table=_plain(_to_arrow(frame)))
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return tuple(self.table.column_names)
+
+    def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The frame, registered under a name of its own."""
+        view = f"frame_{id(self.table)}"
+        connection.register(view, self.table)
+        return identifier(view)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SparkFrameSource:
+    """A PySpark data frame, which stays where it is unless one machine is to publish it."""
+
+    name: str
+    frame: Any
+    column_names: tuple[str, ...]
+
+    @classmethod
+    def open(cls, frame: Any) -> SparkFrameSource:
+        """Take the frame as it is; nothing is computed."""
+        return cls(name="the data frame", frame=frame, column_names=tuple(frame.columns))
+
+    @staticmethod
+    def fits(frame: Any) -> bool:
+        """Whether it is one, asked without loading pyspark."""
+        return any(base.__module__.startswith("pyspark.sql") for base in type(frame).__mro__)
+
+    def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The whole frame, brought to this machine."""
+        return FrameSource.open(self.frame).scan(connection)
+
+
+def _to_arrow(frame: Any) -> pa.Table:
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, pa.RecordBatch):
+        return pa.Table.from_batches([frame])
+    import narwhals as nw  # not before there is a frame: most tables are files
+
+    try:
+        native = nw.from_native(frame)
+    except TypeError as error:
+        raise SourceError(
+            f"source of type {type(frame).__name__} is not a table",
+            hint="give a path, or a pandas, polars or Arrow table",
+        ) from error
+    except nw.exceptions.DuplicateError as error:
+        raise SourceError("the data frame has two columns of one name", hint="rename one of them") from error
+    if native.implementation.is_pandas():
+        return _from_pandas(frame)
+    return native.collect().to_arrow() if isinstance(native, nw.LazyFrame) else native.to_arrow()
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError) as error:  # its text may quote a cell, or say too little
+        raise SourceError(
+            f"the data frame cannot be read ({type(error).__name__}): a column holds cells of several types",
+            hint="give every column one type, e.g. with frame.astype",
+        ) from error
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Without dictionaries, whose unused entries would travel along, and without metadata."""
+    fields = []
+    for field in table.schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_nested(kind):
+            raise SourceError(f"column {field.name!r} is nested; a published column holds plain values")
+        fields.append(pa.field(field.name, kind))
+    return table.replace_schema_metadata(None).cast(pa.schema(fields))
