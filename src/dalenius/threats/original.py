@@ -49,12 +49,12 @@ class CommonCodes:
 
     def of_rows(self, names: Sequence[str]) -> tuple[Ints, ...]:
         """For each table, which combination of cells of these columns its rows have."""
-        codes = self.joined.combined(names).codes.astype(np.int64)
+        codes = self.joined.combine(names).codes.astype(np.int64)
         return tuple(np.split(codes, np.cumsum(self.lengths)[:-1]))
 
     def cells(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """The cells of each of these combinations."""
-        return self.joined.combined(names).to_pylist(names)
+        return self.joined.combine(names).to_pylist(names)
 
 
 def _join(name: str, tables: Sequence[pa.Table]) -> pa.ChunkedArray:

@@ -53,7 +53,7 @@ class BucketizedRows:
         """Read and encode both tables."""
         stated, tables = published.read(release.manifest), read_tables(release)
         fakes, regions = stated.fakes, stated.regions
-        entries = CodedTable.of(tables.entries).combined(stated.sensitive)
+        entries = CodedTable.of(tables.entries).combine(stated.sensitive)
         sensitive = pa.table(dict(entries.values))
         value = entries.codes.astype(np.int64)
         count: Ints | Floats = tables.count
@@ -178,7 +178,7 @@ class JoinedBatches:
     def of(cls, batches: Sequence[BucketizedRows]) -> JoinedBatches:
         """Put the batches together, and find out which values they share."""
         values = CodedTable.of(_joined([_cells(batch.sensitive) for batch in batches]))
-        known = values.combined(list(values.columns))
+        known = values.combine(list(values.columns))
         ends = list(accumulate(batch.sensitive.n_rows for batch in batches))
         codes = np.split(known.codes.astype(np.int64), ends[:-1])
         counts = np.zeros((len(batches), known.n_values))

@@ -166,7 +166,7 @@ def read_entries(
 def _entries(rows: pa.Table) -> Entries:
     bucket = rows.column("bucket").to_numpy()
     cells = CodedTable.of(rows.select(rows.column_names[2:]))
-    values = cells.combined(list(cells.columns))
+    values = cells.combine(list(cells.columns))
     # the manifest's thresholds name values by the same texts
     written = tuple(map(write_cells, values.to_pylist(list(cells.columns))))
     return Entries(

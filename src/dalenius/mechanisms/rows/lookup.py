@@ -55,7 +55,7 @@ class Lookup:
 
     def quasi(self, columns: Iterable[str]) -> Coded:
         """The combinations of values of those columns that are quasi-identifiers."""
-        return self.rows.combined([name for name in columns if name in self.rows.columns])
+        return self.rows.combine([name for name in columns if name in self.rows.columns])
 
     def prepare(self, expressions: Iterable[Expression]) -> None:
         """Evaluate many expressions, those over the same columns together."""
