@@ -24,6 +24,7 @@ from dalenius.mechanisms.base import (
     PolicyOf,
     Repeated,
     Scan,
+    SerialMechanism,
     SeriesPlace,
 )
 from dalenius.mechanisms.sharding import Census, Shards
@@ -114,4 +115,4 @@ def _refuse_repeated(n_rows: int, n_tuples: int) -> None:
         )
 
 
-MECHANISM = AlphaBeta()
+MECHANISM: SerialMechanism = AlphaBeta()

@@ -25,6 +25,7 @@ from dalenius.mechanisms.bucketize.table_plan import (
     plan_counts,
     plan_in_regions,
 )
+from dalenius.mechanisms.stages import CountsMechanism
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Histogram
@@ -121,4 +122,4 @@ def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:
     return Layout.shuffled(plan.buckets, randomness)
 
 
-MECHANISM = Bucketize()
+MECHANISM: CountsMechanism = Bucketize()

@@ -8,7 +8,7 @@ from functools import partial
 
 import duckdb
 
-from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, Repeated, Scan
+from dalenius.mechanisms.base import Batches, Check, Draft, Mechanism, PolicyOf, Repeated, Scan
 from dalenius.mechanisms.frapp.apply import FrappGroups, frapp_rows
 from dalenius.mechanisms.frapp.check import check_records
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
@@ -74,4 +74,4 @@ class Frapp:
         return check_records(connection, manifest)
 
 
-MECHANISM = Frapp()
+MECHANISM: Mechanism = Frapp()

@@ -9,7 +9,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms.base import Batches, Check, Draft, PolicyOf, PublishedTable, Repeated, Scan
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    Mechanism,
+    PolicyOf,
+    PublishedTable,
+    Repeated,
+    Scan,
+)
 from dalenius.mechanisms.perturb.apply import DataGroups, Perturber, data_rows
 from dalenius.mechanisms.perturb.check import check_parts
 from dalenius.mechanisms.perturb.config import PerturbConfig
@@ -135,4 +144,4 @@ def _advice(plan: PerturbPlan) -> list[str]:
     return lines
 
 
-MECHANISM = Perturb()
+MECHANISM: Mechanism = Perturb()
