@@ -31,7 +31,7 @@ LAYERS = [
     ["engines.base"],
     ["release"],
     ["question", "threats", "pages", "mechanisms.measures"],
-    ["mechanisms.tuples"],
+    ["mechanisms.rows", "mechanisms.tuples"],  # what several mechanisms share, by what they publish
     [
         "mechanisms.suppress",
         "mechanisms.perturb",

@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dalenius
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import round_down, round_up
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
-from dalenius.mechanisms.frapp.plan import plan_frapp
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy, published_rows
+from tests.mechanisms.alphabeta.releases import policy
 
 ADULT_SIZES = (72, 7, 16, 7, 14, 5, 2, 41, 2)
 ADULT = Domain.of({f"c{i}": range(size) for i, size in enumerate(ADULT_SIZES)})
@@ -79,14 +80,18 @@ def test_the_public_parameters_are_enough_to_check_the_promise() -> None:
     assert json.loads(json.dumps(public)) == public
 
 
-@pytest.mark.parametrize("planner", [plan_alphabeta, plan_frapp])
-def test_the_printed_object_has_the_fields_that_tools_rely_on(planner: object) -> None:
-    plan = planner(19_502, ADULT, PROMISE)  # type: ignore[operator]
+@pytest.mark.parametrize("method", ["alpha-beta", "frapp"])
+def test_the_printed_object_has_the_fields_that_tools_rely_on(method: str) -> None:
+    plan = dalenius.plan(policy("r", method=method))
     data = plan.to_dict()
     assert {"mechanism", "method", "feasible", "rows", "domain_size", "noise_rows", "rho"} <= data.keys()
     assert data["private"] is True
     assert json.loads(json.dumps(data)) == data
-    assert str(plan).startswith(data["method"])
+    assert str(plan).startswith(method)
+    assert [line.split(maxsplit=1)[1] for line in str(plan).splitlines() if line.startswith("warning")] == [
+        *data["warnings"][1:],  # those of the law, and last
+        data["warnings"][0],  # that rows repeat others
+    ]
 
 
 def test_a_larger_retention_is_more_accurate() -> None:
