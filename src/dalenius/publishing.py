@@ -25,9 +25,8 @@ from dalenius.randomness import Randomness
 from dalenius.release.batches import as_batch, batch_folder, next_batch
 from dalenius.release.build import build_manifest
 from dalenius.release.folder import SPILL, StoredRelease, new_release, refuse_existing
-from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import Manifest, write_manifest
-from dalenius.release.repetition import ledger_transaction, look_up, refuse_repetition, repetition
+from dalenius.release.repetition import expect, ledger_transaction, look_up, refuse_repetition, repetition
 from dalenius.release.series import NextInSeries, series_folder
 from dalenius.release.verify import check_promise, tell_outright
 from dalenius.release.views import next_view, view_folder
@@ -110,10 +109,12 @@ def write_release(
         with (engine or engine_for(policy)).open(policy, folder / SPILL, progress) as scan:
             next_one = None if kind is None else _NEXT[kind](policy, scan)
             if next_one is None and not randomness.is_seeded:
-                scan.expect_fingerprint(open_ledger(policy.ledger).key())
+                expect(policy, scan)
             plan = mechanism_of(policy).plan(policy, scan)
             # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
-            known = None if randomness.is_seeded and next_one is None else look_up(policy, scan, next_one)
+            known = None
+            if next_one is not None or not randomness.is_seeded:
+                known = look_up(policy, scan, next_one, is_seeded=randomness.is_seeded)
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft = _draft(policy, plan, randomness, next_one)
@@ -126,7 +127,7 @@ def write_release(
             write_manifest(folder, manifest)
         _recheck(folder)
         if known is not None:
-            remember(known, known.entry(manifest, folder, target))
+            remember(known, known.entries(manifest, folder, target))
     return Published(
         release=StoredRelease.open(target),
         n_rows=plan.n_rows,

@@ -26,8 +26,9 @@ from dalenius.sql import connect, count
 
 QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Hypertension'"
 POLICY = """\
-source  = "patients.csv"
-release = "patients.release"
+source    = "patients.csv"
+release   = "patients.release"
+synthetic = true                           # people that never lived
 
 [columns]
 unit        = "patient_id"
