@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,33 +20,34 @@ import pyarrow.parquet as pq
 
 import dalenius
 from bench.coverage_questions import QUASI, people, questions, truths
-from dalenius.ask.asking import answer_evaluated, evaluate
-from dalenius.ask.lookup import Lookup
+from dalenius.ask.asking import answer_asked
 from dalenius.ask.opened import open_for_asking
-from dalenius.ask.view_answer import answer_evaluated as answer_view
-from dalenius.ask.view_question import evaluate as evaluate_view
-from dalenius.ask.viewed import ViewModel, _join
+from dalenius.mechanisms.alphabeta import answer as alphabeta
 from dalenius.mechanisms.alphabeta.apply import first_view, next_view, union
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView
-from dalenius.mechanisms.bucketize.answer import BucketizedModel
+from dalenius.mechanisms.bucketize.answer import BucketizedRows
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
+from dalenius.mechanisms.frapp import answer as frapp
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.frapp.published import PublishedFrapp
-from dalenius.mechanisms.perturb.answer import PerturbedModel
+from dalenius.mechanisms.perturb.answer import PerturbedRows
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
-from dalenius.mechanisms.tuples.atoms import Atoms
+from dalenius.mechanisms.rows.estimation import Found, TargetEstimation
+from dalenius.mechanisms.rows.model import RowEstimator, RowModel
+from dalenius.mechanisms.tuples.answer.model import TupleModel
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.answer import Answer
-from dalenius.question.database import Database, Deadline, Limits, Request
-from dalenius.question.model import Estimation, Found, Model
+from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
+from dalenius.question.model import Asked, Estimators, Model
+from dalenius.question.query import Query
 from dalenius.question.sql import parse
 from dalenius.question.targets import Score, Targets
 from dalenius.randomness import Randomness
@@ -95,19 +95,26 @@ def ends_of(answers_at: Callable[[float], Sequence[Answer]]) -> np.ndarray:
 
 @dataclass(slots=True, eq=False)
 class Remembering:
-    """A model whose estimates are made once and asked at several levels, in the same order each time."""
+    """An estimator whose estimates are made once and asked at several levels, in the same order each time."""
 
-    model: Model
-    _estimation: Estimation | None = None
+    estimator: RowEstimator
+    _estimation: TargetEstimation | None = None
     _found: list[tuple[Targets, Found, tuple[np.ndarray, np.ndarray]]] = field(default_factory=list)
     _next: int = 0
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
+    @property
+    def formula(self) -> str:
+        """The estimator's own."""
+        return self.estimator.formula
 
-    def estimation(self, scores: Sequence[Score], estimator: str) -> Remembering:
+    @property
+    def assumption(self) -> str | None:
+        """The estimator's own."""
+        return self.estimator.assumption
+
+    def estimation(self, scores: Sequence[Score]) -> Remembering:
         """Begin again."""
-        self._estimation = self._estimation or self.model.estimation(scores, estimator)
+        self._estimation = self._estimation or self.estimator.estimation(scores)
         self._next = 0
         return self
 
@@ -127,21 +134,47 @@ class Remembering:
         return self._found[self._next - 1][2]
 
 
-def from_rows(drawn: tuple[pa.Table, Callable[[int], Model]], texts: list[str], estimator: str) -> Held:
+def remembering(model: RowModel, estimator: str) -> RowModel:
+    """The model with one estimator, which remembers."""
+    made = Remembering(model.estimators[estimator])
+    return replace(model, estimators=Estimators(makers={estimator: lambda: made}))
+
+
+def from_rows(drawn: tuple[pa.Table, Callable[[int], RowModel]], texts: list[str], estimator: str) -> Held:
     """Ask models that all have the rows of the table."""
     table, model_of = drawn
-    lookup, truth = _lookup(model_of(0)), truths(table, texts)
-    asked = evaluate(lookup, [parse(text, table.column_names) for text in texts])
+    truth = truths(table, texts)
+    asked = Questions.of(model_of(0), texts, table.column_names)
+    return lambda seed: (asked.ends(remembering(model_of(seed), estimator), estimator), truth)
 
-    def held(seed: int) -> tuple[np.ndarray, np.ndarray]:
-        model: Any = Remembering(model_of(seed))
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Questions:
+    """Questions that were evaluated once, for all models of the same values."""
+
+    queries: tuple[Query, ...]
+    asked: Asked
+    workspace: Workspace
+
+    @classmethod
+    def of(cls, model: Model, texts: Iterable[str], names: Iterable[str]) -> Questions:
+        """Without a limit of time that matters."""
+        deadline = Deadline(Limits(seconds=1e6))
+        workspace = Workspace(database=Database({}, Limits()), deadline=deadline)
+        queries = tuple(parse(text, names) for text in texts)
+        return cls(queries=queries, asked=model.evaluate(queries, workspace), workspace=workspace)
+
+    def ends(self, model: Model, estimator: str) -> np.ndarray:
+        """The ends of the model's intervals."""
         return ends_of(
-            lambda level: answer_evaluated(
-                model, lookup, asked, Request(confidence=level, estimator=estimator)
+            lambda level: answer_asked(
+                model,
+                self.queries,
+                self.asked,
+                Request(confidence=level, estimator=estimator),
+                self.workspace,
             )
-        ), truth
-
-    return held
+        )
 
 
 def from_bucketized(texts: list[str], estimator: str, fakes: int = 0) -> Held:
@@ -152,14 +185,6 @@ def from_bucketized(texts: list[str], estimator: str, fakes: int = 0) -> Held:
 def from_perturbed(texts: list[str], method: str) -> Held:
     """Ask perturbed releases."""
     return from_rows(perturbed(people(), method), texts, "reconstruction")
-
-
-def _lookup(model: Model) -> Lookup:
-    """Without a limit of time that matters."""
-    deadline = Deadline(Limits(seconds=1e6))
-    return Lookup(
-        rows=model.rows, sensitive=model.sensitive, database=Database({}, Limits()), deadline=deadline
-    )
 
 
 def policy(table: pa.Table, promise: dict[str, object], **rest: object) -> dalenius.Policy:
@@ -175,7 +200,7 @@ def policy(table: pa.Table, promise: dict[str, object], **rest: object) -> dalen
     )
 
 
-def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int], Model]]:
+def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int], RowModel]]:
     """Releases with thresholds 3f + 0.05 and buckets of least loss; with fakes ℓ = 4."""
     rules = policy(
         table,
@@ -188,7 +213,7 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
     assert isinstance(plan, BucketizePlan)
     encoder = plan.histogram.encoder(plan.schema)
     codes = encoder.encode(table.combine_chunks().to_batches()[0])
-    empty = BucketizedModel(
+    empty = BucketizedRows(
         rows=CodedTable.of(table.select(list(QUASI))),
         sensitive=CodedTable.of(pa.table(encoder.cells)),
         buckets=Buckets.of(
@@ -197,7 +222,7 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
         has_fakes=plan.fakes is not None,
     )
 
-    def model(seed: int) -> Model:
+    def model(seed: int) -> RowModel:
         randomness = Randomness.seeded(seed)
         layout = (
             MixedLayout(plan.buckets, plan.problem, plan.fakes, randomness)
@@ -210,12 +235,12 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
         if plan.fakes:
             known = PublishedFakes.of(plan.fakes.to_dict(plan.buckets, plan.histogram))
             count = known.expected_counts(bucket, value, count, np.bincount(rows))
-        return replace(empty, buckets=Buckets.of(rows, bucket, value, count))
+        return replace(empty, buckets=Buckets.of(rows, bucket, value, count)).model()
 
     return table, model
 
 
-def perturbed(table: pa.Table, method: str) -> tuple[pa.Table, Callable[[int], Model]]:
+def perturbed(table: pa.Table, method: str) -> tuple[pa.Table, Callable[[int], RowModel]]:
     """Releases with ρ2 = 1/2."""
     plan = dalenius.plan(
         policy(
@@ -228,16 +253,16 @@ def perturbed(table: pa.Table, method: str) -> tuple[pa.Table, Callable[[int], M
     encoder = plan.histogram.encoder(plan.schema)
     codes = encoder.encode(table.combine_chunks().to_batches()[0])
     laws = Laws.of(plan.perturbation.channels, len(plan.histogram))
-    empty = PerturbedModel(
+    empty = PerturbedRows(
         rows=CodedTable.of(table.select(list(QUASI))),
         sensitive=CodedTable.of(pa.table(encoder.cells)),
         laws=laws,
         cells=np.zeros(0, dtype=np.int64),
     )
 
-    def model(seed: int) -> Model:
+    def model(seed: int) -> RowModel:
         parts, values = Perturber(plan.perturbation, Randomness.seeded(seed)).perturb(codes)
-        return replace(empty, cells=laws.cells(parts, values))
+        return replace(empty, cells=laws.cells(parts, values)).model()
 
     return table, model
 
@@ -262,63 +287,42 @@ class Views:
             {name: sorted(set(self.table[name].to_pylist())) for name in self.table.column_names}
         )
 
-    def published(self, domain: Domain, n_views: int) -> PublishedView | PublishedFrapp:
-        """What a manifest would state of the views."""
-        gamma, size = Fraction(1, 2), domain.size
+    def model(self, domain: Domain, seed: int) -> TupleModel:
+        """The views of a seed."""
+        stream = Randomness.seeded(seed).stream("views")
+        rows, gamma = domain.encode(self.table), Fraction(1, 2)
         if self.kind == "frapp":
-            law = FrappLaw(k=Fraction(1), gamma_f=GAMMA_F, domain_size=size)
-            return PublishedFrapp(domain=domain, law=law, gamma=gamma, domain_size=size, counts_rows=True)
-        return PublishedView(
+            frapp_law = FrappLaw(k=Fraction(1), gamma_f=GAMMA_F, domain_size=domain.size)
+            stated = PublishedFrapp(
+                domain=domain, law=frapp_law, gamma=gamma, domain_size=domain.size, counts_rows=True
+            )
+            return frapp.model_of(stated, domain.names, frapp_view(domain, rows, GAMMA_F, stream))
+        law, rows = (ONE_VIEW if self.kind == "one" else SERIES), union(domain, [rows])
+        views = [first_view(domain, rows, law, stream)]
+        while len(views) < law.views:
+            views.append(next_view(domain, rows, views, law, stream))
+        view = PublishedView(
             domain=domain,
-            law=ONE_VIEW if self.kind == "one" else SERIES,
+            law=law,
             noise=None,
             d=Fraction(1, 10),
             gamma=gamma,
             adversary="independent",
-            promised_views=n_views,
-            domain_size=size,
-            index=n_views,
+            promised_views=len(views),
+            domain_size=domain.size,
+            index=len(views),
             counts_rows=False,
         )
-
-    def model(self, domain: Domain, seed: int) -> ViewModel:
-        """The views of a seed."""
-        stream = Randomness.seeded(seed).stream("views")
-        rows = domain.encode(self.table)
-        views: list[tuple[np.ndarray, ...]]
-        if self.kind == "frapp":
-            views = [frapp_view(domain, rows, GAMMA_F, stream)]
-        else:
-            law, rows = (ONE_VIEW if self.kind == "one" else SERIES), union(domain, [rows])
-            views = [first_view(domain, rows, law, stream)]
-            while len(views) < law.views:
-                views.append(next_view(domain, rows, views, law, stream))
-        view = self.published(domain, len(views))
-        codes, shown = (
-            _join(domain, views) if len(views) > 1 else (views[0], np.ones((1, len(views[0][0])), dtype=int))
-        )
-        return ViewModel(view=view, names=domain.names, codes=codes, shown=shown)
+        return alphabeta.model_of(view, domain.names, views)
 
 
 def from_views(kind: str, texts: list[str]) -> Held:
     """Ask views of one domain."""
     views = Views(table=people(), kind=kind)
     domain, truth = views.domain(), truths(views.distinct(), texts)
-    queries = [parse(text, domain.names) for text in texts]
-    database, deadline = Database({}, Limits()), Deadline(Limits(seconds=1e6))
-    atoms = Atoms(domain=domain, database=database, deadline=deadline)
-    asked = [evaluate_view(query, atoms) for query in queries]
-
-    def held(seed: int) -> tuple[np.ndarray, np.ndarray]:
-        model = views.model(domain, seed)
-        return ends_of(
-            lambda level: [
-                answer_view(model, query, question, Request(confidence=level), database, deadline)
-                for query, question in zip(queries, asked, strict=True)
-            ]
-        ), truth
-
-    return held
+    first = views.model(domain, 0)
+    asked = Questions.of(first, texts, domain.names)
+    return lambda seed: (asked.ends(views.model(domain, seed), first.estimators.names[0]), truth)
 
 
 def from_suppressed(texts: list[str], n_batches: int) -> Held:
@@ -330,21 +334,16 @@ def from_suppressed(texts: list[str], n_batches: int) -> Held:
     table = table.sort_by("age") if n_batches > 1 else table
     size = table.num_rows // n_batches
     batches = [table.slice(k * size, size) for k in range(n_batches)]
-    queries = [parse(text, table.column_names) for text in texts]
 
     def held(seed: int) -> tuple[np.ndarray, np.ndarray]:
         with tempfile.TemporaryDirectory() as folder:
             kept = set().union(*(_publish(batch, Path(folder), seed, n_batches > 1) for batch in batches))
             published = table.filter(pa.array([uid in kept for uid in table["uid"].to_pylist()]))
             release = dalenius.open_release(Path(folder) / "r")
-            model: Any = Remembering(cast("Model", open_for_asking(release.stored).model))
-        lookup = _lookup(model)
-        asked = evaluate(lookup, queries)
-        return ends_of(
-            lambda level: answer_evaluated(
-                model, lookup, asked, Request(confidence=level, estimator="shrinkage")
-            )
-        ), truths(published, texts)
+            model = open_for_asking(release.stored).model
+        assert isinstance(model, RowModel)
+        asked = Questions.of(model, texts, table.column_names)
+        return asked.ends(remembering(model, "shrinkage"), "shrinkage"), truths(published, texts)
 
     return held
 

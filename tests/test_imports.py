@@ -6,6 +6,8 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,7 @@ LAYERS = [
     ["engines.base"],
     ["release"],
     ["question", "threats", "pages", "mechanisms.measures"],
-    ["mechanisms.tuples"],
+    ["mechanisms.rows", "mechanisms.tuples"],  # what several mechanisms share, by what they publish
     [
         "mechanisms.suppress",
         "mechanisms.perturb",
@@ -61,6 +63,7 @@ def room_of(module: str) -> str:
     return next(name for name in names if name in RANK)
 
 
+@cache
 def imported_modules(path: Path) -> set[str]:
     """What a module imports of this package, wherever in the file."""
     known = {module_name(other) for other in MODULES}
@@ -88,6 +91,25 @@ def test_imports_go_downwards(path: Path) -> None:
     room = room_of(module_name(path))
     for other in {room_of(module) for module in imported_modules(path)} - {room}:
         assert RANK[other] < RANK[room], f"{room} must not import {other}"
+
+
+PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_what_is_in_a_room_has_an_order(package: Path) -> None:
+    """Its modules and sub-rooms import each other in one direction: none stands above and below another."""
+    inside = f"{module_name(package / '__init__.py')}."
+
+    def in_room(module: str) -> str:
+        return module.removeprefix(inside).split(".")[0]
+
+    below: dict[str, set[str]] = {}
+    for path in set(package.rglob("*.py")) - {package / "__init__.py"}:
+        own = in_room(module_name(path))
+        others = {in_room(module) for module in imported_modules(path) if module.startswith(inside)}
+        below.setdefault(own, set()).update(others - {own})
+    TopologicalSorter(below).prepare()  # or a CycleError that names them
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dalenius.randomness import KEY_BITS, Randomness, random_keys
+from dalenius.randomness import KEY_BITS, Randomness, random_keys, toss
 from tests.chance import FALSE_ALARM
 from tests.conftest import PROJECT
 
@@ -61,3 +62,31 @@ def test_random_keys_have_every_bit_but_the_sign() -> None:
     assert min(stats.binomtest(int(n), len(keys), 0.5).pvalue for n in ones[:KEY_BITS]) > FALSE_ALARM
     assert stats.kstest(keys / 2.0**KEY_BITS, "uniform").pvalue > FALSE_ALARM
     assert stats.kstest((keys >> 1) / 2.0**KEY_BITS, "uniform").pvalue < FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    "probability", [Fraction(1, 3), Fraction(10**30 + 1, 3 * 10**30), Fraction(0), Fraction(1)]
+)
+def test_coins_have_their_probability(probability: Fraction) -> None:
+    heads = int(toss(probability, 200_000, Randomness.seeded(7).stream("coins")).sum())
+    assert stats.binomtest(heads, 200_000, float(probability)).pvalue > FALSE_ALARM
+    if 0 < probability < 1:
+        assert stats.binomtest(heads, 200_000, float(probability) * 1.03).pvalue < FALSE_ALARM
+
+
+def test_a_tied_coin_is_decided_by_its_further_digits() -> None:
+    class Tied:
+        """A stream whose first digits equal the threshold."""
+
+        def __init__(self, digits: list[int]) -> None:
+            self.digits = digits
+
+        def integers(self, bound: int, size: int) -> np.ndarray:
+            return np.full(size, self.digits.pop(0))
+
+    third = Fraction(1, 3)
+    first = int(third * 2**62)
+    rest = int((third * 2**62 - first) * 2**62)
+    for second, expected in [(rest - 1, True), (rest + 1, False)]:
+        assert toss(third, 2, Tied([first, second])).tolist() == [expected] * 2  # type: ignore[arg-type]
+    assert toss(Fraction(1, 2), 1, Tied([2**61])).tolist() == [False]  # type: ignore[arg-type]

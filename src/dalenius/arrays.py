@@ -13,3 +13,13 @@ Codes = NDArray[np.integer[Any]]
 Bools = NDArray[np.bool_]
 Bits = NDArray[np.uint8]
 """One bit per row, packed."""
+
+
+def divide(above: Floats, below: Floats) -> Floats:
+    """The quotients; 0 where there is nothing to divide by.
+
+    >>> divide(np.array([1.0, 1.0, np.inf]), np.array([4.0, 0.0, 2.0])).tolist()
+    [0.25, 0.0, 0.0]
+    """
+    usable = np.isfinite(above) & np.isfinite(below) & (below > 0)
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=usable))

@@ -131,7 +131,7 @@ def test_combinations_of_many_cells_do_not_overflow() -> None:
     assert Encoder.of(cells).find(rows).tolist() == list(range(n))
     moved = rows.set_column(0, "c0", pa.array(np.roll(shuffled[0], 1)))
     assert (Encoder.of(cells).find(moved) == -1).all()
-    combined = CodedTable.of(rows).combined(rows.column_names)
+    combined = CodedTable.of(rows).combine(rows.column_names)
     assert combined.n_values == n
     assert combined.codes.tolist() == list(range(n))
 
@@ -144,7 +144,7 @@ def test_combinations_are_coded_as_they_first_come(rows: list[tuple[Any, Any]], 
     table = pa.table(
         {"x": pa.array([row[0] for row in rows], pa.string()), "y": pa.array([row[1] for row in rows])}
     )
-    found = CodedTable.of(table).combined(names)
+    found = CodedTable.of(table).combine(names)
     keys = [tuple(row[name] for name in names) for row in table.to_pylist()]
     seen = list(dict.fromkeys(keys))
     assert found.codes.tolist() == [seen.index(key) for key in keys]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import Counter
 from fractions import Fraction
 from itertools import permutations
 
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InternalError
-from dalenius.tables.histogram import Histogram, label
+from dalenius.sql import connect
+from dalenius.tables.histogram import Histogram, count_values, label
 
 cells = st.one_of(st.none(), st.integers(-3, 3))
 
@@ -55,3 +57,16 @@ def test_an_unknown_value_is_an_internal_error() -> None:
 def test_labels_and_frequencies() -> None:
     assert label((None, True, datetime.date(2026, 1, 2))) == "NULL / true / 2026-01-02"
     assert Histogram.of(("a",), {("x",): 1, ("y",): 2}).frequency(0) == Fraction(1, 3)
+
+
+@given(rows=st.lists(st.tuples(cells, cells), min_size=1))
+def test_values_are_counted_in_a_table(rows: list[tuple[int | None, int | None]]) -> None:
+    columns = {name: pa.array([row[i] for row in rows], pa.int64()) for i, name in enumerate(("a", "b"))}
+    with connect() as connection:
+        connection.register("t", pa.table({**columns, "n": range(len(rows))}))
+        counted = count_values(connection, "t", ("a", "b"))
+        largest = count_values(connection, "t", ("a", "b"), "max(n) + 1")
+    assert counted == Histogram.of(("a", "b"), Counter(rows))
+    assert dict(zip(largest.values, largest.counts, strict=True)) == {
+        row: i + 1 for i, row in enumerate(rows)
+    }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
+
 import duckdb
 import pyarrow as pa
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.sql import connect
-from dalenius.tables.reading import DictionaryColumns
+from dalenius.tables.reading import DictionaryColumns, rebatch
 
 SELECT = "SELECT * FROM t"
 CELLS = st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=3), st.just("it's"))
@@ -67,3 +69,31 @@ def test_numbers_and_nothing_but_nulls_are_not_coded() -> None:
     with connect() as connection:
         connection.register("t", pa.table({"n": [1, 2], "nothing": pa.nulls(2, pa.string())}))
         assert not DictionaryColumns.of(connection, SELECT).values
+
+
+@given(
+    texts=st.lists(CELLS, min_size=1),
+    numbers=st.lists(st.one_of(st.none(), st.integers(-200, 200)), min_size=1),
+)
+def test_the_values_of_a_column_ascend_and_null_is_last(
+    texts: list[str | None], numbers: list[int | None]
+) -> None:
+    n = min(len(texts), len(numbers))
+    table = pa.table({"text": pa.array(texts[:n], pa.string()), "n": pa.array(numbers[:n], pa.int64())})
+    with connect() as connection:
+        connection.register("t", table)
+        columns = DictionaryColumns.of(connection, SELECT)
+        for name in table.column_names:
+            cells = set(table[name].to_pylist())
+            expected = [*sorted(cells - {None}), *([None] if None in cells else [])]
+            assert columns.different_values(connection, SELECT, name).to_pylist() == expected
+
+
+@given(sizes=st.lists(st.integers(0, 9)), n_rows=st.integers(1, 7))
+def test_rebatched_rows_are_the_rows_in_batches_of_one_size(sizes: list[int], n_rows: int) -> None:
+    rows = pa.RecordBatch.from_pydict({"n": list(range(sum(sizes)))})
+    ends = list(accumulate(sizes, initial=0))
+    batches = list(rebatch((rows.slice(start, end - start) for start, end in pairwise(ends)), n_rows))
+    assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(sum(sizes)))
+    assert all(batch.num_rows == n_rows for batch in batches[:-1])
+    assert all(0 < batch.num_rows <= n_rows for batch in batches)

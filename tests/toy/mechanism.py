@@ -9,10 +9,20 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dalenius.errors import InternalError, PromiseNotMet
-from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Repeated, Scan, Statement
+from dalenius.errors import PromiseNotMet
+from dalenius.mechanisms.base import (
+    Batches,
+    Check,
+    Draft,
+    Mechanism,
+    PolicyOf,
+    PublishedTable,
+    Repeated,
+    Scan,
+    Statement,
+    repeat_evidence,
+)
 from dalenius.mechanisms.sharding import Census, Piece, Shards
-from dalenius.policy import Policy
 from dalenius.promises.rho_privacy import RhoPrivacy, amplification_limit
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
@@ -23,6 +33,8 @@ from dalenius.tables.names import unused_name
 from tests.toy.apply import Spinner
 from tests.toy.config import RouletteConfig
 from tests.toy.published import Wheel, read
+
+RoulettePolicy = PolicyOf[RouletteConfig, RhoPrivacy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,6 +50,11 @@ class RoulettePlan:
     def n_rows(self) -> int:
         """How many records the source has."""
         return self.histogram.n_rows
+
+    @property
+    def outright(self) -> int:
+        """Nobody: the wheel has several values."""
+        return 0
 
     def __str__(self) -> str:
         return (
@@ -61,11 +78,9 @@ class Roulette:
 
     kind = "roulette"
 
-    def plan(self, policy: Policy, scan: Scan) -> RoulettePlan:
+    def plan(self, policy: RoulettePolicy, scan: Scan) -> RoulettePlan:
         """Whether the wheel is spun often enough for the promise."""
         config, promise = policy.mechanism, policy.promise
-        if not isinstance(config, RouletteConfig) or not isinstance(promise, RhoPrivacy):
-            raise InternalError(f"roulette was given a policy of {config.kind} and {promise.kind}")
         histogram = scan.histogram(policy.columns.sensitive)
         wheel = Wheel(spin=config.spin, n_values=len(histogram))
         prior = promise.prior_limit(histogram.counts)
@@ -76,7 +91,7 @@ class Roulette:
             )
         return RoulettePlan(histogram=histogram, schema=scan.schema, wheel=wheel, promise=promise)
 
-    def draft(self, policy: Policy, plan: RoulettePlan, randomness: Randomness) -> Draft:
+    def draft(self, policy: RoulettePolicy, plan: RoulettePlan, randomness: Randomness) -> Draft:
         """How records are replaced."""
         columns = policy.columns.published
         tag = unused_name("tag", columns)
@@ -95,13 +110,12 @@ class Roulette:
         tables = (data, _wheel(spinner.encoder))
         return Draft(method="spin", tables=tables, statement=_state(plan), n_published=plan.n_rows)
 
-    def repeated(self, policy: Policy, plan: RoulettePlan, times: int) -> Repeated:
+    def repeat(self, policy: RoulettePolicy, plan: RoulettePlan, times: int) -> Repeated:
         """A value that is published as itself every time."""
         prior = plan.promise.prior_limit(plan.histogram.counts)
-        odds = prior / (1 - prior) * plan.wheel.gamma**times
         return Repeated(
             times=times,
-            posterior=float(odds / (1 + odds)),
+            posterior=float(repeat_evidence(prior, plan.wheel.gamma, times)),
             promised=float(plan.promise.rho2),
             about="a protected value",
             how="exact",
@@ -110,6 +124,10 @@ class Roulette:
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every value is on the wheel, and the wheel is spun often enough."""
         return _check(connection, manifest)
+
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+        """Nobody: every value may come from the wheel."""
+        return 0
 
 
 def _wheel(encoder: Encoder) -> PublishedTable:
@@ -162,4 +180,4 @@ def _check(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterato
     yield Check(name="promise", ok=ok, detail=f"the odds of a value can become {odds:.4g} times as large")
 
 
-MECHANISM = Roulette()
+MECHANISM: Mechanism = Roulette()

@@ -1,120 +1,136 @@
-"""A table that is possible: every count within its range, and counts that add up to what is known exactly.
-
-The estimates are moved as little as possible, in units of their own errors: to the nearest point, by weighted
-least squares, of the box of possible counts and of the planes on which the groups of all sensitive values add
-up to the number of rows.
-
-The last step of an answer: HAVING, ORDER BY and LIMIT over the estimated groups.
-"""
+"""The last steps of an answer: HAVING, ORDER BY and LIMIT over its groups, its rows and its words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Floats
-from dalenius.ask.estimation import Column, TotalEstimates
-from dalenius.question.database import Database, Deadline
-from dalenius.question.query import Query
+from dalenius.arrays import Bools, Floats
+from dalenius.question.answer import Answer, AnswerRow, Status, finite
+from dalenius.question.database import Request, Workspace
+from dalenius.question.model import Column, Model, Question
+from dalenius.question.query import AggregateRef, Query
+
+_MOVED = "moved to the nearest table that is possible, which is no longer unbiased"
 
 
-def project(estimate: Floats, std_error: Floats, low: Floats, high: Floats, total: float | None) -> Floats:
-    """The nearest point with low ≤ x ≤ high and, if given, Σ x = total.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result:
+    """The estimates of an item, one per group."""
 
-    >>> project(np.array([-1.0, 4.0]), np.ones(2), np.zeros(2), np.full(2, 9.0), 3.0).round(6).tolist()
-    [0.0, 3.0]
+    column: Column
+    is_certain: Bools
+    """Which have no error but rounding."""
+
+
+def finish(
+    model: Model,
+    query: Query,
+    question: Question,
+    results: Sequence[Result],
+    others: Mapping[str, Floats],
+    request: Request,
+    workspace: Workspace,
+) -> Answer:
+    """The answer to a question whose items were estimated.
+
+    Args:
+        model: of the release.
+        query: the question as it was asked.
+        question: the same, evaluated.
+        results: of each item.
+        others: estimates that HAVING and ORDER BY may name besides, by the names that they use.
+        request: how to answer.
+        workspace: where the last clauses are evaluated.
     """
-    clipped = np.clip(estimate, low, high)
-    if total is None or not len(estimate):
-        return np.asarray(clipped)
-    finite = np.where(np.isfinite(std_error), std_error, 1e6)
-    variance = np.maximum(finite, 1e-9) ** 2
-    # x(s) = clip(estimate + s·variance) grows with s: bisect for the s at which it adds up
-    reach = (np.abs(high - estimate) + np.abs(low - estimate)).max() / variance.min() + 1.0
-    below, above = -reach, reach
-    for _ in range(200):
-        shift = (below + above) / 2
-        if np.clip(estimate + shift * variance, low, high).sum() < total:
-            below = shift
-        else:
-            above = shift
-    return np.asarray(np.clip(estimate + above * variance, low, high))
-
-
-def make_consistent(totals: TotalEstimates) -> TotalEstimates:
-    """Move every count to what is possible; sums of numbers are left as they are."""
-    moved = totals.columns.estimate.copy()
-    low, high = totals.possible
-    counts = np.flatnonzero(totals.is_count & np.isfinite(low) & np.isfinite(high))
-    moved[counts] = np.clip(moved[counts], low[counts], high[counts])
-    error = totals.columns.std_error
-    for members, total in _planes(totals):
-        moved[members] = project(
-            totals.columns.estimate[members], error[members], low[members], high[members], total
-        )
-    columns = Column(
-        estimate=moved,
-        std_error=error,
-        low=np.minimum(totals.columns.low, moved),
-        high=np.maximum(totals.columns.high, moved),
+    by_name = dict(others)
+    for k, (item, result) in enumerate(zip(query.items, results, strict=True)):
+        by_name[f"i{k}"] = result.column.estimate
+        if isinstance(item.formula, AggregateRef):
+            by_name[f"a{item.formula.index}"] = result.column.estimate
+    names = [key.name for key in query.groups]
+    rows, certain = [], []
+    for i in order_groups(workspace, query, question, by_name):
+        cells = [
+            values[code].as_py() for values, code in zip(question.key_values, question.keys[i], strict=True)
+        ]
+        group = tuple(zip(names, cells, strict=True))
+        for item, result in zip(query.items, results, strict=True):
+            rows.append(_row(group, item.name, result, i, request))
+            certain.append(result.is_certain[i])
+    notes = (
+        []
+        if all(certain)
+        else [model.estimators[request.estimator].assumption, _MOVED if request.consistent else None]
     )
-    return replace(totals, columns=columns)
+    return Answer(
+        rows=tuple(rows),
+        confidence=request.confidence,
+        assumption="; ".join(filter(None, notes)) or None,
+        explain=_explain(model, query, request.estimator),
+    )
 
 
-def _planes(totals: TotalEstimates) -> list[tuple[list[int], float]]:
-    """Counts over the same rows whose sensitive values are all values, each once: they add up to the rows."""
-    planes = []
-    for first, own, keys in zip(totals.first, totals.summands, totals.keys, strict=True):
-        by_score: dict[tuple[int, int], list[tuple[int, Floats]]] = {}
-        position = first
-        for key in keys:
-            for k, terms in enumerate(own.groups[key]):
-                if totals.is_count[position] and len(terms) == 1:
-                    score, weights = terms[0]
-                    by_score.setdefault((k, score), []).append((position, weights))
-                position += 1
-        for members in by_score.values():
-            covered = np.sum([weights for _, weights in members], axis=0)
-            if (covered == 1).all():
-                places = [place for place, _ in members]
-                planes.append((places, float(totals.columns.estimate[places].sum())))
-    return planes
+def _row(
+    group: tuple[tuple[str, object], ...], name: str, result: Result, i: int, request: Request
+) -> AnswerRow:
+    column, certain = result.column, bool(result.is_certain[i])
+    status: Status = "consistent" if request.consistent else "estimate"
+    if certain or column.std_error[i] == 0:
+        status = "exact"
+    elif np.isinf(column.std_error[i]):
+        status = "undetermined"
+    return AnswerRow(
+        group=group,
+        column=name,
+        estimate=finite(column.estimate[i]),
+        std_error=0.0 if certain else finite(column.std_error[i]),
+        low=finite(column.estimate[i] if certain else column.low[i]),
+        high=finite(column.estimate[i] if certain else column.high[i]),
+        status=status,
+    )
+
+
+def _explain(model: Model, query: Query, name: str) -> str:
+    estimator = model.estimators[name]
+    return "\n".join(
+        [
+            f"question: {query.text}",
+            f"estimator: {name}: {estimator.formula}",
+            f"read: {model.summary}",
+            f"rests on: {estimator.assumption or model.coins}",
+        ]
+    )
 
 
 def order_groups(
-    database: Database,
-    deadline: Deadline,
-    query: Query,
-    keys: Sequence[tuple[int, ...]],
-    key_values: Sequence[pa.Array],
-    estimates: Mapping[str, Floats],
+    workspace: Workspace, query: Query, question: Question, estimates: Mapping[str, Floats]
 ) -> list[int]:
     """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys.
 
     Args:
-        database: where the clauses are evaluated.
-        deadline: when that must be done.
+        workspace: where the clauses are evaluated.
         query: the question.
-        keys: the codes of each group's keys.
-        key_values: the values of each key, by code.
+        question: the same, evaluated.
         estimates: by the names that the query's last clauses use (`a0`, `i0`), one number a group.
     """
+    keys = question.keys
     if not query.groups and not query.finish:
         return list(range(len(keys)))
     table = {"__id": pa.array(np.arange(len(keys)))}
-    for k, cells in enumerate(key_values):
+    for k, cells in enumerate(question.key_values):
         table[f"g{k}"] = cells.take(pa.array([key[k] for key in keys], pa.int64()))
     for name, estimate in estimates.items():
         table[name] = pa.array(estimate, from_pandas=True)
     clauses = query.finish
     if query.groups and "ORDER BY" not in clauses:
-        by_keys = "ORDER BY " + ", ".join(f"g{k}" for k in range(len(key_values)))
+        by_keys = "ORDER BY " + ", ".join(f"g{k}" for k in range(len(query.groups)))
         head, limit = _split_limit(clauses)
         clauses = f"{head} {by_keys} {limit}"
-    return database.finish(clauses, pa.table(table), deadline)
+    return workspace.database.finish(clauses, pa.table(table), workspace.deadline)
 
 
 def _split_limit(clauses: str) -> tuple[str, str]:

@@ -71,10 +71,13 @@ class Stage(Protocol):
 class CountsMechanism(Mechanism, Protocol):
     """A mechanism that plans from the counts of the sensitive values alone."""
 
-    plans: str
-    """What it plans, in a word."""
-    plan_keys: tuple[str, ...]
-    """What `dalenius plan --json` prints of it, None as long as the counts are not drawn."""
+    @property
+    def plans(self) -> str:
+        """What it plans, in a word."""
+
+    @property
+    def plan_keys(self) -> tuple[str, ...]:
+        """What `dalenius plan --json` prints of it, None as long as the counts are not drawn."""
 
     def plan_counts(self, policy: Any, histogram: Histogram, schema: pa.Schema) -> Plan:
         """The plan for a table with these counts."""
@@ -106,6 +109,11 @@ class StagedPlan:
     def n_rows(self) -> int:
         """How many records the source has."""
         return self.histogram.n_rows
+
+    @property
+    def outright(self) -> int | None:
+        """As the mechanism's plan has it; None where that depends on the draw."""
+        return None if self.after is None else self.after.outright
 
     def __str__(self) -> str:
         after = f"  {self.unplanned.plans} are planned after the draw" if self.after is None else self.after
@@ -176,6 +184,10 @@ class Staged:
         """As of every release of the mechanism."""
         return check_release(connection, manifest)
 
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+        """As of every release of the mechanism."""
+        return self.mechanism.count_outright(connection, manifest)
+
 
 def _keep(histogram: Histogram, kept: tuple[int, ...]) -> Histogram:
     """The counts of what is published; a value that is wholly withheld is not in it."""
@@ -196,6 +208,13 @@ def mechanism_of(policy: Policy) -> Mechanism:
 def serial_mechanism(policy: Policy) -> SerialMechanism:
     """The mechanism that publishes the next release of a policy's series."""
     return mechanism_of(policy)  # type: ignore[return-value]
+
+
+def count_outright(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+    """How many people's sensitive value a release tells for certain, from its tables alone."""
+    made = manifest.mechanism
+    mechanism: Mechanism = registry.room(made.kind, made.method, "mechanism").MECHANISM
+    return mechanism.count_outright(connection, manifest)
 
 
 def check_release(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> list[Check]:

@@ -140,8 +140,18 @@ def _refuse(error: duckdb.Error) -> QueryError:
 class Request:
     """How to answer."""
 
+    estimator: str
     confidence: float = 0.95
-    estimator: str | None = None
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     consistent: bool = False
     limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Workspace:
+    """Where the expressions of questions are evaluated, and until when."""
+
+    database: Database
+    deadline: Deadline
+    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+    """What expressions were worth on the release's values, by their text."""

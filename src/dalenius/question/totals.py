@@ -10,8 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
-from dalenius.arrays import Bools, Floats
+from dalenius.arrays import Bools, Floats, Ints
+from dalenius.errors import QueryError
+from dalenius.question.names import ROW
 from dalenius.question.query import (
     Aggregate,
     AggregateRef,
@@ -19,8 +22,10 @@ from dalenius.question.query import (
     Condition,
     Expression,
     Formula,
+    GroupKey,
     Number,
 )
+from dalenius.tables.codes import encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,32 @@ def null_sums(totals: tuple[Total, ...], is_nobody: Bools) -> Bools:
         if total.kind == "sum":
             found[:, k] = is_nobody[:, totals.index(replace(total, kind="count"))]
     return found
+
+
+def argument_numbers(cells: pa.Array, argument: Expression, is_summed: bool) -> Floats:
+    """What an aggregate's argument is on each value; NaN: NULL. What is only counted need be no number."""
+    kind = cells.type
+    if not is_summed:
+        return np.where(cells.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), np.nan, 0.0)
+    if pa.types.is_boolean(kind):
+        cells = cells.cast(pa.int8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise QueryError(
+            f"SUM and AVG need numbers; {argument.sql.replace(ROW + '.', '')} is {kind}",
+            hint="use COUNT, or CAST",
+        )
+    return np.asarray(cells.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def key_codes(key: GroupKey, cells: pa.Array | pa.ChunkedArray) -> tuple[Ints, pa.Array]:
+    """Which of the different values of a group key each cell has, and these values."""
+    if pa.types.is_nested(cells.type):
+        raise QueryError(
+            f"the group key {key.name} is not one value but {cells.type}",
+            hint="GROUP BY a, b, without parentheses",
+        )
+    codes, values = encode(cells)
+    return codes.astype(np.int64), values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,8 +21,11 @@ from dalenius.errors import InternalError
 from dalenius.tables.domains import whole_range
 
 _MOST_LISTED = 2**20
+"""A table of so many numbers is looked up faster than a sorted list is searched."""
 _MOST_COMPARED = 2**16
+"""Whether more values are a whole range is not worth finding out for every batch."""
 _FAR = 2**62
+"""Differences of whole numbers up to this stay within 64 bits."""
 
 
 def encode(cells: pa.Array | pa.ChunkedArray) -> tuple[Codes, pa.Array]:

@@ -18,6 +18,8 @@ _BITMAP_BYTES = 64_000_000
 """Bitmaps per value are kept for columns where they fit into this."""
 _FEW = 24
 """How many bitmaps are joined rather than looking every row up."""
+_MOST_COMBINED = 64
+"""How many combinations of columns are kept."""
 _MOST_KEYS = 2**62
 """Of combinations before they are numbered: a number has 63 bits."""
 
@@ -98,18 +100,18 @@ class CodedTable:
             columns={name: Coded.of(name, table.column(name)) for name in table.column_names},
         )
 
-    def combined(self, names: Sequence[str]) -> Coded:
+    def combine(self, names: Sequence[str]) -> Coded:
         """The different combinations of values of some columns that occur."""
         key = tuple(sorted(names))
         if len(key) == 1:
             return self.columns[key[0]]
         if key not in self._combined:
-            if len(self._combined) >= 64:
+            if len(self._combined) >= _MOST_COMBINED:
                 self._combined.clear()
-            self._combined[key] = self._combine(key)
+            self._combined[key] = self._code_combinations(key)
         return self._combined[key]
 
-    def _combine(self, key: tuple[str, ...]) -> Coded:
+    def _code_combinations(self, key: tuple[str, ...]) -> Coded:
         keys, n_keys = np.zeros(self.n_rows, dtype=np.int64), 1
         for column in (self.columns[name] for name in key):
             if n_keys * column.n_values > _MOST_KEYS:

@@ -49,12 +49,12 @@ class CommonCodes:
 
     def of_rows(self, names: Sequence[str]) -> tuple[Ints, ...]:
         """For each table, which combination of cells of these columns its rows have."""
-        codes = self.joined.combined(names).codes.astype(np.int64)
+        codes = self.joined.combine(names).codes.astype(np.int64)
         return tuple(np.split(codes, np.cumsum(self.lengths)[:-1]))
 
     def cells(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """The cells of each of these combinations."""
-        return self.joined.combined(names).to_pylist(names)
+        return self.joined.combine(names).to_pylist(names)
 
 
 def _join(name: str, tables: Sequence[pa.Table]) -> pa.ChunkedArray:
@@ -86,6 +86,7 @@ def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
 class QuasiColumn:
     """One quasi-identifier of people and of published rows."""
 
+    name: str
     cells: pa.Array
     """The different ones that either has."""
     people: Ints
@@ -126,7 +127,7 @@ class People:
         columns = []
         for name, column in common.joined.columns.items():
             people, rows = common.of_rows([name])
-            columns.append(QuasiColumn(cells=column.cells, people=people, rows=rows))
+            columns.append(QuasiColumn(name=name, cells=column.cells, people=people, rows=rows))
         return cls(columns=tuple(columns), profile=profile, row_profile=row_profile)
 
     @property

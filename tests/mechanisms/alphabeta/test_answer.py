@@ -17,19 +17,21 @@ import pytest
 from scipy import stats
 
 import dalenius
-from dalenius.ask.view_answer import answer_from_views
-from dalenius.ask.viewed import ViewModel, _join
+from dalenius.ask.asking import answer_asked
 from dalenius.errors import InputError, QueryError
+from dalenius.mechanisms.alphabeta import answer as alphabeta
 from dalenius.mechanisms.alphabeta.apply import first_view, next_view, union
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
+from dalenius.mechanisms.frapp import answer as frapp
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.frapp.published import PublishedFrapp
+from dalenius.mechanisms.tuples.answer.model import TupleModel
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.answer import Answer
-from dalenius.question.database import Database, Limits, Request
+from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
 from dalenius.question.sql import parse
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM, Z
@@ -268,11 +270,8 @@ def small_table() -> TupleCodes:
     return union(SMALL, [drawn])
 
 
-def published_of(kind: str) -> PublishedView | PublishedFrapp:
+def published_of(kind: str) -> PublishedView:
     gamma, size = Fraction(1, 2), SMALL.size
-    if kind == "frapp":
-        law = FrappLaw(k=Fraction(1), gamma_f=GAMMA_F, domain_size=size)
-        return PublishedFrapp(domain=SMALL, law=law, gamma=gamma, domain_size=size, counts_rows=True)
     return PublishedView(
         domain=SMALL,
         law={"one": LAW, "shaped": LAW}.get(kind, SERIES),
@@ -287,30 +286,29 @@ def published_of(kind: str) -> PublishedView | PublishedFrapp:
     )
 
 
-def drawn_model(kind: str, seed: int) -> ViewModel:
+def drawn_model(kind: str, seed: int) -> TupleModel:
     table, stream = small_table(), Randomness.seeded(seed).stream("view")
+    if kind == "frapp":
+        law = FrappLaw(k=Fraction(1), gamma_f=GAMMA_F, domain_size=SMALL.size)
+        stated = PublishedFrapp(
+            domain=SMALL, law=law, gamma=Fraction(1, 2), domain_size=SMALL.size, counts_rows=True
+        )
+        return frapp.model_of(stated, SMALL.names, frapp_view(SMALL, table, GAMMA_F, stream))
     view = published_of(kind)
-    if kind in ("series", "last-view"):
-        first = first_view(SMALL, table, SERIES, stream)
-        codes, shown = _join(SMALL, [first, next_view(SMALL, table, [first], SERIES, stream)])
-        return ViewModel(view=view, names=SMALL.names, codes=codes, shown=shown)
-    codes = {
-        "one": lambda: first_view(SMALL, table, LAW, stream),
-        "shaped": lambda: first_view(SMALL, table, LAW, stream, SHAPE),
-        "frapp": lambda: frapp_view(SMALL, table, GAMMA_F, stream),
-    }[kind]()
-    return ViewModel(
-        view=view, names=SMALL.names, codes=codes, shown=np.ones((1, len(codes[0])), dtype=np.int64)
-    )
+    views = [first_view(SMALL, table, view.law, stream, view.noise)]
+    if view.index == 2:
+        views.append(next_view(SMALL, table, views, SERIES, stream))
+    return alphabeta.model_of(view, SMALL.names, views)
 
 
 def many_answers(kind: str) -> Iterator[list[Answer]]:
     queries = [parse(question, SMALL.names) for question in CALIBRATED]
-    database = Database({}, Limits())
-    estimator = kind if kind == "last-view" else None
-    request = Request(confidence=CONFIDENCE, estimator=estimator)
+    workspace = Workspace(database=Database({}, Limits()), deadline=Deadline(Limits()))
     for seed in range(N_RELEASES):
-        yield answer_from_views(drawn_model(kind, seed), queries, request, database)
+        model = drawn_model(kind, seed)
+        estimator = kind if kind == "last-view" else model.estimators.names[0]
+        request = Request(confidence=CONFIDENCE, estimator=estimator)
+        yield answer_asked(model, queries, model.evaluate(queries, workspace), request, workspace)
 
 
 @pytest.mark.parametrize("kind", KINDS)

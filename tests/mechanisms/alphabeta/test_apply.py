@@ -17,7 +17,6 @@ from scipy import stats
 from dalenius.errors import InputError, PolicyError
 from dalenius.mechanisms.alphabeta.apply import first_view, next_view, uniform_hits, union
 from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.tuples.apply import number_copies
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
@@ -122,55 +121,6 @@ def test_noise_follows_the_declared_shares() -> None:
     assert noise.largest_share == Fraction(1, 2 * REPLICAS)
 
 
-def test_frapp_replaces_by_every_other_tuple_alike() -> None:
-    domain = Domain.of({"a": range(3), "b": range(2)})
-    table = (np.ones(60_000, dtype=np.int64), np.zeros(60_000, dtype=np.int64))  # all rows are tuple 2
-    view = frapp_view(domain, table, Fraction(3, 10), Randomness.seeded(6).stream("frapp"))
-    seen = np.bincount(domain.pack(view)[:, 0], minlength=6)
-    law = np.full(6, 0.7 / 5)
-    law[2] = 0.3
-    assert stats.chisquare(seen, law * 60_000).pvalue > FALSE_ALARM
-    with_itself = np.full(6, 0.7 / 6)  # the control: a uniform tuple, its own included
-    with_itself[2] += 0.3
-    assert stats.chisquare(seen, with_itself * 60_000).pvalue < FALSE_ALARM
-    assert (np.diff(domain.pack(view)[:, 0]) >= 0).all()
-    with pytest.raises(InputError, match="single tuple"):
-        frapp_view(
-            Domain.of({"a": [1]}),
-            (np.zeros(1, dtype=np.int64),),
-            Fraction(1, 2),
-            Randomness.seeded(1).stream(),
-        )
-
-
-@pytest.mark.parametrize(
-    "probability", [Fraction(1, 3), Fraction(10**30 + 1, 3 * 10**30), Fraction(0), Fraction(1)]
-)
-def test_coins_have_their_probability(probability: Fraction) -> None:
-    heads = int(toss(probability, 200_000, Randomness.seeded(7).stream("coins")).sum())
-    assert stats.binomtest(heads, 200_000, float(probability)).pvalue > FALSE_ALARM
-    if 0 < probability < 1:
-        assert stats.binomtest(heads, 200_000, float(probability) * 1.03).pvalue < FALSE_ALARM
-
-
-def test_a_tied_coin_is_decided_by_its_further_digits() -> None:
-    class Tied:
-        """A stream whose first digits equal the threshold."""
-
-        def __init__(self, digits: list[int]) -> None:
-            self.digits = digits
-
-        def integers(self, bound: int, size: int) -> np.ndarray:
-            return np.full(size, self.digits.pop(0))
-
-    third = Fraction(1, 3)
-    first = int(third * 2**62)
-    rest = int((third * 2**62 - first) * 2**62)
-    for second, expected in [(rest - 1, True), (rest + 1, False)]:
-        assert toss(third, 2, Tied([first, second])).tolist() == [expected] * 2  # type: ignore[arg-type]
-    assert toss(Fraction(1, 2), 1, Tied([2**61])).tolist() == [False]  # type: ignore[arg-type]
-
-
 def test_ten_to_the_twenty_tuples() -> None:
     domain = Domain.of({f"c{i}": range(100) for i in range(10)})
     assert domain.size == 10**20
@@ -187,8 +137,6 @@ def test_ten_to_the_twenty_tuples() -> None:
     series = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 10**15), views=2, decay=Fraction(3, 5))
     second = next_view(domain, table, [view], series, Randomness.seeded(9).stream("view"))
     assert abs(len(second[0]) - (2_500 + 30_000 + 50_000)) < Z * math.sqrt(75_000)
-    replaced = frapp_view(domain, table, Fraction(1, 100), Randomness.seeded(9).stream("frapp"))
-    assert len(replaced[0]) == 5_000
 
 
 def test_views_are_sets_in_the_order_of_their_codes() -> None:

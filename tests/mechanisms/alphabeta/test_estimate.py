@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dalenius.ask.viewed import _last
+from dalenius.mechanisms.alphabeta.answer import last_view
 from dalenius.mechanisms.alphabeta.apply import next_view
 from dalenius.mechanisms.alphabeta.estimate import NEVER, combine_views, estimate_count, working_share
 from dalenius.mechanisms.alphabeta.law import ViewLaw, alphabeta_rho, usual_decay
@@ -145,7 +145,7 @@ def test_the_best_weights_beat_their_neighbours() -> None:
 def test_the_last_view_of_a_series_is_unbiased_alone_and_the_printed_estimator_is_not(view: int) -> None:
     """Over all patterns of a tuple's views: what it counts on average, and its variance, exactly summed."""
     patterns = list(product((0, 1), repeat=view))
-    kernel = _last(np.array(patterns).T, SERIES)
+    kernel = last_view(np.array(patterns).T, SERIES)
     counted = np.where(np.any(patterns, axis=1), kernel.row_weights, 0.0) + float(kernel.never)
     s, seen, fresh = SERIES.retention, SERIES.seen_rate, SERIES.fresh_rate(view)
     printed = {

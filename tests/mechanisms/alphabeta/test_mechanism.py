@@ -223,9 +223,6 @@ def test_the_manifest_says_what_is_promised_assumed_and_told(tmp_path: Path) -> 
     ).manifest
     assert copies["promise"]["unit"] == "copy"
     assert any("copies of one tuple are not independent" in text for text in copies["not_covered"])
-    frapp = dalenius.publish(policy(tmp_path / "d", method="frapp"), again=True).manifest
-    assert frapp["promise"]["unit"] == "record"
-    assert any("per record" in text for text in frapp["not_covered"])
     exclusive = dalenius.publish(policy(tmp_path / "e", exclusive=True), again=True).manifest
     assert exclusive["promise"]["adversary"] == "exclusive"
     assert any("exactly one" in text for text in exclusive["assumes"])
@@ -416,13 +413,6 @@ def test_verify_finds_parameters_that_do_not_keep_the_promise(
     release = rewrite(dalenius.publish(policy(tmp_path / "r")), **changes)
     failed = [check.name for check in release.verify().checks if not check.ok]
     assert "promise" in failed
-
-
-def test_verify_checks_frapp_too(tmp_path: Path) -> None:
-    release = dalenius.publish(policy(tmp_path / "r", method="frapp", duplicates=None))
-    assert release.verify(strict=True).ok
-    assert release.manifest["rows"]["published"] == 300
-    assert not rewrite(release, parameters__gamma_f="9/10").verify().ok
 
 
 def test_noise_from_a_file(tmp_path: Path) -> None:

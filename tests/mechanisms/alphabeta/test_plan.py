@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dalenius
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import round_down, round_up
 from dalenius.mechanisms.alphabeta.law import ViewLaw
 from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
-from dalenius.mechanisms.frapp.plan import frapp_retention, plan_frapp
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy, published_rows
+from tests.mechanisms.alphabeta.releases import policy
 
 ADULT_SIZES = (72, 7, 16, 7, 14, 5, 2, 41, 2)
 ADULT = Domain.of({f"c{i}": range(size) for i, size in enumerate(ADULT_SIZES)})
@@ -79,14 +80,18 @@ def test_the_public_parameters_are_enough_to_check_the_promise() -> None:
     assert json.loads(json.dumps(public)) == public
 
 
-@pytest.mark.parametrize("planner", [plan_alphabeta, plan_frapp])
-def test_the_printed_object_has_the_fields_that_tools_rely_on(planner: object) -> None:
-    plan = planner(19_502, ADULT, PROMISE)  # type: ignore[operator]
+@pytest.mark.parametrize("method", ["alpha-beta", "frapp"])
+def test_the_printed_object_has_the_fields_that_tools_rely_on(method: str) -> None:
+    plan = dalenius.plan(policy("r", method=method))
     data = plan.to_dict()
     assert {"mechanism", "method", "feasible", "rows", "domain_size", "noise_rows", "rho"} <= data.keys()
     assert data["private"] is True
     assert json.loads(json.dumps(data)) == data
-    assert str(plan).startswith(data["method"])
+    assert str(plan).startswith(method)
+    assert [line.split(maxsplit=1)[1] for line in str(plan).splitlines() if line.startswith("warning")] == [
+        *data["warnings"][1:],  # those of the law, and last
+        data["warnings"][0],  # that rows repeat others
+    ]
 
 
 def test_a_larger_retention_is_more_accurate() -> None:
@@ -109,8 +114,6 @@ def test_a_prior_at_gamma_is_refused_with_the_numbers() -> None:
     domain = Domain.of({"a": range(100)})
     with pytest.raises(PromiseNotMet, match=r"d \(1\) is not below gamma \(0\.2\)"):
         plan_alphabeta(10, domain, PROMISE)
-    with pytest.raises(PromiseNotMet, match="not below gamma"):
-        plan_frapp(10, domain, DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(20)))
 
 
 # ---- noise that is not uniform: exact Bayes on every tuple ----------------------------------------------
@@ -150,48 +153,6 @@ def test_shaped_noise_keeps_the_promise_for_its_own_priors(k: Fraction) -> None:
     assert larger.rho > 0
     with pytest.raises(PolicyError, match="single view"):
         plan_alphabeta(10, domain, plan.promise, noise=noise, views=2)
-
-
-# ---- FRAPP ----------------------------------------------------------------------------------------------
-
-
-@given(
-    k=st.integers(1, 30),
-    gamma=st.fractions(min_value=Fraction(1, 20), max_value=Fraction(9, 10), max_denominator=40),
-)
-@settings(deadline=None)
-def test_frapp_keeps_a_records_promise_by_bayes(k: int, gamma: Fraction) -> None:
-    """Prior k/m on one tuple, the rest spread over the others; every published tuple is tried."""
-    m = 40
-    if not Fraction(k, m) < gamma or (1 - gamma) * gamma < Fraction(k, m) * (1 - Fraction(k, m)):
-        with pytest.raises(PromiseNotMet):
-            frapp_retention(Fraction(k), gamma, m)
-        return
-    gamma_f = frapp_retention(Fraction(k), gamma, m)
-    assert frapp_posterior(gamma_f, k, m) <= gamma < frapp_posterior(gamma_f * Fraction(101, 100), k, m)
-    priors = [Fraction(k, m)] + [(1 - Fraction(k, m)) / (m - 1)] * (m - 1)
-    other = (1 - gamma_f) / (m - 1)
-    evidence = [gamma_f * priors[seen] + other * (1 - priors[seen]) for seen in (0, 1)]
-    assert other / evidence[0] >= Fraction(k, m) / gamma  # an unseen tuple is not ruled out
-
-
-def frapp_posterior(gamma_f: Fraction, k: int, m: int) -> Fraction:
-    prior = Fraction(k, m)
-    return prior * gamma_f / (prior * gamma_f + (1 - prior) * (1 - gamma_f) / (m - 1))
-
-
-def test_frapps_plan_says_what_it_does_not_promise() -> None:
-    plan = plan_frapp(30_162, ADULT, PROMISE)
-    assert plan.law.posterior() <= Fraction(1, 5)
-    assert "per record" in plan.warnings()[0]
-    kept = dataclasses.replace(plan.law, gamma_f=plan.law.gamma_f * Fraction(101, 100))
-    with pytest.raises(PromiseNotMet, match="above gamma"):
-        dataclasses.replace(plan, law=kept).check()
-    with pytest.raises(PolicyError, match="exclusive"):
-        plan_frapp(10, ADULT, DGammaPrivacy(gamma=Fraction(1, 5), k=Fraction(2), adversary="exclusive"))
-    by_d = plan_frapp(30_162, ADULT, DGammaPrivacy(gamma=Fraction(1, 5), d=Fraction(10 * 30_162, ADULT.size)))
-    assert by_d.law.gamma_f == plan.law.gamma_f
-    assert by_d.public_parameters() == plan.public_parameters()
 
 
 @given(number=st.fractions(min_value=Fraction(1, 10**15), max_value=1), digits=st.integers(1, 8))

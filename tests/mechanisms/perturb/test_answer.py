@@ -15,11 +15,12 @@ from scipy import stats
 
 import dalenius
 from dalenius.ask import ask, ask_many, opened
-from dalenius.mechanisms.perturb.answer import PerturbedModel, merge_terms, without_overlap
+from dalenius.mechanisms.perturb.answer import PerturbedRows, merge_terms, without_overlap
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
 from dalenius.question.database import Database, Limits
+from dalenius.question.model import Model
 from dalenius.question.targets import Score
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
@@ -262,20 +263,20 @@ def answers(tmp_path_factory: pytest.TempPathFactory, table: pa.Table) -> dict[f
         assert isinstance(plan, PerturbTablePlan)
         codes = plan.histogram.encoder(plan.schema).encode(table.combine_chunks().to_batches()[0])
         rows = CodedTable.of(policy(table, Path("unused")).source.table.select(["age", "sex", "mass", "zip"]))  # type: ignore[attr-defined]
-        model = PerturbedModel.load(first)
+        model = PerturbedRows.load(first)
         for seed in range(N_RELEASES // 2):
             perturber = Perturber(plan.perturbation, Randomness.seeded(seed))
             parts, values = perturber.perturb(codes)
             law = Laws.of(plan.perturbation.channels, len(plan.histogram))
             drawn = replace(model, rows=rows, laws=law, cells=law.cells(parts, values))
-            release = opened_as(first, drawn, f"{seed:032x}")
+            release = opened_as(first, drawn.model(), f"{seed:032x}")
             for confidence, listed in found.items():
                 given_ = ask_many(release, [*QUESTIONS, *RATIOS], confidence=confidence)
                 listed.append([[r.estimate, r.std_error, r.low, r.high] for a in given_ for r in a.rows])
     return {confidence: np.array(listed, dtype=float) for confidence, listed in found.items()}
 
 
-def opened_as(release: StoredRelease, model: PerturbedModel, name: str) -> StoredRelease:
+def opened_as(release: StoredRelease, model: Model, name: str) -> StoredRelease:
     """The release, but with what another draw of its coins would have published."""
     other = replace(release, manifest=replace(release.manifest, id=name))
     key = (str(release.path.resolve()), name, 0)

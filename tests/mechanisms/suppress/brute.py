@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 
-from dalenius.mechanisms.suppress.law import violating_partitions
+from dalenius.mechanisms.suppress.law import Beliefs, Law, beliefs_from, n_arrangements, violating_partitions
 
 Counts = tuple[int, ...]
 
@@ -61,3 +61,23 @@ def small_tables(largest: int, n_values: Sequence[int] = (2, 3, 4, 5)) -> Iterat
             for ell in range(2, m + 1):
                 for table in violating_partitions(n_rows, m, ell):
                     yield table, ell
+
+
+def beliefs_of_uniform_prior(
+    n_rows: int, n_values: int, ell: int, law_of: Callable[[Counts, int], Law]
+) -> Beliefs:
+    """The attacker of the paper, by enumeration of every table she can think of."""
+    tables = violating_partitions(n_rows, n_values, ell)
+    return beliefs_from((n_arrangements(table), law_of(table, ell)) for table in tables)
+
+
+def beliefs_if_histogram_is_known(law: Law) -> Beliefs:
+    """One who knows the sorted counts of the table, but not which value has which."""
+    return beliefs_from([(1, law)])
+
+
+def mass_above(beliefs: Beliefs, bound: Fraction) -> Fraction:
+    """How likely it is that what is published breaks the bound."""
+    mass = {view: sum(weights.values(), Fraction(0)) for view, weights in beliefs.joint.items()}
+    broken = (mass[view] for view in mass if max(beliefs.of_view(view).values()) > bound)
+    return sum(broken, Fraction(0)) / sum(mass.values())

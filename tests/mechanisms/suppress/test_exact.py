@@ -23,14 +23,13 @@ from dalenius.mechanisms.suppress.exact import (
 )
 from dalenius.mechanisms.suppress.law import (
     beliefs_from,
-    beliefs_if_histogram_is_known,
-    beliefs_of_uniform_prior,
     expect_suppressed,
     n_arrangements,
     violating_partitions,
 )
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from tests.mechanisms.suppress import brute
+from tests.mechanisms.suppress.brute import beliefs_if_histogram_is_known, beliefs_of_uniform_prior
 
 Counts = tuple[int, ...]
 Law = Mapping[Counts, Fr]
@@ -147,7 +146,7 @@ def test_whatever_the_solver_returns_the_bound_holds(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(exact_programme, "_solve", cheapest_view_only)
     beliefs = beliefs_from(zip(map(n_arrangements, tables), best_laws(tables, 3), strict=True))
     assert beliefs.worst() <= Fr(1, 3)
-    monkeypatch.setattr(exact_programme, "_trimmed", untrimmed)  # the control: the repair left out
+    monkeypatch.setattr(exact_programme, "_trim", untrimmed)  # the control: the repair left out
     beliefs = beliefs_from(zip(map(n_arrangements, tables), best_laws(tables, 3), strict=True))
     assert beliefs.worst() > Fr(1, 3)
 

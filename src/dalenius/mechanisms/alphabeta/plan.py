@@ -6,7 +6,6 @@ rounding (`published_rows`); everything that depends on n itself is private to t
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -20,7 +19,7 @@ from dalenius.mechanisms.alphabeta.law import (
 )
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.mechanisms.tuples.plan import Parameters, warn_of_impossibility
+from dalenius.mechanisms.tuples.plan import Parameters, show_error, warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
 
@@ -83,12 +82,8 @@ class AlphaBetaPlan:
         return warn_of_impossibility(self.d, self.domain_size, self.n_rows, self.rho, self.miss)
 
     def to_dict(self) -> dict[str, object]:
-        """The plan for the publisher, private numbers included."""
+        """The numbers of the plan for the publisher, private ones included."""
         return {
-            "mechanism": "alpha-beta",
-            "method": self.method,
-            "feasible": True,
-            "rows": self.n_rows,
             "alpha": float(self.law.alpha),
             "beta": float(self.law.beta),
             "domain_size": self.domain_size,
@@ -98,8 +93,6 @@ class AlphaBetaPlan:
             "d": float(self.d),
             "gamma": float(self.promise.gamma),
             "epsilon": self.epsilon(),
-            "warnings": list(self.warnings()),
-            "private": True,
         }
 
     def public_parameters(self) -> Parameters:
@@ -118,18 +111,16 @@ class AlphaBetaPlan:
         }
 
     def __str__(self) -> str:
-        bound = self.rho * math.sqrt(self.n_rows)
         lines = [
             f"alpha-beta      {self.law.views} view(s) of {self.n_rows:,} tuples out of {self.domain_size:,}",
             f"promise         prior ≤ {float(self.d):.4g} gives posterior ≤ {float(self.promise.gamma):.4g}"
             f" ({self.promise.adversary} adversary); worst {float(self.law.worst_posterior(self.d)):.6g}",
             f"alpha, beta     {float(self.law.alpha):.6g}, {float(self.law.beta):.6g}",
             f"noise           {self.noise_rows:,.0f} tuples expected",
-            f"error           one count is within ±{bound:,.0f} with probability {1 - self.miss:g}"
-            f" (rho = {self.rho:.3g})",
+            show_error(self.rho, self.n_rows, self.miss),
             f"differential    epsilon = {self.epsilon():.3g} for one tuple",
         ]
-        return "\n".join([*lines, *(f"warning         {text}" for text in self.warnings())])
+        return "\n".join(lines)
 
 
 def plan_alphabeta(

@@ -1,11 +1,10 @@
-"""Asking a bucketized release.
+"""Asking a bucketized release, or a series of batches at once.
 
-Asking a series of batches at once: the buckets of all batches together, each batch around its own mean.
-
-A bucketized release is a set of buckets, and every estimate is a sum over them, so a series is a larger set.
-What a sensitive value adds to the mean is learned from all batches; the mean itself is each batch's own, and
-known (the quasi-identifiers and every batch's counts of values are public). Anatomy's answers are the same
-with or without this: the sums of the batches' answers.
+A bucketized release is a set of buckets, and every estimate is a sum over them, so a series is a larger set:
+the buckets of all batches together, each batch around its own mean. What a sensitive value adds to the mean
+is learned from all batches; the mean itself is each batch's own, and known (the quasi-identifiers and every
+batch's counts of values are public). Anatomy's answers are the same with or without this: the sums of the
+batches' answers.
 
 Measured on series of five batches of 600 Adult records, alike or each of another age group, 95 % intervals
 of the default estimator held the truth 99 and 98 % of the time (bench/batch_coverage.py). Adding up estimates
@@ -17,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -27,17 +26,19 @@ import scipy.sparse as sp
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize import published
-from dalenius.mechanisms.bucketize.estimate import DEFAULT, ESTIMATORS, Estimator, make_estimator
+from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
 from dalenius.mechanisms.bucketize.published import read_tables
+from dalenius.mechanisms.rows.model import RowModel
+from dalenius.question.model import Estimators
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.columns import CodedTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BucketizedModel:
+class BucketizedRows:
     """The two tables of a bucketized release, encoded."""
 
     rows: CodedTable
@@ -46,15 +47,13 @@ class BucketizedModel:
     has_fakes: bool = False
     region_of_bucket: Ints | None = None
     """The region that each bucket was made in; None: there are no regions."""
-    default_estimator = DEFAULT
-    estimators = tuple(ESTIMATORS)
 
     @classmethod
-    def load(cls, release: StoredRelease) -> BucketizedModel:
+    def load(cls, release: StoredRelease) -> BucketizedRows:
         """Read and encode both tables."""
         stated, tables = published.read(release.manifest), read_tables(release)
         fakes, regions = stated.fakes, stated.regions
-        entries = CodedTable.of(tables.entries).combined(stated.sensitive)
+        entries = CodedTable.of(tables.entries).combine(stated.sensitive)
         sensitive = pa.table(dict(entries.values))
         value = entries.codes.astype(np.int64)
         count: Ints | Floats = tables.count
@@ -69,29 +68,21 @@ class BucketizedModel:
             region_of_bucket=None if regions is None else tables.regions(regions),
         )
 
-    @cached_property
-    def _made(self) -> dict[str, Estimator]:
-        return {}
+    def model(self) -> RowModel:
+        """As questions are asked of it."""
+        makers = {name: partial(self.estimator, name) for name in ESTIMATORS}
+        return RowModel(
+            rows=self.rows,
+            sensitive=self.sensitive,
+            estimators=Estimators(makers=makers),
+            summary=self.summary(),
+        )
 
-    def _estimator(self, name: str) -> Estimator:
-        if name not in self._made:
-            codes = [column.codes for column in self.rows.columns.values()]
-            self._made[name] = make_estimator(name, self.buckets, codes, self.region_of_bucket)
-        return self._made[name]
-
-    def estimation(self, scores: Sequence[Score], estimator: str) -> BucketEstimation:
-        """Sum the scores in the buckets."""
-        sums, made = ScoreSums.of(self.buckets, scores), self._estimator(estimator)
-        return BucketEstimation(sums=sums, estimator=made, has_fakes=self.has_fakes)
-
-    def assumption(self, estimator: str) -> str:
-        """What the intervals rest on."""
-        fakes = "; fakes are taken off by the law that the manifest states" if self.has_fakes else ""
-        return self._estimator(estimator).assumption + fakes
-
-    def formula(self, estimator: str) -> str:
-        """How the estimate comes about."""
-        return self._estimator(estimator).formula
+    def estimator(self, name: str) -> BucketEstimator:
+        """Prepare an estimator."""
+        codes = [column.codes for column in self.rows.columns.values()]
+        made = make_estimator(name, self.buckets, codes, self.region_of_bucket)
+        return BucketEstimator(buckets=self.buckets, made=made, has_fakes=self.has_fakes)
 
     def summary(self) -> str:
         """What was read."""
@@ -105,6 +96,31 @@ class BucketizedModel:
 
     def _regions_read(self) -> str:
         return "" if self.region_of_bucket is None else f"in {self.region_of_bucket.max() + 1} regions; "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BucketEstimator:
+    """An estimator for some buckets."""
+
+    buckets: Buckets
+    made: Estimator
+    has_fakes: bool
+
+    @property
+    def formula(self) -> str:
+        """How the estimate comes about."""
+        return self.made.formula
+
+    @property
+    def assumption(self) -> str:
+        """What the intervals rest on."""
+        fakes = "; fakes are taken off by the law that the manifest states" if self.has_fakes else ""
+        return self.made.assumption + fakes
+
+    def estimation(self, scores: Sequence[Score]) -> BucketEstimation:
+        """Sum the scores in the buckets."""
+        sums = ScoreSums.of(self.buckets, scores)
+        return BucketEstimation(sums=sums, estimator=self.made, has_fakes=self.has_fakes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -125,98 +141,93 @@ class BucketEstimation:
         return (trivial_range if self.has_fakes else possible_range)(self.sums, targets)
 
 
-def load_buckets(release: StoredRelease) -> BucketizedModel | BatchesModel:
-    """A bucketized release, or all batches of a series that was opened whole."""
-    if not release.earlier:
-        return BucketizedModel.load(release)
-    models = [BucketizedModel.load(one) for one in release.parts]
-    joined = BatchesModel.of(models)
-    if all(model.region_of_bucket is None for model in models):
-        return joined
+def load(release: StoredRelease) -> RowModel:
+    """The model of a release, or of all batches of a series that was opened whole."""
+    batches = [BucketizedRows.load(one) for one in release.parts]
+    if len(batches) == 1:
+        return batches[0].model()
+    joined = JoinedBatches.of(batches)
+    if all(batch.region_of_bucket is None for batch in batches):
+        return joined.model()
     # a batch is a region, or several: each is estimated around its own mean anyway
-    return replace(joined.together, region_of_bucket=_regions_of(models))
+    return replace(joined.together, region_of_bucket=_regions_of(batches)).model()
 
 
-def _regions_of(models: Sequence[BucketizedModel]) -> Ints:
+def _regions_of(batches: Sequence[BucketizedRows]) -> Ints:
     """The regions of all batches, one batch after the other."""
     found, first = [], 0
-    for model in models:
-        own = model.region_of_bucket
-        own = np.zeros(len(model.buckets.size), dtype=np.int64) if own is None else own
+    for batch in batches:
+        own = batch.region_of_bucket
+        own = np.zeros(len(batch.buckets.size), dtype=np.int64) if own is None else own
         found.append(own + first)
         first += int(own.max()) + 1
     return np.concatenate(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BatchesModel:
+class JoinedBatches:
     """Several releases about different people, as one."""
 
-    together: BucketizedModel
+    together: BucketizedRows
     """The rows of the batches one after the other, with the buckets and values of all."""
     batch_of_row: Ints
     counts: Floats
     """Batches × values: how often each value was published in each batch."""
 
     @classmethod
-    def of(cls, models: Sequence[BucketizedModel]) -> BatchesModel:
+    def of(cls, batches: Sequence[BucketizedRows]) -> JoinedBatches:
         """Put the batches together, and find out which values they share."""
-        values = CodedTable.of(_joined([_cells(model.sensitive) for model in models]))
-        known = values.combined(list(values.columns))
-        ends = list(accumulate(model.sensitive.n_rows for model in models))
+        values = CodedTable.of(_joined([_cells(batch.sensitive) for batch in batches]))
+        known = values.combine(list(values.columns))
+        ends = list(accumulate(batch.sensitive.n_rows for batch in batches))
         codes = np.split(known.codes.astype(np.int64), ends[:-1])
-        counts = np.zeros((len(models), known.n_values))
-        for batch, (model, own) in enumerate(zip(models, codes, strict=True)):
-            counts[batch, own] = model.buckets.counts
-        together = BucketizedModel(
-            rows=CodedTable.of(_joined([_cells(model.rows) for model in models])),
+        counts = np.zeros((len(batches), known.n_values))
+        for number, (batch, own) in enumerate(zip(batches, codes, strict=True)):
+            counts[number, own] = batch.buckets.counts
+        together = BucketizedRows(
+            rows=CodedTable.of(_joined([_cells(batch.rows) for batch in batches])),
             sensitive=CodedTable.of(pa.table(dict(known.values))),
-            buckets=_join_buckets([model.buckets for model in models], codes),
-            has_fakes=any(model.has_fakes for model in models),
+            buckets=_join_buckets([batch.buckets for batch in batches], codes),
+            has_fakes=any(batch.has_fakes for batch in batches),
         )
-        sizes = [model.rows.n_rows for model in models]
+        sizes = [batch.rows.n_rows for batch in batches]
         return cls(together=together, batch_of_row=np.repeat(np.arange(len(sizes)), sizes), counts=counts)
 
-    @property
-    def rows(self) -> CodedTable:
-        """The quasi columns of all batches."""
-        return self.together.rows
+    def model(self) -> RowModel:
+        """As questions are asked of them."""
+        makers = {name: partial(self._estimator, name) for name in ESTIMATORS}
+        summary = f"{len(self.counts)} batches; {self.together.summary()}"
+        return replace(self.together.model(), estimators=Estimators(makers=makers), summary=summary)
 
-    @property
-    def sensitive(self) -> CodedTable:
-        """The sensitive values of all batches."""
-        return self.together.sensitive
-
-    @property
-    def default_estimator(self) -> str:
-        """That of a single release."""
-        return self.together.default_estimator
-
-    @property
-    def estimators(self) -> tuple[str, ...]:
-        """Those of a single release."""
-        return self.together.estimators
-
-    def estimation(self, scores: Sequence[Score], estimator: str) -> _Centred:
-        """Prepare estimates from scores that are centred in each batch."""
-        means = np.stack([self._means(score) for score in scores]) if scores else np.zeros((0, 1))
-        return _Centred(
-            deviations=self.together.estimation(self._centred(scores, means), estimator),
-            scores=self.together.estimation(scores, estimator),
-            known=means @ self.counts if len(means) else np.zeros((0, self.counts.shape[1])),
+    def _estimator(self, name: str) -> _CentredEstimator:
+        return _CentredEstimator(
+            inner=self.together.estimator(name), batch_of_row=self.batch_of_row, counts=self.counts
         )
 
-    def assumption(self, estimator: str) -> str:
-        """What the intervals rest on."""
-        return f"around each batch's own mean, {self.together.assumption(estimator)}"
 
-    def formula(self, estimator: str) -> str:
-        """How the estimate comes about."""
-        return f"in all batches together, around each batch's own mean: {self.together.formula(estimator)}"
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CentredEstimator:
+    """An estimator of scores that are centred in each batch."""
 
-    def summary(self) -> str:
-        """What was read."""
-        return f"{len(self.counts)} batches; {self.together.summary()}"
+    inner: BucketEstimator
+    batch_of_row: Ints
+    counts: Floats
+
+    @property
+    def formula(self) -> str:
+        return f"in all batches together, around each batch's own mean: {self.inner.formula}"
+
+    @property
+    def assumption(self) -> str:
+        return f"around each batch's own mean, {self.inner.assumption}"
+
+    def estimation(self, scores: Sequence[Score]) -> _Centred:
+        means = np.stack([self._means(score) for score in scores]) if scores else np.zeros((0, 1))
+        return _Centred(
+            deviations=self.inner.estimation(self._centred(scores, means)),
+            scores=self.inner.estimation(scores),
+            known=means @ self.counts if len(means) else np.zeros((0, self.counts.shape[1])),
+        )
 
     def _means(self, score: Score) -> Floats:
         """The mean of the score in each batch."""
@@ -225,7 +236,7 @@ class BatchesModel:
         return np.asarray(sums / np.bincount(batches, minlength=n_batches))
 
     def _centred(self, scores: Sequence[Score], means: Floats) -> list[Score]:
-        every = np.arange(self.rows.n_rows)
+        every = np.arange(len(self.batch_of_row))
         found = []
         for score, own in zip(scores, means, strict=True):
             values = -own[self.batch_of_row]

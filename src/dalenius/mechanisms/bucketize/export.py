@@ -63,7 +63,7 @@ def _without_fakes(
     """The entries of st, weighted by their expected real counts."""
     listed = f'SELECT bucket, {identifiers(secret)}, "count" FROM st ORDER BY ALL'
     entries = connection.sql(listed).to_arrow_table()
-    values = CodedTable.of(entries.select(list(secret))).combined(secret)
+    values = CodedTable.of(entries.select(list(secret))).combine(secret)
     numbers = fakes.codes_of(values.to_pylist(secret))[values.codes]
     size = published.count_people(connection)
     _, bucket = np.unique(entries.column("bucket").to_numpy(), return_inverse=True)

@@ -13,7 +13,7 @@ from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Repe
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
-from dalenius.mechanisms.bucketize.published import count_published
+from dalenius.mechanisms.bucketize.published import count_certain, count_published, read
 from dalenius.mechanisms.bucketize.regions.plan import RegionCoder, RegionLayout
 from dalenius.mechanisms.bucketize.repeated import repeat_part, repeat_table
 from dalenius.mechanisms.bucketize.shards import qit_shards, st_shards
@@ -25,6 +25,7 @@ from dalenius.mechanisms.bucketize.table_plan import (
     plan_counts,
     plan_in_regions,
 )
+from dalenius.mechanisms.stages import CountsMechanism
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Histogram
@@ -92,6 +93,7 @@ class Bucketize:
             ),
             statement=state_plan(policy.promise, plan),
             n_published=plan.n_rows,
+            outright=plan.outright,
         )
 
     def repeat(self, policy: BucketPolicy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
@@ -108,6 +110,10 @@ class Bucketize:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
 
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+        """How many people are in buckets of one value only."""
+        return 0 if read(manifest).fakes else count_certain(connection)
+
     def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
         """How many published records have each value; None where fakes hide it."""
         return count_published(connection, manifest)
@@ -121,4 +127,4 @@ def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:
     return Layout.shuffled(plan.buckets, randomness)
 
 
-MECHANISM = Bucketize()
+MECHANISM: CountsMechanism = Bucketize()

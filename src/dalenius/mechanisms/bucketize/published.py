@@ -20,7 +20,7 @@ from dalenius.mechanisms.bucketize.regions.published import Regions
 from dalenius.promises.bounds import Thresholds
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import Manifest
-from dalenius.sql import identifier
+from dalenius.sql import count, identifier
 from dalenius.tables.columns import CodedTable
 from dalenius.tables.histogram import Histogram, count_values, write_cells
 from dalenius.tables.reading import DictionaryColumns, read_batches
@@ -110,6 +110,12 @@ def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -
     return None if stated.fakes else count_values(connection, "st", stated.sensitive, 'sum("count")::BIGINT')
 
 
+def count_certain(connection: duckdb.DuckDBPyConnection) -> int:
+    """How many people are in buckets of one value only; without fakes their value is certain."""
+    alone = 'SELECT sum("count") AS n FROM st GROUP BY bucket HAVING count(*) = 1'
+    return count(connection, f"SELECT coalesce(sum(n), 0)::BIGINT FROM ({alone})")
+
+
 def count_people(connection: duckdb.DuckDBPyConnection) -> Ints:
     """How many people each bucket has, in the order of their numbers."""
     query = "SELECT count(*) AS n FROM qit GROUP BY bucket ORDER BY bucket"
@@ -166,7 +172,7 @@ def read_entries(
 def _entries(rows: pa.Table) -> Entries:
     bucket = rows.column("bucket").to_numpy()
     cells = CodedTable.of(rows.select(rows.column_names[2:]))
-    values = cells.combined(list(cells.columns))
+    values = cells.combine(list(cells.columns))
     # the manifest's thresholds name values by the same texts
     written = tuple(map(write_cells, values.to_pylist(list(cells.columns))))
     return Entries(

@@ -14,7 +14,7 @@ from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import round_down
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.domain import Domain
-from dalenius.mechanisms.tuples.plan import Parameters, warn_of_impossibility
+from dalenius.mechanisms.tuples.plan import Parameters, show_error, warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
 
@@ -117,12 +117,8 @@ class FrappPlan:
         return (per_record, *hopeless)
 
     def to_dict(self) -> dict[str, object]:
-        """The plan for the publisher, private numbers included."""
+        """The numbers of the plan for the publisher, private ones included."""
         return {
-            "mechanism": "alpha-beta",
-            "method": self.method,
-            "feasible": True,
-            "rows": self.n_rows,
             "alpha": float(self.law.slope),
             "beta": float(self.law.other_rate),
             "gamma_f": float(self.law.gamma_f),
@@ -133,8 +129,6 @@ class FrappPlan:
             "noise_rows": self.noise_rows,
             "rho": self.rho,
             "views": 1,
-            "warnings": list(self.warnings()),
-            "private": True,
         }
 
     def public_parameters(self) -> Parameters:
@@ -148,16 +142,14 @@ class FrappPlan:
         }
 
     def __str__(self) -> str:
-        bound = self.rho * math.sqrt(self.n_rows)
         lines = [
             f"frapp           {self.n_rows:,} records, domain of {self.law.domain_size:,}",
             f"promise         a record's prior ≤ {float(self.law.k):g}/m gives "
             f"posterior ≤ {float(self.promise.gamma):.4g}",
             f"gamma_f         {float(self.law.gamma_f):.6g}; {self.noise_rows:,.0f} records are replaced",
-            f"error           one count is within ±{bound:,.0f} with probability {1 - self.miss:g}"
-            f" (rho = {self.rho:.3g})",
+            show_error(self.rho, self.n_rows, self.miss),
         ]
-        return "\n".join([*lines, *(f"warning         {text}" for text in self.warnings())])
+        return "\n".join(lines)
 
 
 def plan_frapp(n_rows: int, domain: Domain, promise: DGammaPrivacy, *, miss: float = 0.05) -> FrappPlan:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +25,8 @@ from dalenius.mechanisms.perturb.estimate import (
     total_of_terms,
     totals_of_products,
 )
+from dalenius.mechanisms.rows.model import RowModel
+from dalenius.question.model import Estimators
 from dalenius.question.targets import Range, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifiers
@@ -109,7 +112,7 @@ _INTERVALS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PerturbedModel:
+class PerturbedRows:
     """The published table of a perturbed release, encoded."""
 
     rows: CodedTable
@@ -117,11 +120,9 @@ class PerturbedModel:
     laws: Laws
     cells: Ints
     """The part and value of each published row."""
-    default_estimator = "reconstruction"
-    estimators = tuple(_ENDS)
 
     @classmethod
-    def load(cls, release: StoredRelease) -> PerturbedModel:
+    def load(cls, release: StoredRelease) -> PerturbedRows:
         """Read and encode the table and the parts."""
         quasi, secret = release.columns("quasi"), release.columns("sensitive")
         parts = published.read(release.manifest)
@@ -146,24 +147,36 @@ class PerturbedModel:
             cells=cells,
         )
 
-    def estimation(self, scores: Sequence[Score], estimator: str) -> _Estimation:
-        """Prepare estimates from scores of the published rows."""
-        return _Estimation(model=self, scores=tuple(scores), ends=_ENDS[estimator])
-
-    def assumption(self, estimator: str) -> None:
-        """Nothing: the intervals rest on the publisher's coins, whose law is public."""
-
-    def formula(self, estimator: str) -> str:
-        """How the estimate comes about."""
-        return _FORMULA + _INTERVALS[estimator]
-
-    def summary(self) -> str:
-        """What was read."""
+    def model(self) -> RowModel:
+        """As questions are asked of it."""
         keep = self.laws.keep
-        return (
+        summary = (
             f"data: {self.rows.n_rows} rows in {len(keep)} parts that keep {keep.min():.2%} to "
             f"{keep.max():.2%} of their values; {self.sensitive.n_rows} sensitive values"
         )
+        makers = {name: partial(_Estimator, name=name, release=self) for name in _ENDS}
+        return RowModel(
+            rows=self.rows, sensitive=self.sensitive, estimators=Estimators(makers=makers), summary=summary
+        )
+
+
+def load(release: StoredRelease) -> RowModel:
+    """The model of a release."""
+    return PerturbedRows.load(release).model()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Estimator:
+    name: str
+    release: PerturbedRows
+    assumption = None  # the intervals rest on the publisher's coins, whose law is public
+
+    @property
+    def formula(self) -> str:
+        return _FORMULA + _INTERVALS[self.name]
+
+    def estimation(self, scores: Sequence[Score]) -> _Estimation:
+        return _Estimation(release=self.release, scores=tuple(scores), ends=_ENDS[self.name])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -187,7 +200,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Estimation:
-    model: PerturbedModel
+    release: PerturbedRows
     scores: tuple[Score, ...]
     ends: Callable[[Totals, float], Ends]
     _known: list[tuple[Targets, Totals]] = field(default_factory=list)
@@ -221,7 +234,7 @@ class _Estimation:
         return Totals.joined(pieces, targets.n_targets)
 
     def _products(self, score: Score, weights: Floats) -> Totals:
-        return totals_of_products(self.model.laws, self.model.cells[score.rows], score.values, weights)
+        return totals_of_products(self.release.laws, self.release.cells[score.rows], score.values, weights)
 
     def _total(self, targets: Targets, terms: Sequence[int]) -> Totals:
         merged = merge_terms([(self.scores[targets.score[t]], targets.weights[t]) for t in terms])
@@ -235,4 +248,4 @@ class _Estimation:
             Term(places=np.searchsorted(rows, score.rows), scores=score.values, weights=weights)
             for score, weights in without_overlap(merged)
         ]
-        return total_of_terms(self.model.laws, self.model.cells[rows], parts)
+        return total_of_terms(self.release.laws, self.release.cells[rows], parts)

@@ -12,7 +12,7 @@ tuples, and a belief is held per *count* in the view: values with equal counts a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import factorial, lcm
@@ -120,12 +120,6 @@ class Beliefs:
         """The largest posterior over all views that can be published."""
         return self.worst_of(self.joint)
 
-    def mass_above(self, bound: Fraction) -> Fraction:
-        """How likely it is that what is published breaks the bound."""
-        mass = {view: sum(weights.values(), Fraction(0)) for view, weights in self.joint.items()}
-        broken = (mass[view] for view in mass if max(self.of_view(view).values()) > bound)
-        return sum(broken, Fraction(0)) / sum(mass.values())
-
 
 def beliefs_from(laws: Iterable[tuple[int | Fraction, Law]]) -> Beliefs:
     """The beliefs of one who gives each law, of one sorted table, the stated weight."""
@@ -134,25 +128,6 @@ def beliefs_from(laws: Iterable[tuple[int | Fraction, Law]]) -> Beliefs:
         for kept, p in law.items():
             joint[tuple(sorted(kept, reverse=True))][kept[0]] += weight * p
     return Beliefs(joint=joint)
-
-
-def beliefs_of_uniform_prior(
-    n_rows: int, n_values: int, ell: int, law_of: Callable[[Counts, int], Law]
-) -> Beliefs:
-    """The attacker of the paper, by enumeration of every table she can think of.
-
-    >>> from dalenius.mechanisms.suppress.r_suppression import RSuppression
-    >>> beliefs = beliefs_of_uniform_prior(12, 4, 3, lambda table, ell: RSuppression(table, ell).law())
-    >>> round(float(beliefs.worst()), 3)  # where 1/3 is printed
-    0.541
-    """
-    tables = violating_partitions(n_rows, n_values, ell)
-    return beliefs_from((n_arrangements(table), law_of(table, ell)) for table in tables)
-
-
-def beliefs_if_histogram_is_known(law: Law) -> Beliefs:
-    """One who knows the sorted counts of the table, but not which value has which."""
-    return beliefs_from([(1, law)])
 
 
 def safe_posterior(ranked: Sequence[int], ell: int) -> Posterior:

@@ -36,6 +36,10 @@ class LawPlan(Protocol):
     """The probabilities by which tuples are published, and what they cost for so many tuples."""
 
     @property
+    def method(self) -> str:
+        """Its name in policies and manifests."""
+
+    @property
     def n_rows(self) -> int:
         """How many tuples or records the view is made from."""
 
@@ -43,7 +47,7 @@ class LawPlan(Protocol):
         """What the publisher should know before publishing; it names private numbers."""
 
     def to_dict(self) -> dict[str, object]:
-        """The plan for the publisher, private numbers included."""
+        """The numbers of the plan for the publisher, private ones included."""
 
 
 Law = TypeVar("Law", bound=LawPlan)
@@ -113,6 +117,11 @@ class ViewPlan(Generic[Law]):
         """How many records the source has."""
         return self.source.n_rows
 
+    @property
+    def outright(self) -> int:
+        """Nobody: every row of a view may be one that was made up."""
+        return 0
+
     def warnings(self) -> tuple[str, ...]:
         """What the publisher should know before publishing."""
         repeated = self.n_rows - self.law.n_rows
@@ -122,16 +131,28 @@ class ViewPlan(Generic[Law]):
     def to_dict(self) -> dict[str, Any]:
         """The plan as `dalenius plan --json` prints it."""
         return {
-            **self.law.to_dict(),
+            "mechanism": "alpha-beta",
+            "method": self.law.method,
+            "feasible": True,
             "rows": self.n_rows,
+            **self.law.to_dict(),
+            "warnings": list(self.warnings()),
+            "private": True,
             "tuples": self.law.n_rows,
             "active_domains": list(self.source.public.active),
-            "warnings": list(self.warnings()),
         }
 
     def __str__(self) -> str:
-        extra = [f"warning         {text}" for text in self.warnings() if text not in self.law.warnings()]
-        return "\n".join([str(self.law), *extra])
+        texts = dict.fromkeys((*self.law.warnings(), *self.warnings()))  # those of the law come first
+        return "\n".join([str(self.law), *(f"warning         {text}" for text in texts)])
+
+
+def show_error(rho: float, n_rows: int, miss: float) -> str:
+    """The line of a printed plan on how far off a count may be."""
+    bound = rho * math.sqrt(n_rows)
+    return (
+        f"error           one count is within ±{bound:,.0f} with probability {1 - miss:g} (rho = {rho:.3g})"
+    )
 
 
 def warn_of_impossibility(

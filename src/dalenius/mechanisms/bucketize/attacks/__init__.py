@@ -10,7 +10,8 @@ from dalenius.mechanisms.bucketize.attacks.association import (
     learn_exclusions,
 )
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
-from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion
+from dalenius.mechanisms.bucketize.attacks.dealing import attack_law_of_dealing, attack_law_of_numbers
+from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion, attack_law_of_fakes
 from dalenius.mechanisms.bucketize.attacks.linking import attack_corruption, attack_linking
 from dalenius.mechanisms.bucketize.attacks.order import (
     attack_bucket_numbers,
@@ -18,6 +19,7 @@ from dalenius.mechanisms.bucketize.attacks.order import (
     attack_row_order,
     attack_source_order,
 )
+from dalenius.mechanisms.bucketize.attacks.places import attack_places
 from dalenius.mechanisms.bucketize.attacks.several import attack_two_bucketizations
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.threats.original import Subject
@@ -36,11 +38,15 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     yield attack_negative_association(case, pairs, exclusions)
     if case.n_fakes:
         yield attack_fakes_by_exclusion(case, exclusions)
+        yield attack_law_of_fakes(case)
     yield attack_definetti(case, pairs, stream("audit", "definetti"))
     yield attack_row_order(case)
     yield attack_source_order(case)
     yield attack_bucket_numbers(case)
     yield attack_dealing(case)
+    yield attack_places(case)
+    yield attack_law_of_numbers(case)
+    yield attack_law_of_dealing(case)
     yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
     for stage in stage_rooms("attacks"):
         yield from stage.attack(subject)

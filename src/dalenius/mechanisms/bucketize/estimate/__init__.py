@@ -13,7 +13,7 @@ from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, R
 from dalenius.mechanisms.bucketize.estimate.regression import Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 
-__all__ = ["DEFAULT", "ESTIMATORS", "Estimator", "make_estimator"]
+__all__ = ["ESTIMATORS", "Estimator", "make_estimator"]
 
 _COARSER = 4
 """With many values every so many-th ρ must do: each takes a product of matrices of values × values."""
@@ -39,8 +39,7 @@ ESTIMATORS: dict[str, Callable[[Buckets, Columns], Estimator]] = {
     "regression": _regression,
     "anatomy": _anatomy,
 }
-DEFAULT = "shrinkage"
-"""The least error, and intervals that hold best: docs/coverage.md."""
+"""The first is the default: the least error, and intervals that hold best (docs/coverage.md)."""
 
 
 def make_estimator(

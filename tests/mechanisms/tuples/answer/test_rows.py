@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.ask import view_rows
-from dalenius.ask.view_rows import ViewRows
-from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
-from dalenius.mechanisms.tuples.network import Tensor, contract
+from dalenius.mechanisms.tuples.answer import rows as view_rows
+from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
+from dalenius.mechanisms.tuples.answer.network import Tensor, contract
+from dalenius.mechanisms.tuples.answer.rows import ViewRows
 from dalenius.question.query import Expression, Membership
-from tests.mechanisms.tuples.counting import atoms_of
+from tests.mechanisms.tuples.answer.counting import atoms_of
 
 COLUMNS = {
     "zip": pa.array(["a", "O'Hara", "", None]),

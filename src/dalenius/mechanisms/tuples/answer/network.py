@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Floats
 from dalenius.errors import QueryError, did_you_mean
-from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
+from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
 
 LARGEST_INTERMEDIATE = 2**25
 """Entries of the largest tensor that a contraction may write out."""

@@ -1,4 +1,4 @@
-"""The rows of a view, and which of them a formula holds for."""
+"""The rows of a view, which of them a formula holds for, and what a question adds up over them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dalenius.arrays import Bits, Bools, Ints
+from dalenius.arrays import Bits, Bools, Floats, Ints
+from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
+from dalenius.mechanisms.tuples.answer.question import TupleQuestion
 from dalenius.mechanisms.tuples.domain import TupleCodes
-from dalenius.mechanisms.tuples.formula import All, Formula, Neither, Table
 
 _BITMAP_BYTES = 64_000_000
 """Bitmaps are kept for the columns whose bitmaps of all values fit into this."""
@@ -81,3 +82,51 @@ def _some_hold(holds: Bools, axis: int) -> Bools:
     """Which values along an axis hold together with some values along the others."""
     flat = np.moveaxis(holds, axis, 0).reshape(holds.shape[axis], -1)
     return np.asarray(flat.any(axis=1), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sums:
+    """Sums of a question's summands, and of products of two, per group: over a view's rows and the domain."""
+
+    question: TupleQuestion
+    rows: ViewRows
+    _counted: dict[int, Ints] = field(default_factory=dict)
+
+    def over_domain(self, *summands: int, power: int = 0) -> Floats:
+        """Per group, the sum of the summands' product over the domain, weighed by (P(t)/max P)^power."""
+        return self.question.over_domain(*summands, power=power)
+
+    def count_domain(self, summand: int, power: int = 0) -> Floats:
+        """Per group, how many tuples of the domain the summand counts, weighed by (P(t)/max P)^power."""
+        return self.question.count_domain(summand, power=power)
+
+    def over_rows(self, *summands: int, weights: Floats | None = None) -> Floats:
+        """Per group, the sum of the summands' product over the view's rows, weighed."""
+        rows = self._rows(summands[0])
+        for index in summands[1:]:
+            if index != summands[0]:
+                rows = np.intersect1d(rows, self._rows(index), assume_unique=True)
+        numbers = np.ones(len(rows)) if weights is None else weights[rows]
+        for index in summands:
+            numbers = numbers * self.question.summands[index].at(self.rows.codes, rows)
+        return self.question.groups.add_up(self._cells(rows), numbers)
+
+    def count_rows(self, summand: int, weights: Floats | None = None) -> Floats:
+        """Per group, how many rows of the view the summand counts, weighed."""
+        rows = self._rows(summand)
+        numbers = np.ones(len(rows)) if weights is None else weights[rows]
+        return self.question.groups.add_up(self._cells(rows), numbers)
+
+    def _rows(self, summand: int) -> Ints:
+        """The rows of the view that the summand counts."""
+        if summand not in self._counted:
+            self._counted[summand] = self.rows.where(self.question.summands[summand].holds)
+        return self._counted[summand]
+
+    def _cells(self, rows: Ints) -> Ints:
+        """Which combination of values of the columns that the group keys name each row has."""
+        kept = self.question.kept
+        if not kept:
+            return np.zeros(len(rows), dtype=np.int64)
+        shape = [self.question.domain.sizes[column] for column in kept]
+        return np.asarray(np.ravel_multi_index([self.rows.codes[column][rows] for column in kept], shape))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.ask import ask
+from dalenius.ask.ratios import denominator, fieller, possible_ratio
 from dalenius.question.query import Aggregate, AggregateRef, Arithmetic, Expression, Number
-from dalenius.question.ratios import denominator, fieller, possible_ratio
 from dalenius.question.totals import totals_of
 from dalenius.release.folder import StoredRelease
 from tests.ask.releases import write_release

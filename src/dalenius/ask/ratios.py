@@ -18,9 +18,6 @@ from dalenius.arrays import Bools, Floats
 from dalenius.question.query import Aggregate, AggregateRef, Arithmetic, Expression, Formula, Number
 from dalenius.question.totals import Linear, Total, linearize
 
-_CERTAIN = 0.03
-"""Below this relative error of the denominator the first order is as good."""
-
 
 def denominator(
     formula: Formula, aggregates: tuple[Aggregate, ...], totals: tuple[Total, ...], estimates: Floats
@@ -69,10 +66,10 @@ def possible_ratio(
     return -np.inf, np.inf
 
 
-def is_uncertain(value: Floats, std_error: Floats) -> Bools:
-    """Which denominators need more than the first order."""
+def is_uncertain(value: Floats, std_error: Floats, certain: float) -> Bools:
+    """Which denominators need more than the first order: those with a larger relative error."""
     with np.errstate(invalid="ignore"):
-        return np.asarray((value != 0) & ~(std_error <= _CERTAIN * np.abs(value)))
+        return np.asarray((value != 0) & ~(std_error <= certain * np.abs(value)))
 
 
 def fieller(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.mechanisms.tuples.atoms import Atoms
+from dalenius.mechanisms.tuples.answer.atoms import Atoms
+from dalenius.mechanisms.tuples.answer.formula import Formula
+from dalenius.mechanisms.tuples.answer.network import Weights, integer_weights, sum_formula
 from dalenius.mechanisms.tuples.domain import Domain
-from dalenius.mechanisms.tuples.formula import Formula
-from dalenius.mechanisms.tuples.network import Weights, integer_weights, sum_formula
-from dalenius.question.database import Database, Deadline, Limits
+from dalenius.question.database import Database, Deadline, Limits, Workspace
 from dalenius.question.sql import parse
 
 Columns = Mapping[str, Any]
@@ -23,9 +23,8 @@ Tables = Mapping[str, pa.Table]
 def atoms_of(columns: Columns, tables: Tables | None = None) -> Atoms:
     """The evaluator of expressions over these columns' values."""
     limits = Limits()
-    return Atoms(
-        domain=Domain.of(columns), database=Database(tables or {}, limits), deadline=Deadline(limits)
-    )
+    workspace = Workspace(database=Database(tables or {}, limits), deadline=Deadline(limits))
+    return Atoms(domain=Domain.of(columns), workspace=workspace)
 
 
 def formula_of(columns: Columns, predicate: str, tables: Tables | None = None) -> Formula:

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from dalenius.arrays import Bools
 from dalenius.errors import QueryError
+from dalenius.mechanisms.tuples.answer.formula import EVERYTHING, Formula, Table, both, either, negated
 from dalenius.mechanisms.tuples.domain import Domain
-from dalenius.mechanisms.tuples.formula import EVERYTHING, Formula, Table, both, either, negated
-from dalenius.question.database import Database, Deadline
+from dalenius.question.database import Workspace
 from dalenius.question.logic import take_apart, where
 from dalenius.question.names import ROW
 from dalenius.question.query import Atom, Choice, Condition, Expression, Membership, TruthTest
@@ -31,8 +31,7 @@ class Atoms:
     """Evaluates expressions over the domain's columns; as an algebra, places are formulas over its tuples."""
 
     domain: Domain
-    database: Database
-    deadline: Deadline
+    workspace: Workspace
 
     def formula(self, condition: Condition | None) -> Formula:
         """Where a condition is TRUE."""
@@ -125,7 +124,7 @@ class Atoms:
             return QueryError(f"{sql}: {str(error).splitlines()[0]}")
 
         tables = {_domain_table(number): self._listed(number) for number in columns}
-        return self.database.run(query, tables, self.deadline, refuse)
+        return self.workspace.database.run(query, tables, self.workspace.deadline, refuse)
 
     def _listed(self, number: int) -> pa.Table:
         values = self.domain.columns[number].values

@@ -1,8 +1,4 @@
-"""What is summed: the arguments of aggregates on the values of the columns they read.
-
-Sensitive values that a question does not tell apart.
-
-From a question to scores of rows and weights of sensitive values.
+"""From a question to scores of rows and weights of sensitive values.
 
 What a question sums depends on a person's row and on the person's sensitive value. Sensitive values on which
 all its conditions say the same form a class; within a class only the row matters.
@@ -19,13 +15,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bits, Floats, Ints
-from dalenius.ask.grouping import GroupCodes, Key, group_codes, join_keys, row_groups, secret_groups
-from dalenius.ask.lookup import Lookup, rows_where
 from dalenius.errors import QueryError
-from dalenius.question.names import ROW
+from dalenius.mechanisms.rows.grouping import GroupCodes, group_codes, join_keys, row_groups, secret_groups
+from dalenius.mechanisms.rows.lookup import Lookup, rows_where
+from dalenius.question.model import Key
 from dalenius.question.query import Expression, Query, atoms, columns_of
 from dalenius.question.targets import Score
-from dalenius.question.totals import Total, totals_of
+from dalenius.question.totals import Total, argument_numbers, totals_of
+from dalenius.tables.codes import in_one_piece
 
 
 def argument_tables(lookup: Lookup, totals: tuple[Total, ...]) -> dict[Expression, Floats]:
@@ -33,26 +30,10 @@ def argument_tables(lookup: Lookup, totals: tuple[Total, ...]) -> dict[Expressio
     summed = {total.argument for total in totals if total.kind == "sum"}
     found = {}
     for argument in {total.argument: None for total in totals if total.argument is not None}:
-        column = lookup.values(argument).combine_chunks()
-        if argument in summed:
-            flat = _numbers(column, argument)
-        else:
-            flat = np.where(column.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), np.nan, 0.0)
-        n_outer = lookup.sensitive.n_rows if lookup.sensitive_part(argument.columns) else 1
-        found[argument] = flat.reshape(n_outer, -1)
+        cells = in_one_piece(lookup.values(argument))
+        numbers = argument_numbers(cells, argument, argument in summed)
+        found[argument] = numbers.reshape(lookup.n_outer(argument), -1)
     return found
-
-
-def _numbers(column: pa.Array, argument: Expression) -> Floats:
-    kind = column.type
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise QueryError(
-            f"SUM and AVG need numbers; {argument.sql.replace(ROW + '.', '')} is {kind}",
-            hint="use COUNT, or CAST",
-        )
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def value_weights(total: Total, arguments: dict[Expression, Floats], those: Ints) -> Floats:
@@ -115,8 +96,18 @@ class Summands:
     totals: tuple[Total, ...]
     key_values: tuple[pa.Array, ...]
     """The different values of each group key, by code."""
+    lookup: Lookup
     groups: dict[Key, list[list[Term]]] = field(default_factory=dict)
     """By the group's key codes, the terms of each total."""
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The groups, in the order in which they came into being."""
+        return tuple(self.groups)
+
+    def range_of(self, argument: Expression) -> tuple[float, float]:
+        """The least and the largest number that an argument can be."""
+        return self.lookup.range(argument)
 
     def terms(self, key: Key) -> list[list[Term]]:
         """The terms of a group's totals; the group comes into being when it is first asked for."""
@@ -127,10 +118,6 @@ class Summands:
                 )
             self.groups[key] = [[] for _ in self.totals]
         return self.groups[key]
-
-    def group(self, key: Key) -> tuple[Any, ...]:
-        """The values of a group's keys."""
-        return tuple(values[code].as_py() for values, code in zip(self.key_values, key, strict=True))
 
 
 class ScoreList:
@@ -157,7 +144,7 @@ def summands(lookup: Lookup, query: Query, scores: ScoreList) -> Summands:
     """Evaluate a question's conditions, keys and arguments on the release's values."""
     totals = totals_of(query.aggregates)
     keys, key_values = group_codes(lookup, query)
-    result = Summands(totals=totals, key_values=key_values)
+    result = Summands(totals=totals, key_values=key_values, lookup=lookup)
     if not query.groups:
         result.terms(())
     arguments = argument_tables(lookup, totals)

@@ -8,13 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.ask.lookup import Lookup
-from dalenius.errors import QueryError
+from dalenius.mechanisms.rows.lookup import Lookup
+from dalenius.question.model import Key
 from dalenius.question.query import Query
-from dalenius.tables.codes import encode
-
-Key = tuple[int, ...]
-"""A group: the code of each of its keys."""
+from dalenius.question.totals import key_codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,23 +26,11 @@ def group_codes(lookup: Lookup, query: Query) -> tuple[tuple[GroupCodes, ...], t
     """The keys of a question, and the different values of each by code."""
     keys, values = [], []
     for group in query.groups:
-        column = lookup.values(group.expression)
-        refuse_nested(column.type, group.name)
-        codes, cells = encode(column)
-        n_outer = lookup.sensitive.n_rows if lookup.sensitive_part(group.expression.columns) else 1
-        keys.append(
-            GroupCodes(codes=codes.astype(np.int64).reshape(n_outer, -1), columns=group.expression.columns)
-        )
+        codes, cells = key_codes(group, lookup.values(group.expression))
+        n_outer = lookup.n_outer(group.expression)
+        keys.append(GroupCodes(codes=codes.reshape(n_outer, -1), columns=group.expression.columns))
         values.append(cells)
     return tuple(keys), tuple(values)
-
-
-def refuse_nested(kind: pa.DataType, name: str) -> None:
-    """A group is named by plain values."""
-    if pa.types.is_nested(kind):
-        raise QueryError(
-            f"the group key {name} is not one value but {kind}", hint="GROUP BY a, b, without parentheses"
-        )
 
 
 def secret_groups(keys: tuple[GroupCodes, ...], members: Ints) -> list[tuple[tuple[int, ...], Ints]]:

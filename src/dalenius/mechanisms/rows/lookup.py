@@ -9,7 +9,7 @@ Which rows satisfy a condition is found for one sensitive value at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Bits
 from dalenius.errors import QueryError
-from dalenius.question.database import Database, Deadline
+from dalenius.question.database import Workspace
 from dalenius.question.logic import where
 from dalenius.question.query import (
     Atom,
@@ -47,9 +47,7 @@ class Lookup:
     """The quasi columns, a row per person."""
     sensitive: CodedTable
     """The sensitive columns, a row per sensitive value."""
-    database: Database
-    deadline: Deadline
-    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+    workspace: Workspace
 
     def sensitive_part(self, columns: Iterable[str]) -> tuple[str, ...]:
         """Those columns that are sensitive."""
@@ -57,13 +55,13 @@ class Lookup:
 
     def quasi(self, columns: Iterable[str]) -> Coded:
         """The combinations of values of those columns that are quasi-identifiers."""
-        return self.rows.combined([name for name in columns if name in self.rows.columns])
+        return self.rows.combine([name for name in columns if name in self.rows.columns])
 
     def prepare(self, expressions: Iterable[Expression]) -> None:
         """Evaluate many expressions, those over the same columns together."""
         waiting: dict[tuple[str, ...], dict[str, None]] = {}
         for expression in expressions:
-            if expression.sql not in self.remembered:
+            if expression.sql not in self.workspace.remembered:
                 waiting.setdefault(expression.columns, {})[expression.sql] = None
         for columns, texts in waiting.items():
             listed = list(texts)
@@ -73,7 +71,7 @@ class Lookup:
     def values(self, expression: Expression) -> pa.ChunkedArray:
         """The expression's value for each sensitive value (outer) and row value (inner)."""
         self.prepare([expression])
-        return self.remembered[expression.sql]
+        return self.workspace.remembered[expression.sql]
 
     def range(self, expression: Expression) -> tuple[float, float]:
         """The least and the largest number that the expression can be."""
@@ -95,7 +93,7 @@ class Lookup:
             column = self._as_boolean(expression)
         flat = column.combine_chunks().cast(pa.int8()).fill_null(-1)
         flat = flat.combine_chunks() if isinstance(flat, pa.ChunkedArray) else flat
-        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(self._n_outer(expression), -1)
+        return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(self.n_outer(expression), -1)
 
     def _as_boolean(self, atom: Expression) -> pa.ChunkedArray:
         return self.values(Expression(sql=f"CAST({atom.sql} AS BOOLEAN)", columns=atom.columns))
@@ -118,16 +116,17 @@ class Lookup:
             truths[coded.code_of[None]] = -1
         return truths[coded.codes][:, None] if is_sensitive else truths[None, :]
 
-    def _n_outer(self, expression: Expression) -> int:
+    def n_outer(self, expression: Expression) -> int:
+        """How many sensitive values an expression is evaluated for: 1 if it reads none."""
         return self.sensitive.n_rows if self.sensitive_part(expression.columns) else 1
 
     def _evaluate(self, columns: tuple[str, ...], texts: list[str]) -> None:
         table = self._cross(columns)
-        found = self.database.select(texts, table, self.deadline)
-        if len(self.remembered) > _REMEMBERED:
-            self.remembered.clear()
+        found = self.workspace.database.select(texts, table, self.workspace.deadline)
+        if len(self.workspace.remembered) > _REMEMBERED:
+            self.workspace.remembered.clear()
         for i, text in enumerate(texts):
-            self.remembered[text] = found.column(i + 1)
+            self.workspace.remembered[text] = found.column(i + 1)
 
     def _cross(self, columns: tuple[str, ...]) -> pa.Table:
         """Every sensitive value with every combination of quasi values, as far as `columns` needs them."""

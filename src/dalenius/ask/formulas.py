@@ -1,0 +1,185 @@
+"""From estimates of totals to those of aggregates and of arithmetic of them.
+
+A formula that is a total, but for a number that is added, has the total's interval. Any other is taken to
+first order in the errors of its totals, and a ratio further, by Fieller's method. What the formulas of
+several questions need is estimated at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtri
+
+from dalenius.arrays import Bools, Floats, divide
+from dalenius.ask.ratios import denominator, fieller, is_uncertain, possible_ratio
+from dalenius.question.model import Column, Combination, Estimation, Question
+from dalenius.question.query import AggregateRef, Formula, Query
+from dalenius.question.totals import Linear, linearize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimated:
+    """A question with the estimates of its totals."""
+
+    number: int
+    """Which of the questions that were evaluated together it is."""
+    query: Query
+    question: Question
+    totals: Floats
+    """Groups × totals; NaN: NULL."""
+    is_moved: bool
+    """Whether they were moved to what is possible."""
+
+    def linear(self, formula: Formula) -> Linear:
+        """The formula's value and derivatives at the estimates."""
+        return linearize(formula, self.query.aggregates, self.question.totals, self.totals)
+
+    def denominator(self, formula: Formula) -> Linear | None:
+        """What a formula divides by, if it is one ratio of sums of totals."""
+        return denominator(formula, self.query.aggregates, self.question.totals, self.totals)
+
+    def combination(self, linear: Linear) -> Combination:
+        """The linear combination that has the formula's error."""
+        return Combination(
+            question=self.number,
+            factors=linear.gradient,
+            totals=self.totals,
+            is_null=np.isnan(linear.value),
+        )
+
+    def total(self, estimation: Estimation, total: int) -> Column:
+        """One of its totals with its interval."""
+        estimate = self.totals[:, total]
+        found = estimation.total(self.number, total, estimate)
+        if not self.is_moved:
+            return found
+        return replace(found, low=np.fmin(found.low, estimate), high=np.fmax(found.high, estimate))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wanted:
+    """A formula of a question's totals."""
+
+    asked: Estimated
+    formula: Formula
+    linear: Linear
+
+    @classmethod
+    def of(cls, asked: Estimated, formula: Formula) -> Wanted:
+        """With its value and derivatives."""
+        return cls(asked=asked, formula=formula, linear=asked.linear(formula))
+
+
+def estimate_formulas(estimation: Estimation, wanted: Sequence[Wanted], confidence: float) -> list[Column]:
+    """Formulas of totals in every group of their questions."""
+    singles = [_single_total(one.linear) for one in wanted]
+    several = [k for k, single in enumerate(singles) if single is None]
+    found = estimation.combine([wanted[k].asked.combination(wanted[k].linear) for k in several])
+    columns = {k: _one_step(wanted[k], column) for k, column in zip(several, found, strict=True)}
+    columns |= _ratios(estimation, {k: (wanted[k], columns[k]) for k in several}, confidence)
+    for k, single in enumerate(singles):
+        if single is not None:
+            columns[k] = _added(wanted[k], wanted[k].asked.total(estimation, single))
+    return [columns[k] for k in range(len(wanted))]
+
+
+def estimates_alone(estimation: Estimation, wanted: Sequence[Wanted]) -> list[Floats]:
+    """The same without errors."""
+    several = [k for k, one in enumerate(wanted) if _single_total(one.linear) is None]
+    found = estimation.combine([wanted[k].asked.combination(wanted[k].linear) for k in several])
+    known = {k: _one_step(wanted[k], column).estimate for k, column in zip(several, found, strict=True)}
+    return [known.get(k, one.linear.value) for k, one in enumerate(wanted)]
+
+
+def aggregate(asked: Estimated, index: int) -> Wanted:
+    """An aggregate by itself."""
+    return Wanted.of(asked, AggregateRef(index=index))
+
+
+def _added(wanted: Wanted, total: Column) -> Column:
+    """A total plus a number."""
+    value = wanted.linear.value
+    added = np.nan_to_num(value - total.estimate)
+    return replace(total, estimate=value, low=total.low + added, high=total.high + added)
+
+
+def _one_step(wanted: Wanted, found: Column) -> Column:
+    """One Newton step: an estimator need not be linear, and may know a combination better than its parts."""
+    combination = wanted.asked.combination(wanted.linear)
+    estimate = wanted.linear.value + found.estimate - combination.value
+    gap = estimate - found.estimate
+    return replace(found, estimate=estimate, low=found.low + gap, high=found.high + gap)
+
+
+def _ratios(
+    estimation: Estimation, first_order: dict[int, tuple[Wanted, Column]], confidence: float
+) -> dict[int, Column]:
+    """Those formulas that are ratios, with intervals that heed the uncertainty of their denominators."""
+    normal = float(ndtri((1 + confidence) / 2))
+    below: dict[int, Linear] = {}
+    for k, (one, _) in first_order.items():
+        found = one.asked.denominator(one.formula)
+        if found is not None and len(found.value):
+            below[k] = found
+    errors = _errors(estimation, {k: (first_order[k][0].asked, divisor) for k, divisor in below.items()})
+    heeded = [k for k in below if is_uncertain(below[k].value, errors[k], estimation.certain).any()]
+    pairs = []
+    for k in heeded:
+        one, column = first_order[k]
+        whole, divisor = one.asked.combination(one.linear), one.asked.combination(below[k])
+        pairs.append((whole, column.std_error, divisor, errors[k]))
+    ratios = {}
+    for k, covariance in zip(heeded, estimation.covariances(pairs), strict=True):
+        one, column = first_order[k]
+        uncertain = is_uncertain(below[k].value, errors[k], estimation.certain)
+        column = _by_fieller(column, below[k].value, errors[k], covariance, uncertain, normal)
+        query, question = one.asked.query, one.asked.question
+        ratios[k] = _within(column, possible_ratio(one.formula, query.aggregates, question.range_of))
+    return ratios
+
+
+def _errors(estimation: Estimation, wanted: dict[int, tuple[Estimated, Linear]]) -> dict[int, Floats]:
+    """The standard errors of combinations of totals."""
+    singles = {k: _single_total(linear) for k, (_, linear) in wanted.items()}
+    several = [k for k, single in singles.items() if single is None]
+    found = estimation.combine([wanted[k][0].combination(wanted[k][1]) for k in several])
+    errors = {k: column.std_error for k, column in zip(several, found, strict=True)}
+    for k, single in singles.items():
+        if single is not None:
+            errors[k] = estimation.std_error(wanted[k][0].number, single)
+    return errors
+
+
+def _by_fieller(
+    column: Column, value: Floats, error: Floats, covariance: Floats, uncertain: Bools, normal: float
+) -> Column:
+    """Where the denominator is uncertain; `normal` is the quantile for what has no error to first order."""
+    reach = np.maximum(column.high - column.estimate, column.estimate - column.low)
+    # the estimator's own quantiles, which need not be normal ones
+    z = np.where(column.std_error > 0, divide(reach, column.std_error), normal)
+    low, high = fieller(z, column.std_error, value, error**2, covariance)
+    uncertain = uncertain & np.isfinite(column.std_error) & np.isfinite(error)
+    return replace(
+        column,
+        low=np.where(uncertain, column.estimate + low, column.low),
+        high=np.where(uncertain, column.estimate + high, column.high),
+    )
+
+
+def _within(column: Column, possible: tuple[float, float]) -> Column:
+    """An estimate that is not possible is still the estimate: the interval reaches to it."""
+    low, high = np.clip(column.low, *possible), np.clip(column.high, *possible)
+    return replace(column, low=np.fmin(low, column.estimate), high=np.fmax(high, column.estimate))
+
+
+def _single_total(linear: Linear) -> int | None:
+    """The total that the formula is but for a number that is added, if it is one."""
+    if not len(linear.gradient):
+        return 0
+    row = linear.gradient[0]
+    if (linear.gradient == row).all() and np.count_nonzero(row) == 1 and row.max() == 1.0:
+        return int(row.argmax())
+    return None

@@ -1,0 +1,272 @@
+"""Asking αβ views: one of them, or all views of a series together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
+
+import numpy as np
+
+from dalenius.arrays import Floats, Ints
+from dalenius.errors import InputError
+from dalenius.mechanisms.alphabeta import published
+from dalenius.mechanisms.alphabeta.estimate import (
+    NEVER,
+    PatternWeights,
+    combine_views,
+    estimate_count,
+    working_share,
+)
+from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
+from dalenius.mechanisms.tuples.answer.estimation import Covariance, Kernel
+from dalenius.mechanisms.tuples.answer.model import TupleModel, read_codes
+from dalenius.mechanisms.tuples.answer.rows import Sums
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, distinct_words, word_ids
+from dalenius.mechanisms.tuples.interval import (
+    CountEstimate,
+    Interval,
+    TupleVariance,
+    count_interval,
+    weighted_interval,
+)
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.question.model import Estimators
+from dalenius.release.folder import StoredRelease
+
+
+def load(release: StoredRelease) -> TupleModel:
+    """The model of a view, or of all views of a series that was opened whole."""
+    view = published.read(release.manifest)
+    views = [read_codes(part, view.domain) for part in release.parts]
+    if release.earlier and view.index != len(views):
+        raise InputError(
+            f"the folder holds {len(views)} views and its last one is view {view.index}",
+            hint="put the missing views back, or ask one view by itself",
+        )
+    names = tuple(column.name for column in release.manifest.columns)
+    return model_of(view, names, views)
+
+
+def model_of(view: PublishedView, names: tuple[str, ...], views: Sequence[TupleCodes]) -> TupleModel:
+    """The model of views that show these tuples; `view` says how the last of them was made."""
+    codes, shown = join_views(view.domain, views)
+    return TupleModel(
+        domain=view.domain,
+        names=names,
+        codes=codes,
+        n_shown=tuple(shown.sum(axis=1).tolist()),
+        counts_rows=view.counts_rows,
+        estimators=Estimators(makers=_kernels(view, codes, shown)),
+        noise=view.noise,
+    )
+
+
+def _kernels(view: PublishedView, codes: TupleCodes, shown: Ints) -> dict[str, Callable[[], Kernel]]:
+    """By the names of the estimators."""
+    if view.noise is not None:  # which a series does not have
+        return {"unbiased": partial(ShapedKernel.of, view.law, view.noise, codes)}
+    if len(shown) == 1:
+        return {"unbiased": lambda: _single(marginal_law(view.law, view.index), len(codes[0]))}
+    return {"combined": lambda: _combined(shown, view), "last-view": lambda: last_view(shown, view.law)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UniformKernel:
+    """Views with uniform noise: a tuple counts for the weight of its pattern over the views."""
+
+    formula: str
+    row_weights: Floats
+    """Per row, its weight less that of a tuple that was never shown."""
+    never: Fraction
+    variance: TupleVariance
+    spread: float
+    single: ViewLaw | None
+    """The law, if there is one view, whose counts have exact intervals."""
+    assumption = None
+
+    def estimate(self, sums: Sums, summand: int) -> Floats:
+        """A total, per group."""
+        shown = sums.over_rows(summand, weights=self.row_weights)
+        return shown + float(self.never) * sums.over_domain(summand)
+
+    def covariance(self, sums: Sums, one: int, two: int) -> Covariance:
+        """Of two totals, per group."""
+        population = sums.over_domain(one, two)
+        inside = sums.over_rows(one, two, weights=self.row_weights) + float(self.never) * population
+        slope = float(self.variance.inside - self.variance.outside)
+        outside = float(self.variance.outside)
+        return Covariance(known=outside * population, estimated=slope * inside, most=slope * population)
+
+    def count_intervals(self, sums: Sums, summand: int, confidence: float) -> list[Interval]:
+        """Intervals for how many tuples of the table the summand counts, per group."""
+        population = sums.count_domain(summand)
+        if self.single is not None:
+            rows = sums.count_rows(summand)
+            return [
+                _single_interval(round(n), round(size), self.single, confidence)
+                for n, size in zip(rows.tolist(), population.tolist(), strict=True)
+            ]
+        shown = sums.count_rows(summand, self.row_weights)
+        return [
+            weighted_interval(
+                CountEstimate(
+                    value=Fraction(weight) + self.never * round(size),
+                    population=round(size),
+                    tuple_variance=self.variance,
+                ),
+                Fraction(self.spread),
+                confidence,
+            )
+            for weight, size in zip(shown.tolist(), population.tolist(), strict=True)
+        ]
+
+
+@lru_cache(maxsize=65536)
+def _single_interval(n_view: int, n_domain: int, law: ViewLaw, confidence: float) -> Interval:
+    estimate = estimate_count(n_view, n_domain, law)
+    return count_interval(n_view, estimate, law.retention, law.beta, confidence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ShapedKernel:
+    """A view whose noise follows declared distributions: (Σ_V f − Σ_D β(t)·f)/α."""
+
+    law: ViewLaw
+    row_beta: Floats
+    """β(t) of each row."""
+    spread: float
+    formula = "Σ over the view of f, less Σ β(t)·f(t) over the domain, divided by α"
+    assumption = None
+
+    @classmethod
+    def of(cls, law: ViewLaw, noise: NoiseLaw, codes: tuple[np.ndarray, ...]) -> ShapedKernel:
+        """For the rows with these codes."""
+        beta = float(law.beta) * noise.relative(codes)
+        return cls(law=law, row_beta=beta, spread=1 / float(law.alpha))
+
+    def _beta_sum(self, sums: Sums, *summands: int, power: int) -> Floats:
+        return float(self.law.beta) ** power * sums.over_domain(*summands, power=power)
+
+    def estimate(self, sums: Sums, summand: int) -> Floats:
+        """A total, per group."""
+        inserted = self._beta_sum(sums, summand, power=1)
+        return (sums.over_rows(summand) - inserted) / float(self.law.alpha)
+
+    def covariance(self, sums: Sums, one: int, two: int) -> Covariance:
+        """Σ_D f²·β(1−β)/α² + Σ_I f²·(1−α−2β)/α, since s(1−s) − β(1−β) = α(1−α−2β) with s = α+β."""
+        alpha = float(self.law.alpha)
+        first = self._beta_sum(sums, one, two, power=1)
+        second = self._beta_sum(sums, one, two, power=2)
+        inside = (sums.over_rows(one, two) - first) / alpha
+        inside_beta = (sums.over_rows(one, two, weights=self.row_beta) - second) / alpha
+        return Covariance(
+            known=(first - second) / alpha**2,
+            estimated=((1 - alpha) * inside - 2 * inside_beta) / alpha,
+            most=(1 - alpha) / alpha * sums.over_domain(one, two),
+        )
+
+    def count_intervals(self, sums: Sums, summand: int, confidence: float) -> list[Interval]:
+        """Intervals for how many tuples of the table the summand counts, per group."""
+        alpha = self.law.alpha
+        rows, population = sums.count_rows(summand), sums.count_domain(summand)
+        inserted = (float(self.law.beta) * sums.count_domain(summand, power=1)).tolist()
+        s = self.law.retention
+        inside = (s * (1 - s) if s <= Fraction(1, 2) else Fraction(1, 4)) / alpha**2
+        return [
+            weighted_interval(
+                CountEstimate(
+                    value=(round(n) - Fraction(beta_sum)) / alpha,
+                    population=round(size),
+                    tuple_variance=TupleVariance(
+                        inside=inside, outside=Fraction(beta_sum) / max(round(size), 1) / alpha**2
+                    ),
+                ),
+                1 / alpha,
+                confidence,
+            )
+            for n, size, beta_sum in zip(rows.tolist(), population.tolist(), inserted, strict=True)
+        ]
+
+
+def _single(law: ViewLaw, n_rows: int) -> UniformKernel:
+    return UniformKernel(
+        formula="(n_V − β·n_D)/α: what the view shows, less the insertions to be expected",
+        row_weights=np.full(n_rows, float(1 / law.alpha)),
+        never=-law.beta / law.alpha,
+        variance=estimate_count(0, 1, law).tuple_variance,
+        spread=float(1 / law.alpha),
+        single=law,
+    )
+
+
+def _combined(shown: Ints, view: PublishedView) -> UniformKernel:
+    n_views = len(shown)
+    share = working_share(int(shown[0].sum()), view.domain.size, view.law)
+    weights = combine_views(view.law, n_views, share)
+    first = shown.argmax(axis=0) + 1
+    later = shown.sum(axis=0) - 1
+    return _weighted(weights, first, later, "its pattern's weight, best for this share of noise")
+
+
+def _weighted(weights: PatternWeights, first: Ints, later: Ints, formula: str) -> UniformKernel:
+    never = weights.weights[NEVER]
+    n_views = max(pattern[0] for pattern in weights.weights)
+    table = np.zeros((n_views + 1, n_views))
+    for (i, again), weight in weights.weights.items():
+        if (i, again) != NEVER:
+            table[i, again] = float(weight - never)
+    return UniformKernel(
+        formula=f"a tuple counts {formula}",
+        row_weights=table[first, later],
+        never=never,
+        variance=weights.tuple_variance,
+        spread=float(weights.spread),
+        single=None,
+    )
+
+
+def last_view(shown: Ints, law: ViewLaw) -> UniformKernel:
+    """The unbiased estimate from the last view alone, given the ones before it.
+
+    Tuples shown before and others appear by different rates, so each kind is corrected by its own (the
+    printed estimator uses one rate for both and is biased).
+    """
+    index = len(shown)
+    s, seen, fresh = law.retention, law.seen_rate, law.fresh_rate(index)
+    unseen = math.prod((1 - law.fresh_rate(view) for view in range(1, index)), start=Fraction(1))
+    hidden = (1 - s) ** (index - 1)
+    again, gone = (1 - seen) / (s - seen), -seen / (s - seen)
+    new, never = (1 - fresh) / (s - fresh), -fresh / (s - fresh)
+    inside = (
+        (1 - hidden) * (s * again**2 + (1 - s) * gone**2) + hidden * (s * new**2 + (1 - s) * never**2) - 1
+    )
+    outside = (1 - unseen) * (seen * again**2 + (1 - seen) * gone**2)
+    outside += unseen * (fresh * new**2 + (1 - fresh) * never**2)
+    before, now = shown[:-1].any(axis=0), shown[-1] == 1
+    weights = np.where(before, np.where(now, float(again), float(gone)), float(new))
+    return UniformKernel(
+        formula="(n_again − s·e·n_shown)/(s(1−e)) + (n_fresh − b·(n_D − n_shown))/(s − b), b = b_i",
+        row_weights=weights - float(never),
+        never=never,
+        variance=TupleVariance(inside=inside, outside=outside),
+        spread=float(max(again, new) - min(gone, never)),
+        single=None,
+    )
+
+
+def join_views(domain: Domain, parts: Sequence[TupleCodes]) -> tuple[TupleCodes, Ints]:
+    """The tuples of all views, each once, and which views show it (views × tuples)."""
+    if len(parts) == 1:
+        return parts[0], np.ones((1, len(parts[0][0])), dtype=np.int64)
+    words = [domain.pack(part) for part in parts]
+    everything = np.concatenate(words)
+    ids = word_ids(everything)
+    union = distinct_words(everything)
+    shown = np.zeros((len(parts), len(union)), dtype=np.int64)
+    number = np.repeat(np.arange(len(parts)), [len(part) for part in words])
+    shown[number, ids] = 1
+    return domain.unpack(union), shown

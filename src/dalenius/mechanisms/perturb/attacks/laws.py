@@ -1,0 +1,220 @@
+"""Whether the coins of a perturbed release were those that its manifest states.
+
+Of every record whose value is known: was it kept, what was it replaced by, which part was it dealt to, and
+where in the file does it stand? None of this may depend on who the record is of, beyond its value and part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dalenius.arrays import Floats
+from dalenius.mechanisms.perturb.attacks.case import PerturbCase
+from dalenius.tables.codes import number
+from dalenius.threats.counts import Counts, counted, judge_laws, summed
+from dalenius.threats.facets import Facet, Facets
+from dalenius.threats.laws import Coins, Draws, alike_neighbours
+from dalenius.threats.result import AttackResult, Threat
+from dalenius.threats.traces import SOURCE_ORDER
+
+_COINS = Threat(
+    knows="the laws that the manifest states, and everybody's quasi-identifiers",
+    wants="people whose values were kept or replaced by another law",
+    covered=True,
+)
+_PARTS = Threat(
+    knows="everybody's quasi-identifiers, and so each person's part",
+    wants="values from how records of one value were dealt to the parts",
+    covered=True,
+)
+_LAGS = (1, 2, 3, 5, 8)
+_MOST_CELLS = 4_000_000
+"""Of a part's transitions, and of cells × values, that are looked at one by one."""
+_PLACES = 16
+
+
+class PerturbLaws:
+    """The records whose value is known, and what became of them."""
+
+    def __init__(self, case: PerturbCase) -> None:
+        self.case = case
+        rows = case.known
+        self.truth, self.value, self.part = case.row_truth[rows], case.row_value[rows], case.row_part[rows]
+        self.position = case.people.position_of_row()[rows]
+        self.half = case.people.row_profile[rows] % 2
+        self.lists = np.zeros((len(case.channels), case.n_values), dtype=bool)
+        for part, channel in enumerate(case.channels):
+            self.lists[part, list(channel.codes)] = True
+        columns = [(column.name, column.cells, column.rows[rows]) for column in case.people.columns]
+        self.facets = Facets.of(columns, self.position)
+
+    @property
+    def n_failed(self) -> int:
+        """How many records are not known."""
+        return len(self.case.row_part) - len(self.truth)
+
+    def value_facet(self) -> Facet:
+        """By the true value."""
+        labels = self.case.labels
+        return Facet(name="value", codes=self.truth, n_cells=len(labels), label=lambda x: labels[x])
+
+    def part_facet(self) -> Facet:
+        """By the part."""
+        return Facet(
+            name="part", codes=self.part, n_cells=len(self.lists), label=lambda part: f"part {part + 1}"
+        )
+
+
+def attack_laws(case: PerturbCase) -> Iterator[AttackResult]:
+    """All laws: of what is published for a value, of the parts, of the order of rows."""
+    laws = PerturbLaws(case)
+    yield _judge_values(laws)
+    if len(case.channels) > 1:
+        yield judge_laws(
+            "law of parts",
+            _PARTS,
+            _parts(laws),
+            n_things=len(laws.truth),
+            n_failed=laws.n_failed,
+            advice="which records of a value go to which part must be a random choice: publish again",
+        )
+    yield judge_laws(
+        "law of order",
+        SOURCE_ORDER,
+        _order(laws),
+        n_things=len(laws.truth),
+        n_failed=laws.n_failed,
+        advice="rows must be in random order",
+    )
+
+
+def _judge_values(laws: PerturbLaws) -> AttackResult:
+    strange = int((~laws.lists[laws.part, laws.truth]).sum()) if len(laws.truth) else 0
+    return judge_laws(
+        "law of values",
+        _COINS,
+        _values(laws),
+        n_things=len(laws.truth),
+        n_failed=laws.n_failed,
+        advice="values were not kept and replaced as the manifest states: publish again",
+        certain=(f"{strange} records are in a part that does not list their value",) if strange else (),
+    )
+
+
+def _values(laws: PerturbLaws) -> Iterator[Counts]:
+    diagonal = np.array([float(channel.diagonal) for channel in laws.case.channels])
+    kept = Coins(what="kept", heads=laws.value == laws.truth, chance=diagonal[laws.part], half=laws.half)
+    yield kept.total()
+    by_value, by_part = laws.value_facet(), laws.part_facet()
+    for facet in (by_value, by_part, by_part.cross(by_value), *laws.facets):
+        yield from kept.by(facet)
+    located = np.flatnonzero(laws.position >= 0)
+    in_source = located[np.argsort(laws.position[located])]
+    for lag in _LAGS:
+        yield from kept.lagged(in_source, lag)
+    for part in range(len(laws.lists)):
+        yield from _transitions(laws, part)
+    for facet in (by_part, *laws.facets.singles):
+        yield from _replacements(laws, facet)
+
+
+def _transitions(laws: PerturbLaws, part: int) -> Iterator[Counts]:
+    """From every value to every other, and to each from all others."""
+    channel, labels = laws.case.channels[part], laws.case.labels
+    codes, m = np.array(channel.codes), channel.n_values
+    place = np.full(laws.case.n_values, -1)
+    place[codes] = np.arange(m)
+    mine = np.flatnonzero((laws.part == part) & (laws.value != laws.truth))
+    x, y = place[laws.truth[mine]], place[laws.value[mine]]
+    x, y = x[(x >= 0) & (y >= 0)], y[(x >= 0) & (y >= 0)]
+    of_value = summed(laws.truth[laws.part == part], None, laws.case.n_values)[codes]
+    q = float(channel.replacement)
+    others = of_value.sum() - of_value
+    yield counted(
+        f"part {part + 1}: replaced by",
+        summed(y, None, m),
+        others * q,
+        others * q * (1 - q),
+        others,
+        [labels[code] for code in codes],
+    )
+    if m * m > _MOST_CELLS:
+        return
+    trials = np.repeat(of_value, m)
+    trials[:: m + 1] = 0  # what is kept is looked at elsewhere
+    yield Counts(
+        name=f"part {part + 1}: replaced",
+        observed=summed(x * m + y, None, m * m),
+        expected=trials * q,
+        variance=trials * q * (1 - q),
+        trials=trials,
+        label=lambda cell: f"{labels[codes[cell // m]]} by {labels[codes[cell % m]]}",
+    )
+
+
+def _replacements(laws: PerturbLaws, facet: Facet) -> Iterator[Counts]:
+    """What those of a cell who were replaced are published as: any other value of the part, all alike."""
+    m = laws.case.n_values
+    if facet.n_cells * m > _MOST_CELLS:
+        return
+    replaced = np.flatnonzero(laws.value != laws.truth)
+    cell, part = facet.codes[replaced].astype(np.int64), laws.part[replaced]
+    own = cell * m + laws.truth[replaced]
+    chance = 1.0 / (laws.lists.sum(axis=1) - 1)[part]
+
+    def over(weight: Floats) -> Floats:
+        """A weight of every record summed over the values that it can become."""
+        by_part = summed(cell * len(laws.lists) + part, weight, facet.n_cells * len(laws.lists))
+        reached = by_part.reshape(facet.n_cells, -1) @ laws.lists
+        return np.asarray(np.maximum(reached.ravel() - summed(own, weight, facet.n_cells * m), 0.0))
+
+    labels = laws.case.labels
+    yield Counts(
+        name=f"replaced by, by {facet.name}",
+        observed=summed(cell * m + laws.value[replaced], None, facet.n_cells * m),
+        expected=over(chance),
+        variance=over(chance * (1 - chance)),
+        trials=np.rint(over(np.ones(len(cell)))),
+        label=lambda i: f"{facet.label(i // m)}, {labels[i % m]}",
+    )
+
+
+def _parts(laws: PerturbLaws) -> Iterator[Counts]:
+    labels = laws.case.labels
+    draws = Draws(
+        what="dealt to",
+        stratum=laws.truth,
+        outcome=laws.part,
+        outcomes=tuple(f"part {part + 1}" for part in range(len(laws.lists))),
+        stratum_label=lambda x: labels[x],
+        half=laws.half,
+    )
+    for facet in laws.facets:
+        yield from draws.by(facet)
+    located = np.flatnonzero(laws.position >= 0)
+    in_source = located[np.lexsort((laws.position[located], laws.truth[located]))]
+    yield alike_neighbours("part of the next record of a value", laws.truth[in_source], laws.part[in_source])
+
+
+def _order(laws: PerturbLaws) -> Iterator[Counts]:
+    rows = laws.case.known
+    one = np.zeros(len(rows), dtype=np.int64)
+    draws = Draws(
+        what="row in",
+        stratum=one,
+        outcome=rows * _PLACES // max(len(laws.case.row_part), 1),
+        outcomes=tuple(f"{place + 1} of {_PLACES} of the file" for place in range(_PLACES)),
+        stratum_label=lambda _: "all",
+        half=laws.half,
+    )
+    sources = [facet for facet in laws.facets.singles if facet.name in ("source in 16", "every other")]
+    by_value = laws.value_facet()
+    for facet in (by_value, *sources):
+        yield from draws.by(facet)
+    yield alike_neighbours("value of the next row", one, by_value.codes.astype(np.int64))
+    located = np.flatnonzero(laws.position >= 0)
+    if len(located):
+        stretch, _ = number(laws.position[located] // 4)
+        yield alike_neighbours("stretch of the source of the next row", one[located], stretch)

@@ -1,0 +1,236 @@
+"""From scores and weights to numbers: every total is a target, and so is every combination of totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from dalenius.arrays import Bools, Floats, divide
+from dalenius.mechanisms.rows.summands import Summands, Term
+from dalenius.question.model import Column, Combination, Plane, Possible
+from dalenius.question.targets import Range, Score, Targets
+from dalenius.question.totals import Total, null_sums
+
+_WEIGHTS_AT_ONCE = 20_000_000
+_EXACT = 1e-9
+"""A standard error below this part of the number of people is rounding."""
+
+
+class Found(Protocol):
+    """Estimates of targets, and their errors."""
+
+    @property
+    def estimate(self) -> Floats:
+        """The estimate of each target."""
+
+    @property
+    def std_error(self) -> Floats:
+        """Its standard error; infinite where the release tells nothing."""
+
+    def intervals(self, confidence: float, possible: Range) -> Range:
+        """The ends of each target's interval, which is still to be cut to what is possible."""
+
+
+class TargetEstimation(Protocol):
+    """Estimates of totals from the scores of one call."""
+
+    def estimate(self, targets: Targets) -> Found:
+        """Estimate linear combinations of the scores' totals by sensitive value."""
+
+    def possible_range(self, targets: Targets) -> Range:
+        """The least and the most that each target can be, whatever the secret; −∞ and ∞ where unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowsAsked:
+    """Questions whose conditions were evaluated on the published rows."""
+
+    questions: tuple[Summands, ...]
+    scores: tuple[Score, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowEstimation:
+    """Estimates of every total in every group of several questions, and of what is made of them."""
+
+    asked: RowsAsked
+    source: TargetEstimation
+    confidence: float
+    n_rows: int
+    columns: tuple[Column, ...]
+    """Of each question, groups × totals."""
+    ranges: tuple[Range, ...]
+    """Of each question, what these can be at all."""
+    certain = 0.03
+    """Below this relative error of the denominator the first order is as good."""
+
+    @classmethod
+    def of(cls, asked: RowsAsked, source: TargetEstimation, confidence: float, n_rows: int) -> RowEstimation:
+        """Estimate all totals at once."""
+        terms = [parts for one in asked.questions for own in one.groups.values() for parts in own]
+        found, ranges = _estimate(source, terms, confidence)
+        ends = np.cumsum([0, *(len(one.groups) * len(one.totals) for one in asked.questions)]).tolist()
+        columns, possible = [], []
+        for one, (start, end) in zip(asked.questions, pairwise(ends), strict=True):
+            part = slice(start, end)
+            shape = (len(one.groups), len(one.totals))
+            own = {f.name: getattr(found, f.name)[part].reshape(shape) for f in fields(Column)}
+            possible.append((ranges[0][part].reshape(shape), ranges[1][part].reshape(shape)))
+            columns.append(_settled(Column(**own), possible[-1], one.totals, n_rows))
+        return cls(
+            asked=asked,
+            source=source,
+            confidence=confidence,
+            n_rows=n_rows,
+            columns=tuple(columns),
+            ranges=tuple(possible),
+        )
+
+    def totals(self, question: int) -> Floats:
+        """Groups × totals; a sum over people who are known to be none is NaN."""
+        return self.columns[question].estimate
+
+    def std_error(self, question: int, total: int) -> Floats:
+        """Of one total, per group."""
+        return self.columns[question].std_error[:, total]
+
+    def total(self, question: int, total: int, estimate: Floats) -> Column:
+        """One total in every group, with its interval."""
+        low, high = self.columns[question].low[:, total], self.columns[question].high[:, total]
+        return Column(estimate=estimate, std_error=self.std_error(question, total), low=low, high=high)
+
+    def combine(self, combinations: Sequence[Combination]) -> list[Column]:
+        """Linear combinations of totals, each a target of its own in every group."""
+        found = self._estimate_each([self._terms(one.question, one.factors) for one in combinations])
+        return [
+            Column(
+                estimate=column.estimate,
+                std_error=np.where(self._is_unknown(one), np.nan, column.std_error),
+                low=column.low,
+                high=column.high,
+            )
+            for one, column in zip(combinations, found, strict=True)
+        ]
+
+    def _is_unknown(self, combination: Combination) -> Bools:
+        """What is NULL for certain has no error; other NULLs may be numbers."""
+        uncertain = (combination.factors != 0) & (self.columns[combination.question].std_error > 0)
+        return np.asarray(combination.is_null & uncertain.any(axis=1))
+
+    def covariances(self, pairs: Iterable[tuple[Combination, Floats, Combination, Floats]]) -> list[Floats]:
+        """From the errors of the sums of pairs, the first of each scaled to the error of the second."""
+        listed = list(pairs)
+        sums = [
+            self._terms(one.question, one.factors * divide(two_error, one_error)[:, None] + two.factors)
+            for one, one_error, two, two_error in listed
+        ]
+        covariances = []
+        for (_, one_error, _, two_error), found in zip(listed, self._estimate_each(sums), strict=True):
+            with np.errstate(invalid="ignore"):  # of what the release tells nothing about
+                twice = (found.std_error**2 - 2 * two_error**2) * one_error
+                covariances.append(divide(twice, 2 * two_error))
+        return covariances
+
+    def possible(self, question: int) -> Possible:
+        """What the totals can be, whatever the secret."""
+        low, high = self.ranges[question]
+        return Possible(low=low, high=high, planes=tuple(self._planes(question)))
+
+    def _planes(self, question: int) -> Iterable[Plane]:
+        """Counts over the same rows whose sensitive values are all values, each once: they add up to rows."""
+        asked, error = self.asked.questions[question], self.columns[question].std_error
+        by_score: dict[tuple[int, int], list[tuple[int, Floats]]] = {}
+        for group, own in enumerate(asked.groups.values()):
+            for k, terms in enumerate(own):
+                if asked.totals[k].kind == "count" and len(terms) == 1:
+                    score, weights = terms[0]
+                    by_score.setdefault((k, score), []).append((group, weights))
+        for (k, _), members in by_score.items():
+            if (np.sum([weights for _, weights in members], axis=0) == 1).all():
+                groups = np.array([group for group, _ in members])
+                yield Plane(total=k, groups=groups, std_error=error[groups, k])
+
+    def is_rounding(self, column: Column) -> Bools:
+        """Which errors are too small to be any."""
+        return _is_exact(column, self.n_rows)
+
+    def _terms(self, question: int, factors: Floats) -> list[list[Term]]:
+        """The linear combination of totals with these factors (groups × totals), group by group."""
+        return [
+            [
+                (score, weights * factors[i, k])
+                for k, parts in enumerate(own)
+                if factors[i, k] != 0 and np.isfinite(factors[i, k])
+                for score, weights in parts
+            ]
+            for i, own in enumerate(self.asked.questions[question].groups.values())
+        ]
+
+    def _estimate_each(self, terms: Sequence[list[list[Term]]]) -> list[Column]:
+        """Estimate lists of targets all at once, and give each list its own column."""
+        found, _ = _estimate(
+            self.source, [target for targets in terms for target in targets], self.confidence
+        )
+        ends = np.cumsum([0, *(len(targets) for targets in terms)])
+        return [
+            Column(**{field.name: getattr(found, field.name)[start:end] for field in fields(Column)})
+            for start, end in pairwise(ends.tolist())
+        ]
+
+
+def _estimate(source: TargetEstimation, terms: list[list[Term]], confidence: float) -> tuple[Column, Range]:
+    """Estimate targets given by their terms, no more at once than their weights fit into memory."""
+    n_values = max((len(weights) for parts in terms for _, weights in parts), default=1)
+    filled = np.cumsum([len(parts) for parts in terms]) * n_values // _WEIGHTS_AT_ONCE
+    starts = np.flatnonzero(np.diff(filled, prepend=-1)).tolist() or [0]
+    found = [
+        _estimate_together(source, Targets.of(terms[start:end]), confidence)
+        for start, end in pairwise([*starts, len(terms)])
+    ]
+    if len(found) == 1:
+        return found[0]
+    columns = {
+        field.name: np.concatenate([getattr(c, field.name) for c, _ in found]) for field in fields(Column)
+    }
+    return Column(**columns), (
+        np.concatenate([low for _, (low, _) in found]),
+        np.concatenate([high for _, (_, high) in found]),
+    )
+
+
+def _estimate_together(source: TargetEstimation, targets: Targets, confidence: float) -> tuple[Column, Range]:
+    empty = np.zeros(targets.n_targets)
+    if not len(targets.target):
+        return Column(estimate=empty, std_error=empty, low=empty, high=empty), (empty, empty)
+    found, possible = source.estimate(targets), source.possible_range(targets)
+    low, high = found.intervals(confidence, possible)
+    return Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high), possible
+
+
+def _settled(found: Column, possible: Range, totals: tuple[Total, ...], n_rows: int) -> Column:
+    """Totals of a question (groups × totals): counts are whole, intervals possible, sums over nobody NULL."""
+    is_count = np.array([total.kind == "count" for total in totals], dtype=bool)
+    known = is_count & _is_exact(found, n_rows)
+    estimate = np.where(known, np.rint(found.estimate), found.estimate)
+    low, high = np.maximum(found.low, possible[0]), np.minimum(found.high, possible[1])
+    # the interval of a count reaches to the next whole number; a millionth is rounding
+    low = np.where(is_count, np.floor(low + 1e-6), low)
+    high = np.where(is_count, np.ceil(high - 1e-6), high)
+    null = null_sums(totals, (estimate == 0) & (found.std_error == 0))
+    return Column(
+        estimate=np.where(null, np.nan, estimate),
+        std_error=np.where(null, 0.0, found.std_error),
+        # where the estimate is impossible, the nearest possible number is all the interval that is left
+        low=np.where(null, np.nan, np.minimum(low, possible[1])),
+        high=np.where(null, np.nan, np.maximum(high, possible[0])),
+    )
+
+
+def _is_exact(column: Column, n_rows: int) -> Bools:
+    """Which estimates have no error beyond rounding."""
+    scale = np.fmax(np.abs(column.estimate), 1.0) + 1e-6 * n_rows
+    return np.asarray(column.std_error <= _EXACT * scale * np.sqrt(n_rows))

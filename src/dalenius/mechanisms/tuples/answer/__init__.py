@@ -1,0 +1,1 @@
+"""Asking releases whose whole tuples are protected: questions as functions on the tuples of a domain."""

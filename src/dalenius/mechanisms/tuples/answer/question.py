@@ -1,0 +1,276 @@
+"""A question about views, as functions on tuples, which are summed over a view's rows and over the domain.
+
+Conditions, arguments and group keys become tables over the columns that each names (`Atoms`). The same tables
+are looked up for the view's rows and contracted over the domain, so both sides always mean the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.arrays import Bools, Floats, Ints
+from dalenius.errors import QueryError
+from dalenius.mechanisms.tuples.answer.atoms import Atoms
+from dalenius.mechanisms.tuples.answer.formula import Formula, Table, both
+from dalenius.mechanisms.tuples.answer.network import Tensor, integer_weights, sum_formula
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.question.database import Deadline
+from dalenius.question.model import Key
+from dalenius.question.names import ROW
+from dalenius.question.query import Expression, GroupKey, Query
+from dalenius.question.totals import Total, argument_numbers, key_codes, totals_of
+
+LARGEST_RESULT = 2**22
+_MOST_GROUPS = 50_000
+_PIECE_BITS = 40
+_CLOSE = 2.0**-26
+"""How exact every single number must be: sums of 10¹² of them are then well within their noise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Numbers:
+    """A number for each combination of some columns' values, 0 where it is NULL."""
+
+    columns: tuple[int, ...]
+    values: Floats
+    present: Bools
+
+    def pieces(self) -> Iterator[tuple[Tensor, float]]:
+        """The values as a sum of whole numbers, each with what it is to be multiplied by.
+
+        One piece is as fine as the largest value allows; small values beside large ones need a second.
+        """
+        if (self.values == np.rint(self.values)).all() and self.largest < 2**_PIECE_BITS:
+            yield Tensor(indices=self.columns, entries=self.values.astype(np.int64)), 1.0
+            return
+        rest = self.values
+        while (np.abs(rest) > _CLOSE * np.abs(self.values)).any():
+            # powers of two, so that what is left is exact; 2^-1074 is the least number that there is
+            unit = max(math.frexp(float(np.abs(rest).max()))[1] - _PIECE_BITS, -1074)
+            whole = np.rint(np.ldexp(rest, -unit))
+            yield Tensor(indices=self.columns, entries=whole.astype(np.int64)), math.ldexp(1.0, unit)
+            rest = rest - np.ldexp(whole, unit)
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude."""
+        return float(np.abs(self.values).max(initial=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Summand:
+    """A total as a function on tuples: a number (1 for a count) where the formula holds, else 0."""
+
+    holds: Formula
+    number: Numbers | None
+
+    def at(self, codes: TupleCodes, rows: Ints) -> Floats:
+        """The number of rows for which the formula holds."""
+        if self.number is None:
+            return np.ones(len(rows))
+        found = self.number.values[tuple(codes[column][rows] for column in self.number.columns)]
+        return np.broadcast_to(found, (len(rows),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupTable:
+    """A group key: its value's code for each combination of some columns' values."""
+
+    columns: tuple[int, ...]
+    codes: Ints
+    values: pa.Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Groups:
+    """The groups of a question: those that some tuple of the domain belongs to."""
+
+    keys: tuple[Key, ...]
+    of_cell: Ints
+    """The group of each combination of values of the columns that the keys name; -1: none."""
+
+    def add_up(self, cells: Ints, numbers: Floats) -> Floats:
+        """Sum numbers by the groups of the cells that they are in."""
+        group = self.of_cell[cells]
+        inside = group >= 0
+        found = np.bincount(group[inside], weights=numbers[inside], minlength=len(self.keys))
+        return np.asarray(found, dtype=np.float64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TupleQuestion:
+    """A question, evaluated on the values of a domain's columns, and its sums over the domain."""
+
+    domain: Domain
+    noise: NoiseLaw | None
+    deadline: Deadline
+    totals: tuple[Total, ...]
+    where: Formula
+    summands: tuple[Summand, ...]
+    """Of each total."""
+    tables: tuple[GroupTable, ...]
+    """Of each group key."""
+    _sums: dict[tuple[int | None, ...], Floats] = field(default_factory=dict)
+    """Sums over the domain that were found already: the same for every view of it."""
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The columns that the group keys name."""
+        return tuple(sorted({column for table in self.tables for column in table.columns}))
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Its groups."""
+        return self.groups.keys
+
+    @property
+    def key_values(self) -> tuple[pa.Array, ...]:
+        """The different values of each group key, by code."""
+        return tuple(table.values for table in self.tables)
+
+    def range_of(self, argument: Expression) -> tuple[float, float]:
+        """The least and the largest number that an argument is on the domain."""
+        for total, summand in zip(self.totals, self.summands, strict=True):
+            if total.kind == "sum" and total.argument == argument and summand.number is not None:
+                numbers = summand.number.values[summand.number.present]
+                return float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf))
+        return -np.inf, np.inf
+
+    @cached_property
+    def groups(self) -> Groups:
+        """The groups that the domain has."""
+        if not self.tables:
+            return Groups(keys=((),), of_cell=np.zeros(1, dtype=np.int64))
+        n_tuples = self._contract(self.where, [], 0)
+        shape = [self.domain.sizes[column] for column in self.kept]
+        columns = []
+        for table in self.tables:
+            sizes = [self.domain.sizes[c] if c in table.columns else 1 for c in self.kept]
+            columns.append(np.broadcast_to(table.codes.reshape(sizes), shape).ravel())
+        codes = np.stack(columns, axis=1)
+        occupied = np.flatnonzero(n_tuples > 0)
+        found, inverse = np.unique(codes[occupied], axis=0, return_inverse=True)
+        if len(found) > _MOST_GROUPS:
+            raise QueryError(
+                f"the question has {len(found):,} groups; at most {_MOST_GROUPS:,} are answered",
+                hint="group by fewer or coarser keys",
+            )
+        of_cell = np.full(len(n_tuples), -1, dtype=np.int64)
+        of_cell[occupied] = inverse.ravel()
+        return Groups(keys=tuple(tuple(int(code) for code in row) for row in found), of_cell=of_cell)
+
+    def over_domain(self, *summands: int, power: int = 0) -> Floats:
+        """Per group, the sum of the summands' product over the domain, weighed by (P(t)/max P)^power."""
+        chosen = [self.summands[i] for i in sorted(summands)]
+        if len(chosen) == 2 and summands[0] == summands[1] and chosen[0].number is None:
+            return self.over_domain(summands[0], power=power)
+        numbers = [one.number for one in chosen if one.number is not None]
+        return self._by_group((power, *sorted(summands)), [one.holds for one in chosen], numbers, power)
+
+    def count_domain(self, summand: int, power: int = 0) -> Floats:
+        """Per group, how many tuples of the domain the summand counts, weighed by (P(t)/max P)^power."""
+        if self.summands[summand].number is None:
+            return self.over_domain(summand, power=power)
+        return self._by_group((None, power, summand), [self.summands[summand].holds], [], power)
+
+    def _by_group(
+        self, name: tuple[int | None, ...], holds: list[Formula], numbers: Sequence[Numbers], power: int
+    ) -> Floats:
+        """A sum over the domain by group, which is remembered."""
+        if name not in self._sums:
+            self.deadline.check()
+            cells = self._contract(both(holds), numbers, power)
+            self._sums[name] = self.groups.add_up(np.arange(len(cells)), cells)
+        return self._sums[name]
+
+    def _contract(self, formula: Formula, numbers: Sequence[Numbers], power: int) -> Floats:
+        weights = integer_weights(self._shares(power), self.domain.names, self.domain.sizes)
+        found = np.zeros(math.prod(self.domain.sizes[column] for column in self.kept))
+        for pieces in product(*(tuple(number.pieces()) for number in numbers)):
+            part = sum_formula(formula, weights, self.kept, [tensor for tensor, _ in pieces])
+            found += part.astype(np.float64).ravel() * math.prod(unit for _, unit in pieces)
+        return found
+
+    def _shares(self, power: int) -> Mapping[str, Sequence[Fraction]]:
+        if not power or self.noise is None:
+            return {}
+        return {
+            name: [(share / max(shares)) ** power for share in shares]
+            for name, shares in zip(self.domain.names, self.noise.shares, strict=True)
+            if len(set(shares)) > 1
+        }
+
+
+def evaluate(query: Query, atoms: Atoms, noise: NoiseLaw | None) -> TupleQuestion:
+    """Evaluate a query's conditions, arguments and keys on the domain of the atoms.
+
+    Args:
+        query: the question.
+        atoms: what evaluates its expressions.
+        noise: how inserted tuples spread over the domain; None: evenly.
+    """
+    where = atoms.formula(query.where)
+    totals = totals_of(query.aggregates)
+    summed = {total.argument for total in totals if total.kind == "sum"}
+    numbers = {
+        total.argument: _numbers(total.argument, atoms, is_summed=total.argument in summed)
+        for total in totals
+        if total.argument is not None
+    }
+    question = TupleQuestion(
+        domain=atoms.domain,
+        noise=noise,
+        deadline=atoms.workspace.deadline,
+        totals=totals,
+        where=where,
+        summands=tuple(_summand(total, where, numbers, atoms) for total in totals),
+        tables=tuple(_group_table(key, atoms) for key in query.groups),
+    )
+    n_cells = int(np.prod([float(atoms.domain.sizes[column]) for column in question.kept]))
+    if n_cells > LARGEST_RESULT:
+        raise QueryError(
+            f"the group keys read columns with {n_cells:,} combinations of values; at most "
+            f"{LARGEST_RESULT:,} are possible",
+            hint="group by fewer or coarser keys",
+        )
+    return question
+
+
+def _summand(total: Total, where: Formula, numbers: dict[Expression, Numbers], atoms: Atoms) -> Summand:
+    parts = [where]
+    if total.condition is not None:
+        parts.append(atoms.formula(total.condition))
+    if total.argument is None:
+        return Summand(holds=both(parts), number=None)
+    number = numbers[total.argument]
+    parts.append(Table(columns=number.columns, holds=number.present))
+    return Summand(holds=both(parts), number=number if total.kind == "sum" else None)
+
+
+def _numbers(argument: Expression, atoms: Atoms, *, is_summed: bool) -> Numbers:
+    columns, shape, cells = atoms.values(argument)
+    found = argument_numbers(cells, argument, is_summed).reshape(shape)
+    present = ~np.isnan(found)
+    values = np.where(present, found, 0.0)
+    if np.isinf(values).any():
+        raise QueryError(
+            f"{argument.sql.replace(ROW + '.', '')} is infinite for some values of the domain and cannot "
+            "be summed",
+            hint="leave them out inside the sum, e.g. SUM(CASE WHEN abs(x) < 1e300 THEN x END)",
+        )
+    return Numbers(columns=columns, values=values, present=present)
+
+
+def _group_table(key: GroupKey, atoms: Atoms) -> GroupTable:
+    columns, shape, cells = atoms.values(key.expression)
+    codes, values = key_codes(key, cells)
+    return GroupTable(columns=columns, codes=codes.reshape(shape), values=values)

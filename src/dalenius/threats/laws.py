@@ -1,0 +1,208 @@
+"""Laws that a release must have followed, tested count by count against what they say.
+
+A law is about *coins* (each thing independently, with a stated probability), or about *draws* (within each
+stratum a number of things was chosen, any as likely as any other). Both are tested by facets: the count of
+every cell against its expectation, and all cells together by weights that are learnt from one half of the
+things and tried on the other, which finds what is too little to be seen in any one cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.arrays import Bools, Floats, Ints
+from dalenius.tables.codes import number
+from dalenius.threats.counts import Counts, counted, learnt, summed
+from dalenius.threats.facets import Facet
+
+_MOST_KEYS = 4_000_000
+"""Of strata × cells that are counted without numbering those that occur."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coins:
+    """Independent coins and how they fell."""
+
+    what: str
+    heads: Bools
+    chance: Floats
+    """Of heads, coin by coin."""
+    half: Ints | None = None
+    """0 or 1: which half each coin is of; None: every other one. It must not depend on how coins fell."""
+
+    def total(self) -> Counts:
+        """All of them."""
+        mean = float(self.chance.sum())
+        spread = float((self.chance * (1 - self.chance)).sum())
+        return counted(self.what, float(self.heads.sum()), mean, spread, len(self.heads))
+
+    def by(self, facet: Facet) -> Iterator[Counts]:
+        """Cell by cell, and all cells by what one half of the coins tells about the other."""
+        cell = facet.codes.astype(np.int64) * 2 + _halves(self.half, len(facet.codes))
+        size = 2 * facet.n_cells
+        halves = Counts(
+            name=f"{self.what} by {facet.name}",
+            observed=summed(cell, self.heads, size),
+            expected=summed(cell, self.chance, size),
+            variance=summed(cell, self.chance * (1 - self.chance), size),
+            trials=summed(cell, None, size),
+            label=facet.label,
+        )
+        yield halves.joined()
+        yield learnt(halves, halves.variance, 1.0)
+
+    def lagged(self, order: Ints, lag: int) -> Iterator[Counts]:
+        """Pairs of coins that far apart in an order, no coin in two pairs: do they fall alike?"""
+        blocks = len(order) // (2 * lag)
+        pairs = order[: blocks * 2 * lag].reshape(blocks, 2, lag)
+        one, two = pairs[:, 0].ravel(), pairs[:, 1].ravel()
+        p, q = self.chance[one], self.chance[two]
+        alike, chance = self.heads[one] == self.heads[two], p * q + (1 - p) * (1 - q)
+        yield counted(
+            f"{self.what}, two that are {lag} apart alike",
+            float(alike.sum()),
+            float(chance.sum()),
+            float((chance * (1 - chance)).sum()),
+            len(alike),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draws:
+    """Things to which outcomes were dealt: within a stratum each to so many, any deal as likely as others."""
+
+    what: str
+    stratum: Ints
+    outcome: Ints
+    outcomes: tuple[str, ...]
+    """What each outcome is called; of two only the second is tested, which the first follows from."""
+    stratum_label: Callable[[int], str]
+    half: Ints | None = None
+    """0 or 1: which half each thing is of; None: every other one. It must not depend on the outcome."""
+
+    def by(self, facet: Facet) -> Iterator[Counts]:
+        """Cell by cell over all strata, in each stratum, and by what one half tells about the other."""
+        own = self._strata(self.stratum, facet)
+        half = self._strata(self.stratum * 2 + _halves(self.half, len(self.stratum)), facet)
+        for k in range(1 if len(self.outcomes) == 2 else 0, len(self.outcomes)):
+            name = f"{self.what} {self.outcomes[k]} by {facet.name}".strip()
+            yield own.pooled(name, k, facet)
+            if own.n_strata > 1:
+                yield own.apart(name, k, facet, self.stratum_label)
+            yield half.learnt(name, k, facet)
+
+    def _strata(self, stratum: Ints, facet: Facet) -> _Strata:
+        width, n_outcomes = facet.n_cells, len(self.outcomes)
+        n_strata = int(stratum.max(initial=-1)) + 1
+        key = stratum * width + facet.codes
+        keys = np.arange(n_strata * width)
+        if len(keys) * n_outcomes > _MOST_KEYS:
+            key, keys = number(key)
+        size = len(keys) * n_outcomes
+        hits = summed(key * n_outcomes + self.outcome, None, size).reshape(-1, n_outcomes)
+        used = np.flatnonzero(hits.any(axis=1))
+        hits, own = hits[used], keys[used] // width
+        whole = np.zeros((n_strata, n_outcomes))
+        np.add.at(whole, own, hits)
+        return _Strata(stratum=own, cell=keys[used] % width, hits=hits, of_stratum=whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Strata:
+    """The strata × cells that occur, and how many of their things have each outcome."""
+
+    stratum: Ints
+    cell: Ints
+    hits: Floats
+    of_stratum: Floats
+    """Strata × outcomes."""
+
+    @property
+    def n_strata(self) -> int:
+        """How many strata there may be."""
+        return len(self.of_stratum)
+
+    @property
+    def count(self) -> Floats:
+        """How many things each cell of a stratum has."""
+        return np.asarray(self.hits.sum(axis=1))
+
+    @property
+    def whole(self) -> Floats:
+        """How many its stratum has."""
+        return np.asarray(self.of_stratum.sum(axis=1)[self.stratum])
+
+    def expected(self, outcome: int) -> Floats:
+        """What the stratum's share makes of the cell's things."""
+        return np.asarray(self.count * self.of_stratum[self.stratum, outcome] / self.whole)
+
+    def variance(self, outcome: int) -> Floats:
+        """The hypergeometric one."""
+        count, whole = self.count, self.whole
+        share = self.of_stratum[self.stratum, outcome] / whole
+        return np.asarray(count * share * (1 - share) * (whole - count) / np.maximum(whole - 1, 1))
+
+    def apart(self, name: str, outcome: int, facet: Facet, stratum_label: Callable[[int], str]) -> Counts:
+        """In each stratum by itself."""
+        return Counts(
+            name=f"{name}, one by one",
+            observed=self.hits[:, outcome],
+            expected=self.expected(outcome),
+            variance=self.variance(outcome),
+            trials=self.count,
+            label=lambda i: f"{stratum_label(int(self.stratum[i]))}, {facet.label(int(self.cell[i]))}",
+        )
+
+    def pooled(self, name: str, outcome: int, facet: Facet) -> Counts:
+        """Cell by cell, over all strata."""
+        return self._over(self.cell, facet.n_cells, name, outcome, facet)
+
+    def learnt(self, name: str, outcome: int, facet: Facet) -> Counts:
+        """Strata with even numbers are one half, those with odd numbers the other."""
+        key, size = self.cell * 2 + self.stratum % 2, 2 * facet.n_cells
+        chosen, whole = self.of_stratum[self.stratum, outcome], self.whole
+        # draws without replacement vary less than draws with it, of those chosen or of those left over
+        spread = self.count * np.minimum(chosen, whole - chosen) / whole
+        return learnt(self._over(key, size, name, outcome, facet), summed(key, spread, size), 2.0)
+
+    def _over(self, key: Ints, size: int, name: str, outcome: int, facet: Facet) -> Counts:
+        return Counts(
+            name=name,
+            observed=summed(key, self.hits[:, outcome], size),
+            expected=summed(key, self.expected(outcome), size),
+            variance=summed(key, self.variance(outcome), size),
+            trials=summed(key, self.count, size),
+            label=facet.label,
+        )
+
+
+def _halves(half: Ints | None, n: int) -> Ints:
+    return np.arange(n) % 2 if half is None else half
+
+
+def alike_neighbours(what: str, stratum: Ints, codes: Ints) -> Counts:
+    """Things in an order that must be random within each stratum: do neighbours have the same code?
+
+    Every other thing is taken with the next one. Given the second ones, the first ones are in random order:
+    equal codes are the hits of a random permutation.
+    """
+    first = np.arange(0, len(codes) - 1, 2)
+    first = first[stratum[first] == stratum[first + 1]]
+    width = int(codes.max(initial=-1)) + 1
+    sides = [number(stratum[places] * width + codes[places]) for places in (first, first + 1)]
+    counts = [dict(zip(keys.tolist(), np.bincount(place).tolist(), strict=True)) for place, keys in sides]
+    of_stratum = np.bincount(stratum[first]) if len(first) else np.zeros(0)
+    expected = sum(n * counts[1].get(key, 0) / of_stratum[key // width] for key, n in counts[0].items())
+    hits = int((codes[first] == codes[first + 1]).sum())
+    return Counts(
+        name=what,
+        observed=np.array([float(hits)]),
+        expected=np.array([float(expected)]),
+        variance=np.array([2.0 * expected]),
+        trials=np.array([float(len(first))]),
+        label=lambda _: "neighbours alike",
+        largest=3.0,
+    )
