@@ -11,14 +11,17 @@ from dalenius.mechanisms.bucketize.attacks.association import (
 )
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion
-from dalenius.mechanisms.bucketize.attacks.linking import attack_corruption, attack_linking
+from dalenius.mechanisms.bucketize.attacks.linking import (
+    attack_corruption,
+    attack_linking,
+    attack_two_bucketizations,
+)
 from dalenius.mechanisms.bucketize.attacks.order import (
     attack_bucket_numbers,
     attack_dealing,
     attack_row_order,
     attack_source_order,
 )
-from dalenius.mechanisms.bucketize.attacks.several import attack_two_bucketizations
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
