@@ -15,7 +15,7 @@ import pyarrow as pa
 from dalenius.engines.base import Engine, Progress, silent
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.registry import engine_for
-from dalenius.errors import InternalError, PolicyError
+from dalenius.errors import InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.base import Draft, Plan, Repeated
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.mechanisms.stages import mechanism_of, serial_mechanism
@@ -29,7 +29,7 @@ from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import Manifest, write_manifest
 from dalenius.release.repetition import ledger_transaction, look_up, refuse_repetition, repetition
 from dalenius.release.series import NextInSeries, series_folder
-from dalenius.release.verify import check_promise
+from dalenius.release.verify import check_promise, tell_outright
 from dalenius.release.views import next_view, view_folder
 
 _FOLDERS = {"batches": batch_folder, "views": view_folder}
@@ -53,6 +53,8 @@ class Published:
     """How sure an attacker can be of the commonest value of the source; None without suppression."""
     repeated: Repeated | None
     """What it tells together with earlier independent releases of the table; None if there are none."""
+    outright: int
+    """How many people's sensitive value the release tells for certain."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,6 +77,7 @@ def write_release(
     *,
     seed: int | None = None,
     again: bool = False,
+    yes: bool = False,
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Published:
@@ -84,6 +87,7 @@ def write_release(
         policy: What to publish.
         seed: Makes the run repeatable and the release unfit for publication; the ledger is left alone.
         again: Publish even if the ledger knows another release of the table.
+        yes: Publish even if the release tells some people's sensitive value for certain.
         engine: Where to run; None: on this machine, or where the PySpark data frame is that is published.
         progress: Told of rows read.
     """
@@ -113,6 +117,8 @@ def write_release(
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft = _draft(policy, plan, randomness, next_one)
+            if draft.outright and not (yes or policy.outright_allowed):
+                raise refuse_outright(policy, draft.outright)
             series = None if next_one is None else next_one.entry()
             tables = scan.write(draft.tables, folder)
             is_seeded = randomness.is_seeded
@@ -128,7 +134,18 @@ def write_release(
         n_suppressed=manifest.rows.suppressed,
         posterior=_posterior(manifest),
         repeated=None if known is None else repetition(policy, plan, known),
+        outright=draft.outright,
         seconds=time.monotonic() - started,
+    )
+
+
+def refuse_outright(policy: Policy, n_people: int) -> PromiseNotMet:
+    """Nobody is published outright by accident."""
+    told = tell_outright(n_people, policy.columns.sensitive)
+    return PromiseNotMet(
+        f"nothing was published. With this policy {told}",
+        hint="give no value a threshold of 1 (`dalenius plan` shows the count); if it is what you want, "
+        '`dalenius publish --yes`, or outright = "allowed" at the top of the policy',
     )
 
 

@@ -142,12 +142,13 @@ class _Setting:
     def stand(self, contender: Contender) -> Standing:
         """What was measured of a contender, or why nothing could be."""
         drawn: list[Cells] = []
+        outright: list[int] = []
         values: dict[str, list[float]] = {measure.name: [] for measure in self.measures}
         reason = contender.reason
         n_failed = 0
         for number in range(self.n_seeds if reason is None else 0):
             try:
-                drawn.append(self._draw(contender, number, values))
+                drawn.append(self._draw(contender, number, values, outright))
             except DaleniusError as error:
                 reason = _reason(contender, error)
                 n_failed += 1
@@ -159,12 +160,17 @@ class _Setting:
             bands=bands_over_draws(drawn),
             n_unanswered=sum(cells.n_unanswered for cells in drawn),
             n_failed=n_failed,
+            outright=max(outright, default=None),
         )
 
-    def _draw(self, contender: Contender, number: int, values: dict[str, list[float]]) -> Cells:
+    def _draw(
+        self, contender: Contender, number: int, values: dict[str, list[float]], outright: list[int]
+    ) -> Cells:
         randomness = sample_randomness(self.randomness, contender, number)
         with draw_sample(contender, self.original, randomness) as sample:
             cells = sample.answer_workload(self.questions)
+            if sample.release is not None:
+                outright.append(sum(part.manifest.outright or 0 for part in sample.release.parts))
             for measure in self.measures:
                 value = measure.measure(sample, cells)
                 if value is not None:

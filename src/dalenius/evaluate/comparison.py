@@ -25,6 +25,8 @@ class Standing:
     """How many cells of the workload had no answer, over all draws."""
     n_failed: int = 0
     """How many draws gave no release."""
+    outright: int | None = None
+    """How many people are published outright, at most over the draws; None: there is no release."""
     reason: str | None = None
     """Why there is nothing: the promise cannot be kept, or a part is not installed."""
 
@@ -73,13 +75,17 @@ class Comparison:
     @property
     def frontier(self) -> tuple[Standing, ...]:
         """Those that no other one beats in bound and value both, by rising bound."""
-        kept = [one for one in self.ranked if not any(self._beats(other, one) for other in self.ranked)]
+        safe = [one for one in self.ranked if not one.outright]
+        kept = [one for one in safe if not any(self._beats(other, one) for other in safe)]
         return tuple(sorted(kept, key=lambda one: one.bound))
 
     @property
     def best(self) -> tuple[Best, ...]:
-        """At every bound of a policy, the best policy that promises at least that."""
-        own = [one for one in self.ranked if not one.contender.is_baseline]
+        """At every bound of a policy, the best policy that promises at least that.
+
+        One that publishes people outright is never among them, however small its error.
+        """
+        own = [one for one in self.ranked if not one.contender.is_baseline and not one.outright]
         found = [self._best_at(bound, own) for bound in sorted({one.bound for one in own})]
         return tuple(found)
 
@@ -157,6 +163,7 @@ def _described(one: Standing, best: set[str], *, is_on_frontier: bool) -> dict[s
         "reason": one.reason,
         "frontier": is_on_frontier,
         "best": not contender.is_baseline and contender.name in best,
+        "outright": one.outright,
         "unanswered": one.n_unanswered,
         "failed_draws": one.n_failed,
     }
@@ -175,6 +182,8 @@ def _results(one: Standing, measures: tuple[Measure, ...]) -> list[dict[str, Any
                 "values": list(spread.values) if spread else [],
             }
         )
+    name = one.contender.name
+    rows.append({"policy": name, "metric": "outright", "value": one.outright, "spread": None, "values": []})
     return rows
 
 

@@ -95,7 +95,7 @@ def publish_aside(policy: Policy, folder: Path, randomness: Randomness) -> Store
     # A batch of a series is published as a release by itself.
     aside = replace(policy, release=folder / "release", ledger=folder / "ledger", series=None)
     for view in range(policy.mechanism.views):
-        write_release(aside, seed=release_seed(randomness, view))
+        write_release(aside, seed=release_seed(randomness, view), yes=True)
     return open_release(folder / "release")
 
 

@@ -73,6 +73,10 @@ class Plan(Protocol):
     def n_rows(self) -> int:
         """How many records the source has."""
 
+    @property
+    def outright(self) -> int | None:
+        """How many people's sensitive value the release will tell for certain; None: not known yet."""
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as `dalenius plan --json` prints it."""
 
@@ -124,6 +128,8 @@ class Draft:
     """None: as many rows as the first table turns out to have."""
     n_suppressed: int | None = 0
     """None: not known, or not to be told."""
+    outright: int = 0
+    """How many people's sensitive value the release tells for certain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +205,9 @@ class Mechanism(Protocol):
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Check the promise on published tables alone; they are views of the connection."""
+
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+        """How many people's sensitive value the published tables tell for certain."""
 
 
 class SerialMechanism(Mechanism, Protocol):

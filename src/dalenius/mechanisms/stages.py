@@ -110,6 +110,11 @@ class StagedPlan:
         """How many records the source has."""
         return self.histogram.n_rows
 
+    @property
+    def outright(self) -> int | None:
+        """As the mechanism's plan has it; None where that depends on the draw."""
+        return None if self.after is None else self.after.outright
+
     def __str__(self) -> str:
         after = f"  {self.unplanned.plans} are planned after the draw" if self.after is None else self.after
         return f"{self.stage}\n{after}"
@@ -179,6 +184,10 @@ class Staged:
         """As of every release of the mechanism."""
         return check_release(connection, manifest)
 
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+        """As of every release of the mechanism."""
+        return self.mechanism.count_outright(connection, manifest)
+
 
 def _keep(histogram: Histogram, kept: tuple[int, ...]) -> Histogram:
     """The counts of what is published; a value that is wholly withheld is not in it."""
@@ -199,6 +208,13 @@ def mechanism_of(policy: Policy) -> Mechanism:
 def serial_mechanism(policy: Policy) -> SerialMechanism:
     """The mechanism that publishes the next release of a policy's series."""
     return mechanism_of(policy)  # type: ignore[return-value]
+
+
+def count_outright(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+    """How many people's sensitive value a release tells for certain, from its tables alone."""
+    made = manifest.mechanism
+    mechanism: Mechanism = registry.room(made.kind, made.method, "mechanism").MECHANISM
+    return mechanism.count_outright(connection, manifest)
 
 
 def check_release(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> list[Check]:

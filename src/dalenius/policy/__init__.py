@@ -52,6 +52,8 @@ class Policy:
     """Whether every run adds a batch to the folder `release`; None: the release is one."""
     ledger: Path | None = None
     """The publisher's private memory of what was published; None: the usual place."""
+    outright_allowed: bool = False
+    """Whether people may be published whose sensitive value is then certain."""
     folder: Path = Path()
     """What the policy's paths are relative to."""
 
@@ -95,6 +97,7 @@ class Policy:
             suppress=sections.parse_suppress(data.get("suppress"), promise, mechanism),
             series=sections.parse_series(data.get("series"), mechanism),
             ledger=sections.parse_ledger(data.get("ledger", {}), base),
+            outright_allowed=sections.parse_outright(data.get("outright")),
             folder=base,
         )
 

@@ -19,6 +19,7 @@ from dalenius.tables.source import Source
 TOP_LEVEL_KEYS = (
     "source",
     "release",
+    "outright",
     "columns",
     "recode",
     "domains",
@@ -143,6 +144,19 @@ def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[s
         if name not in columns.published:
             raise PolicyError(f"[recode] {name!r} is not published; {did_you_mean(name, columns.published)}")
     return tuple((name, parse_recode(name, spec, folder)) for name, spec in section.items())
+
+
+def parse_outright(value: Any) -> bool:
+    """The policy's own word that people may be published whose sensitive value is then certain."""
+    if value in (None, "refused"):
+        return False
+    if value == "allowed":
+        return True
+    raise PolicyError(
+        f"outright: {value!r} is unknown",
+        hint='outright = "allowed" lets people be published whose sensitive value is certain; leave it out '
+        "to be asked",
+    )
 
 
 def parse_ledger(section: Any, folder: Path) -> Path | None:

@@ -50,6 +50,7 @@ def build_manifest(
         rows=Rows(published=n_published, suppressed=draft.n_suppressed),
         tables=tuple(tables),
         series=series,
+        outright=draft.outright,
     )
 
 

@@ -134,6 +134,9 @@ class Manifest(_Entry):
     rows: Rows
     tables: tuple[TableEntry, ...]
     series: SeriesEntry | None
+    outright: int | None = None
+    """How many people's sensitive value the tables tell for certain; None: an older release, which did not
+    say."""
 
     @classmethod
     def _read(cls, name: str, data: Any) -> Any:

@@ -13,7 +13,7 @@ import duckdb
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.stages import check_release
+from dalenius.mechanisms.stages import check_release, count_outright
 from dalenius.plain import plain_fields
 from dalenius.policy.sections import RESERVED_NAMES
 from dalenius.release.folder import MALFORMED, StoredRelease, check_files
@@ -27,6 +27,8 @@ class Verdict:
     """What `verify` found."""
 
     checks: tuple[Check, ...]
+    outright: int | None = None
+    """How many people's sensitive value the tables tell for certain; None: they cannot be read."""
 
     @property
     def ok(self) -> bool:
@@ -35,7 +37,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """As `verify --json` prints it."""
-        return plain_fields(self, "ok", "checks")
+        return plain_fields(self, "ok", "checks", "outright")
 
 
 def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
@@ -44,19 +46,60 @@ def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
     Of a series that was opened whole, every release.
     """
     if release.earlier:
-        return Verdict(checks=tuple(_check_series(release, strict=strict)))
+        return _verify_series(release, strict=strict)
     checks = [check_files(release)]
+    outright = None
     if checks[0].ok:
         checks.extend(_check_tables(release))
+        if all(check.ok for check in checks):
+            outright = count_published_outright(release)
+            checks.append(_check_outright(release.manifest, outright))
     if strict:
         checks.append(_check_publishable(release.manifest))
-    return Verdict(checks=tuple(checks))
+    return Verdict(checks=tuple(checks), outright=outright)
 
 
-def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
+def count_published_outright(release: StoredRelease) -> int:
+    """How many people's sensitive value the tables tell for certain."""
+    with release.connect() as connection:
+        return count_outright(connection, release.manifest)
+
+
+def tell_outright(n_people: int, columns: tuple[str, ...]) -> str:
+    """In plain words, how many people's sensitive value is published as it is.
+
+    >>> tell_outright(1, ("disease",))
+    "1 person is published outright: anybody can read off the person's disease"
+    >>> tell_outright(0, ("disease",))
+    'nobody is published outright'
+    """
+    if not n_people:
+        return "nobody is published outright"
+    what = " and ".join(columns) or "sensitive value"
+    if n_people == 1:
+        return f"1 person is published outright: anybody can read off the person's {what}"
+    return f"{n_people:,} people are published outright: anybody can read off their {what}"
+
+
+def _check_outright(manifest: Manifest, counted: int) -> Check:
+    """Whether the manifest says how many; that there are some is for its reader to judge."""
+    detail = tell_outright(counted, manifest.columns_of("sensitive"))
+    agrees = manifest.outright in (None, counted)
+    more = "" if agrees else f", and the manifest says {manifest.outright:,}"
+    return Check(name="published outright", ok=agrees, detail=detail + more)
+
+
+def _verify_series(release: StoredRelease, *, strict: bool) -> Verdict:
+    """Every release of the series by itself, and whether they belong together."""
+    checks, outright = [], 0
     for one in (*release.earlier, replace(release, earlier=())):
-        for check in verify_release(one, strict=strict).checks:
-            yield Check(name=f"{one.path.name}: {check.name}", ok=check.ok, detail=check.detail)
+        found = verify_release(one, strict=strict)
+        outright += found.outright or 0
+        checks += [replace(check, name=f"{one.path.name}: {check.name}") for check in found.checks]
+    return Verdict(checks=(*checks, _check_series(release)), outright=outright)
+
+
+def _check_series(release: StoredRelease) -> Check:
     parts, last, of = release.parts, release.manifest, release.series.of
     indices = [part.series.index for part in parts]
     # Views of one table share all parameters; batches have buckets of their own, but the same columns.
@@ -64,7 +107,7 @@ def _check_series(release: StoredRelease, *, strict: bool) -> Iterator[Check]:
         shared, same = "columns", all(part.manifest.columns == last.columns for part in parts)
     else:
         shared, same = "parameters", all(part.manifest.parameters == last.parameters for part in parts)
-    yield Check(
+    return Check(
         name="series",
         ok=same and indices == list(range(1, len(parts) + 1)) and (of is None or len(parts) <= of),
         detail=f"releases {', '.join(map(str, indices))}"

@@ -12,7 +12,7 @@ from dalenius.pages import document as doc
 from dalenius.pages.words import words_of
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import Verdict as Checked
-from dalenius.release.verify import verify_release
+from dalenius.release.verify import tell_outright, verify_release
 from dalenius.reporting.attacked import describe_audit, verdict_of
 from dalenius.reporting.distribution import describe_distribution
 from dalenius.reporting.published import (
@@ -120,7 +120,7 @@ def _lead(
     if not n_published(release):
         text = "Nothing is published in it, so nothing can be learnt from it, and nothing asked."
         blocks.append(doc.Notice(tone="warning", title="This release has no rows", text=text))
-    blocks.append(_verified(checked))
+    blocks += [_verified(checked), *_outright(release, checked)]
     if audit is not None:
         blocks.append(verdict_of(audit))
     return blocks
@@ -139,6 +139,23 @@ def _for_whom(truth: Truth | None) -> doc.Notice:
         text="It was made with the original table at hand and holds true counts and the results of attacks. "
         "“dalenius report RELEASE”, without the original, makes the version for everybody.",
     )
+
+
+def _outright(release: StoredRelease, checked: Checked) -> list[doc.Block]:
+    """The people whose sensitive value the release tells for certain."""
+    if not release.columns("sensitive") or checked.outright is None:
+        return []
+    told = tell_outright(checked.outright, release.columns("sensitive"))
+    if not checked.outright:
+        return [
+            doc.Notice(
+                tone="good",
+                title="Nobody is published outright",
+                text="No table tells anybody's value for certain.",
+            )
+        ]
+    text = "The publisher allowed it: these values were called no secret, or the count was accepted by hand."
+    return [doc.Notice(tone="bad", title=told[0].upper() + told[1:], text=text)]
 
 
 def _verified(checked: Checked) -> doc.Notice:

@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Codes, Ints
 from dalenius.tables.codes import narrowest
-
-Codes = NDArray[np.integer[Any]]
 
 _MOST_CELLS = 4_096
 """A column with more values is cut into ranges of them."""
@@ -126,6 +123,20 @@ def by_column(name: str, cells: pa.Array, codes: Codes, *, most: int, ranges: in
         return f"{name} from {_text(cells, own[0])} to {_text(cells, own[-1])}" if len(own) else name
 
     return Facet(name=name, codes=range_of[codes], n_cells=ranges, label=label)
+
+
+def by_domain(name: str, values: pa.Array, codes: Codes, *, is_alone: bool) -> Facet:
+    """By the values of a domain, in its order; by equally long ranges of them if there are many."""
+    most, ranges = (_MOST_CELLS, _RANGES) if is_alone else (_FEW_CELLS, _COARSE)
+    n = len(values)
+    if n <= most:
+        return by_column(name, values, codes, most=most, ranges=ranges)
+
+    def label(cell: int) -> str:
+        first, last = -(-cell * n // ranges), -(-(cell + 1) * n // ranges) - 1
+        return f"{name} from {_text(values, first)} to {_text(values, last)}"
+
+    return Facet(name=name, codes=codes.astype(np.int64) * ranges // n, n_cells=ranges, label=label)
 
 
 def place_in_source(position: Ints, n_source: int, cuts: int) -> Facet:

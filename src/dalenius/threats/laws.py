@@ -30,6 +30,8 @@ class Coins:
     heads: Bools
     chance: Floats
     """Of heads, coin by coin."""
+    half: Ints | None = None
+    """0 or 1: which half each coin is of; None: every other one. It must not depend on how coins fell."""
 
     def total(self) -> Counts:
         """All of them."""
@@ -39,7 +41,7 @@ class Coins:
 
     def by(self, facet: Facet) -> Iterator[Counts]:
         """Cell by cell, and all cells by what one half of the coins tells about the other."""
-        cell = facet.codes.astype(np.int64) * 2 + np.arange(len(facet.codes)) % 2
+        cell = facet.codes.astype(np.int64) * 2 + _halves(self.half, len(facet.codes))
         size = 2 * facet.n_cells
         halves = Counts(
             name=f"{self.what} by {facet.name}",
@@ -78,11 +80,13 @@ class Draws:
     outcomes: tuple[str, ...]
     """What each outcome is called; of two only the second is tested, which the first follows from."""
     stratum_label: Callable[[int], str]
+    half: Ints | None = None
+    """0 or 1: which half each thing is of; None: every other one. It must not depend on the outcome."""
 
     def by(self, facet: Facet) -> Iterator[Counts]:
         """Cell by cell over all strata, in each stratum, and by what one half tells about the other."""
         own = self._strata(self.stratum, facet)
-        half = self._strata(self.stratum * 2 + np.arange(len(self.stratum)) % 2, facet)
+        half = self._strata(self.stratum * 2 + _halves(self.half, len(self.stratum)), facet)
         for k in range(1 if len(self.outcomes) == 2 else 0, len(self.outcomes)):
             name = f"{self.what} {self.outcomes[k]} by {facet.name}".strip()
             yield own.pooled(name, k, facet)
@@ -173,6 +177,10 @@ class _Strata:
             trials=summed(key, self.count, size),
             label=facet.label,
         )
+
+
+def _halves(half: Ints | None, n: int) -> Ints:
+    return np.arange(n) % 2 if half is None else half
 
 
 def alike_neighbours(what: str, stratum: Ints, codes: Ints) -> Counts:

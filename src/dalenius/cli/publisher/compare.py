@@ -16,6 +16,7 @@ from dalenius.evaluate.comparison import Comparison, Standing
 from dalenius.evaluate.contender import not_comparable
 from dalenius.evaluate.measures import Measure
 from dalenius.pages.charts import refuse_other_formats
+from dalenius.release.verify import tell_outright
 
 MEASURES_SIDE_BY_SIDE = 2
 """More go into further tables, so that none is wider than a terminal."""
@@ -67,13 +68,15 @@ def say_comparison(comparison: Comparison) -> None:
         f"mean ± standard deviation of {comparison.n_seeds} draws\n"
     )
     for measures in _side_by_side(comparison.measures):
-        headings = ["", "", "bound", *(measure.heading for measure in measures)]
+        headings = ["", "", "bound", "outright", *(measure.heading for measure in measures)]
         say_table(headings, [_line(one, comparison, measures) for one in comparison.standings])
         say("")
     say("* the best policy at its bound; + nothing else has a lower bound and is better too\n")
     for one in comparison.standings:
         if one.reason is not None:
             say(f"{one.contender.name} is not possible: {one.reason}")
+        elif one.outright:
+            say(f"{one.contender.name} is not recommended: {tell_outright(one.outright, ())}")
         elif one.n_failed:
             say(f"{one.contender.name}: {one.n_failed} of {comparison.n_seeds} draws gave no release")
     for best in comparison.best:
@@ -96,7 +99,8 @@ def _line(one: Standing, comparison: Comparison, measures: Sequence[Measure]) ->
     marks = ("*" if is_best else "") + ("+" if one in comparison.frontier else "")
     role = "baseline " if one.contender.is_baseline else ""
     cells = [_cell(one, measure) for measure in measures]
-    return [role + one.contender.name, marks, f"{one.bound:.3g}", *cells]
+    outright = "–" if one.outright is None else f"{one.outright:,}"
+    return [role + one.contender.name, marks, f"{one.bound:.3g}", outright, *cells]
 
 
 def _cell(one: Standing, measure: Measure) -> str:

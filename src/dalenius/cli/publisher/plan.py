@@ -11,6 +11,7 @@ from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_
 from dalenius.errors import PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan
+from dalenius.release.verify import tell_outright
 
 
 def command(
@@ -43,8 +44,11 @@ def command(
 
         draw_plan(plan, chart)
     if as_json:
-        print_json({"mechanism": parsed.mechanism.kind, "feasible": True, **plan.to_dict(), "private": True})
+        told = {"mechanism": parsed.mechanism.kind, "feasible": True, "outright": plan.outright}
+        print_json({**told, **plan.to_dict(), "private": True})
     else:
         say(str(plan))
+        if plan.outright is not None:
+            say(tell_outright(plan.outright, parsed.columns.sensitive))
         say("This plan is computed from private counts; `dalenius publish` carries it out.")
     return 0

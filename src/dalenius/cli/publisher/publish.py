@@ -11,6 +11,7 @@ from dalenius.engines.registry import engine_named
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
+from dalenius.release.verify import tell_outright
 
 
 def command(
@@ -23,6 +24,9 @@ def command(
     again: Annotated[
         bool, typer.Option("--again", help="Even if the ledger knows another release of this table.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Even if some people's sensitive value is then certain.")
+    ] = False,
     engine: Annotated[str, typer.Option(help="Where to run: local or spark.")] = "local",
 ) -> int:
     """Carry a plan out and write the release, whole or not at all."""
@@ -32,6 +36,7 @@ def command(
             Policy.from_file(policy, source=source),
             seed=seed,
             again=again,
+            yes=yes,
             engine=chosen,
             progress=progress,
         )
@@ -46,6 +51,8 @@ def command(
     if published.n_suppressed:
         told = [stage.WORDS.published(published.release) for stage in stage_rooms("words")]
         say("; ".join([f"withheld {published.n_suppressed:,}", *filter(None, told)]))
+    if published.outright:
+        say(tell_outright(published.outright, published.release.columns("sensitive")))
     if published.repeated is not None:
         say(f"published again: {published.repeated.sentence()}")
     if seed is not None:

@@ -26,5 +26,7 @@ def command(
         say_table(
             ["check", "", "detail"], [[c.name, "ok" if c.ok else "FAILED", c.detail] for c in verdict.checks]
         )
+        if verdict.outright:
+            say(f"{verdict.outright:,} people are published outright: their sensitive value is certain")
         say("the release keeps its promise" if verdict.ok else "the release does NOT hold what it promises")
     return 0 if verdict.ok else PromiseNotMet.exit_code

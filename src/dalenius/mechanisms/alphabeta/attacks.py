@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
+from dalenius.mechanisms.alphabeta.laws import attack_laws
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.base import repeat_evidence
@@ -335,4 +336,5 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
         yield attack_independent_views(case, len(others))
     for other in others:
         yield attack_shared_noise(case, [release, other], original)
+    yield from attack_laws(read(release.manifest), release, tuple(series[:-1]), original)
     yield attack_metadata(subject, genuine=())  # noise may be any tuple of the domain, in the table or not

@@ -13,7 +13,7 @@ from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Repe
 from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
-from dalenius.mechanisms.bucketize.published import count_published
+from dalenius.mechanisms.bucketize.published import count_certain, count_published, read
 from dalenius.mechanisms.bucketize.regions.plan import RegionCoder, RegionLayout
 from dalenius.mechanisms.bucketize.repeated import repeat_part, repeat_table
 from dalenius.mechanisms.bucketize.shards import qit_shards, st_shards
@@ -93,6 +93,7 @@ class Bucketize:
             ),
             statement=state_plan(policy.promise, plan),
             n_published=plan.n_rows,
+            outright=plan.outright,
         )
 
     def repeat(self, policy: BucketPolicy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
@@ -108,6 +109,10 @@ class Bucketize:
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Bucket sizes agree, and every value is within its threshold in every bucket."""
         return check_buckets(connection, manifest)
+
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+        """How many people are in buckets of one value only."""
+        return 0 if read(manifest).fakes else count_certain(connection)
 
     def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
         """How many published records have each value; None where fakes hide it."""

@@ -20,7 +20,7 @@ from dalenius.mechanisms.bucketize.regions.published import Regions
 from dalenius.promises.bounds import Thresholds
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import Manifest
-from dalenius.sql import identifier
+from dalenius.sql import count, identifier
 from dalenius.tables.columns import CodedTable
 from dalenius.tables.histogram import Histogram, count_values, write_cells
 from dalenius.tables.reading import DictionaryColumns, read_batches
@@ -108,6 +108,12 @@ def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -
     """How many people have each value; None where fakes hide it. The tables are views of the connection."""
     stated = read(manifest)
     return None if stated.fakes else count_values(connection, "st", stated.sensitive, 'sum("count")::BIGINT')
+
+
+def count_certain(connection: duckdb.DuckDBPyConnection) -> int:
+    """How many people are in buckets of one value only; without fakes their value is certain."""
+    alone = 'SELECT sum("count") AS n FROM st GROUP BY bucket HAVING count(*) = 1'
+    return count(connection, f"SELECT coalesce(sum(n), 0)::BIGINT FROM ({alone})")
 
 
 def count_people(connection: duckdb.DuckDBPyConnection) -> Ints:

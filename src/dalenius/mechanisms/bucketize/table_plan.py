@@ -48,6 +48,14 @@ class BucketizePlan:
         """How many records the source has."""
         return self.histogram.n_rows
 
+    @property
+    def outright(self) -> int:
+        """How many people are in buckets of one value only; among fakes nobody is."""
+        if self.fakes:
+            return 0
+        plans = (self.buckets,) if self.regions is None else self.regions.plans
+        return sum(plan.n_certain for plan in plans)
+
     def __str__(self) -> str:
         return str(self.buckets) if self.regions is None else f"{self.buckets}\n{self.regions}"
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dalenius.mechanisms.frapp.laws import attack_laws
 from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.threats.chance import SHARE, Chance, least_level
@@ -37,6 +38,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     )
     yield _linking(kept, Chance(expected=by_chance, variance=by_chance), n_same, view.gamma)
     yield _often(there, here, view.gamma, float(view.law.k) * len(shown) / m)
+    yield from attack_laws(view, release, original)
     yield attack_metadata(subject, genuine=())  # a record may become any tuple of the domain
 
 

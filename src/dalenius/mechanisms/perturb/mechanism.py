@@ -28,13 +28,14 @@ from dalenius.mechanisms.perturb.plan.methods import (
     plan_for_release,
     plan_perturbation,
 )
-from dalenius.mechanisms.perturb.published import to_parameters
+from dalenius.mechanisms.perturb.published import read, to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
 from dalenius.mechanisms.perturb.statement import state
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
+from dalenius.sql import count
 from dalenius.tables.histogram import Histogram
 from dalenius.tables.names import unused_name
 
@@ -53,6 +54,11 @@ class PerturbTablePlan:
     def n_rows(self) -> int:
         """How many records the source has."""
         return self.histogram.n_rows
+
+    @property
+    def outright(self) -> int:
+        """How many people are in parts that have one value only."""
+        return sum(part.n_rows for part in self.perturbation.parts if len(part.codes) == 1)
 
     def __str__(self) -> str:
         return "\n".join([str(self.perturbation), *_advice(self.perturbation)])
@@ -109,6 +115,7 @@ class Perturb:
             ),
             statement=state(numbered, len(sensitive), parameters),
             n_published=plan.n_rows,
+            outright=plan.outright,
         )
 
     def repeat(self, policy: PerturbPolicy, plan: PerturbTablePlan, times: int) -> Repeated:  # noqa: ARG002
@@ -118,6 +125,13 @@ class Perturb:
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every value is one of its part's, and every part's law fits the promise."""
         return check_parts(connection, manifest)
+
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+        """How many people are in parts that have one value only."""
+        channels = read(manifest).channels
+        alone = [number for number, channel in enumerate(channels, start=1) if channel.n_values == 1]
+        listed = ", ".join(map(str, alone)) or "NULL"
+        return count(connection, f"SELECT count(*) FROM data WHERE part IN ({listed})")
 
 
 def _number_parts(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:

@@ -10,6 +10,7 @@ from dalenius.mechanisms.bucketize.attacks.association import (
     learn_exclusions,
 )
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
+from dalenius.mechanisms.bucketize.attacks.dealing import attack_law_of_dealing, attack_law_of_numbers
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion
 from dalenius.mechanisms.bucketize.attacks.linking import (
     attack_corruption,
@@ -22,6 +23,7 @@ from dalenius.mechanisms.bucketize.attacks.order import (
     attack_row_order,
     attack_source_order,
 )
+from dalenius.mechanisms.bucketize.attacks.places import attack_places
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
@@ -44,6 +46,9 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     yield attack_source_order(case)
     yield attack_bucket_numbers(case)
     yield attack_dealing(case)
+    yield attack_places(case)
+    yield attack_law_of_numbers(case)
+    yield attack_law_of_dealing(case)
     yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
     for stage in stage_rooms("attacks"):
         yield from stage.attack(subject)

@@ -55,6 +55,26 @@ class BucketPlan:
             return None
         return (self.loss - self.lower_bound) / max(self.loss, 1)
 
+    @property
+    def n_certain(self) -> int:
+        """How many records are in buckets of one value only, whose value the bucket tells for certain.
+
+        Bucket w of b gets the places w, w + b, …, w + (S−1)·b of the records in value order, so it holds
+        one value only if the value's places go from w, or before, to w + (S−1)·b, or beyond.
+
+        >>> loads = ((1, 4), (1, 2))
+        >>> BucketPlan(method="", sizes=(1, 3), n_buckets=(2, 2), loads=loads, lower_bound=None).n_certain
+        2
+        """
+        n_certain = 0
+        for j, (size, b) in enumerate(zip(self.sizes, self.n_buckets, strict=True)):
+            begin = 0
+            for row in self.loads:
+                end = begin + row[j]
+                n_certain += size * max(0, min(b, end - (size - 1) * b) - begin)
+                begin = end
+        return n_certain
+
     def check(self, problem: BucketProblem) -> None:
         """Verify the plan against the problem in exact integers, from nothing but the definition.
 

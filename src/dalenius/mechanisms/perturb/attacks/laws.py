@@ -43,6 +43,7 @@ class PerturbLaws:
         rows = case.known
         self.truth, self.value, self.part = case.row_truth[rows], case.row_value[rows], case.row_part[rows]
         self.position = case.people.position_of_row()[rows]
+        self.half = case.people.row_profile[rows] % 2
         self.lists = np.zeros((len(case.channels), case.n_values), dtype=bool)
         for part, channel in enumerate(case.channels):
             self.lists[part, list(channel.codes)] = True
@@ -104,7 +105,7 @@ def _judge_values(laws: PerturbLaws) -> AttackResult:
 
 def _values(laws: PerturbLaws) -> Iterator[Counts]:
     diagonal = np.array([float(channel.diagonal) for channel in laws.case.channels])
-    kept = Coins(what="kept", heads=laws.value == laws.truth, chance=diagonal[laws.part])
+    kept = Coins(what="kept", heads=laws.value == laws.truth, chance=diagonal[laws.part], half=laws.half)
     yield kept.total()
     by_value, by_part = laws.value_facet(), laws.part_facet()
     for facet in (by_value, by_part, by_part.cross(by_value), *laws.facets):
@@ -188,6 +189,7 @@ def _parts(laws: PerturbLaws) -> Iterator[Counts]:
         outcome=laws.part,
         outcomes=tuple(f"part {part + 1}" for part in range(len(laws.lists))),
         stratum_label=lambda x: labels[x],
+        half=laws.half,
     )
     for facet in laws.facets:
         yield from draws.by(facet)
@@ -205,6 +207,7 @@ def _order(laws: PerturbLaws) -> Iterator[Counts]:
         outcome=rows * _PLACES // max(len(laws.case.row_part), 1),
         outcomes=tuple(f"{place + 1} of {_PLACES} of the file" for place in range(_PLACES)),
         stratum_label=lambda _: "all",
+        half=laws.half,
     )
     sources = [facet for facet in laws.facets.singles if facet.name in ("source in 16", "every other")]
     by_value = laws.value_facet()

@@ -1,0 +1,167 @@
+"""People whose sensitive value a release tells for certain: counted, and never published silently."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dalenius
+from dalenius import Policy, PolicyError, PromiseNotMet
+from dalenius.cli.main import run
+from dalenius.mechanisms.bucketize.apply import Layout
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.randomness import Randomness
+from dalenius.release.folder import sha256
+
+
+def table() -> pa.Table:
+    """60 people, half of them with a cold, which their policy calls no secret."""
+    values = ["Cold"] * 30 + ["Flu"] * 10 + ["HIV"] * 10 + ["Gout"] * 10
+    return pa.table({"age": list(range(60)), "disease": values})
+
+
+def policy(tmp_path: Path, **more: Any) -> Policy:
+    return Policy.from_dict(
+        {
+            "source": table(),
+            "release": str(tmp_path / "out"),
+            "columns": {"quasi": ["age"], "sensitive": ["disease"]},
+            "promise": {"kind": "f-privacy", "default": 0.4, "values": {"Cold": 1.0}},
+            **more,
+        }
+    )
+
+
+def certain_people(release: Path) -> int:
+    """By hand: the people of buckets that hold one value."""
+    rows = pq.read_table(release / "st.parquet").to_pylist()
+    values: dict[int, Counter[str]] = {}
+    for row in rows:
+        values.setdefault(row["bucket"], Counter())[row["disease"]] += row["count"]
+    return sum(sum(found.values()) for found in values.values() if len(found) == 1)
+
+
+def test_nobody_is_published_outright_without_a_word(tmp_path: Path) -> None:
+    planned = dalenius.plan(policy(tmp_path)).outright
+    assert planned
+    with pytest.raises(PromiseNotMet, match=f"{planned} people are published outright") as refused:
+        dalenius.publish(policy(tmp_path))
+    assert "--yes" in (refused.value.hint or "")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("word", ["argument", "policy"])
+def test_with_a_word_the_count_is_stated_and_checked(tmp_path: Path, word: str) -> None:
+    own = policy(tmp_path, **({"outright": "allowed"} if word == "policy" else {}))
+    release = dalenius.publish(own, yes=word == "argument")
+    counted = certain_people(release.path)
+    assert counted == dalenius.plan(own).outright == release.manifest["outright"]
+    verdict = release.verify()
+    assert verdict.ok
+    assert verdict.outright == counted
+
+
+def test_a_manifest_that_hides_them_is_caught(tmp_path: Path) -> None:
+    release = dalenius.publish(policy(tmp_path), yes=True)
+    file = release.path / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"outright": 0}))
+    verdict = dalenius.verify(release.path)
+    assert [check.name for check in verdict.checks if not check.ok] == ["published outright"]
+
+
+def test_releases_that_say_nothing_of_it_still_open(tmp_path: Path) -> None:
+    release = dalenius.publish(policy(tmp_path), yes=True)
+    file = release.path / "manifest.json"
+    old = json.loads(file.read_text())
+    del old["outright"]
+    file.write_text(json.dumps(old))
+    verdict = dalenius.verify(release.path)
+    assert verdict.ok
+    assert verdict.outright == certain_people(release.path)
+    assert sha256(file)
+
+
+def test_thresholds_below_one_publish_nobody_outright(tmp_path: Path) -> None:
+    own = policy(tmp_path, promise={"kind": "f-privacy", "default": {"times": 4, "plus": 0.02}})
+    release = dalenius.publish(own)
+    assert release.manifest["outright"] == 0
+    assert certain_people(release.path) == 0
+
+
+def test_the_word_must_be_known(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="outright: True is unknown"):
+        policy(tmp_path, outright=True)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 5)), min_size=1, max_size=3), st.data())
+def test_the_plan_counts_what_the_buckets_will_hold(
+    shape: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """Against the dealt buckets, for any loads, valid or not."""
+    sizes = dict(shape)
+    n_values = data.draw(st.integers(1, 4))
+    columns = []
+    for size, b in sorted(sizes.items()):
+        places = st.lists(st.integers(0, size * b), min_size=n_values - 1, max_size=n_values - 1)
+        cuts = sorted(data.draw(places))
+        columns.append([high - low for low, high in zip([0, *cuts], [*cuts, size * b], strict=True)])
+    plan = BucketPlan(
+        method="",
+        sizes=tuple(sorted(sizes)),
+        n_buckets=tuple(sizes[size] for size in sorted(sizes)),
+        loads=tuple(zip(*columns, strict=True)),
+        lower_bound=None,
+    )
+    held: dict[int, list[int]] = {}
+    for bucket, _, count in (
+        entry
+        for batch in Layout.shuffled(plan, Randomness.seeded(1)).contents()
+        for entry in zip(*(column.tolist() for column in batch), strict=True)
+    ):
+        held.setdefault(bucket, []).append(count)
+    assert plan.n_certain == sum(counts[0] for counts in held.values() if len(counts) == 1)
+
+
+def test_the_commands_say_how_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(table(), tmp_path / "t.parquet")
+    text = (
+        'source = "t.parquet"\nrelease = "t.release"\n[columns]\nquasi = ["age"]\nsensitive = ["disease"]\n'
+        '[promise]\nkind = "f-privacy"\ndefault = 0.4\nvalues = {{ Cold = {cold} }}\n'
+    )
+    exposing, safe = tmp_path / "exposing.toml", tmp_path / "safe.toml"
+    exposing.write_text(text.format(cold="1.0"))
+    safe.write_text(text.format(cold="0.7"))
+
+    def told(*arguments: str | Path) -> tuple[int, dict[str, Any]]:
+        code = run([*map(str, arguments), "--json"])
+        return code, json.loads(capsys.readouterr().out)
+
+    planned = told("plan", exposing)[1]["outright"]
+    assert planned > 0
+    code, refused = told("publish", exposing)
+    assert code == 3
+    assert f"{planned} people" in refused["error"]["message"]
+    assert run(["plan", str(exposing)]) == 0
+    assert f"{planned} people are published outright" in capsys.readouterr().out
+    compared = told("compare", exposing, safe, "--queries", "5", "--seeds", "1")[1]
+    standing = {one["policy"]: one for one in compared["policies"]}
+    assert standing["exposing"]["outright"] == planned
+    assert not standing["exposing"]["best"]
+    assert not standing["exposing"]["frontier"]
+    assert standing["safe"]["outright"] == 0
+    assert {"exposing"} == {
+        row["policy"] for row in compared["results"] if row["metric"] == "outright" and row["value"]
+    }
+    assert told("publish", exposing, "--yes")[1]["outright"] == planned
+    assert told("verify", tmp_path / "t.release")[1]["outright"] == planned
+    assert run(["report", str(tmp_path / "t.release"), "--output", str(tmp_path / "r.html")]) == 0
+    assert f"{planned} people are published outright" in (tmp_path / "r.html").read_text()
