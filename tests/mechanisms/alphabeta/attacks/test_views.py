@@ -13,7 +13,7 @@ import pytest
 
 from dalenius.auditing import audit_release
 from dalenius.mechanisms.alphabeta.apply import first_view
-from dalenius.mechanisms.alphabeta.attacks import (
+from dalenius.mechanisms.alphabeta.attacks.views import (
     ViewCase,
     attack_correlated_tuples,
     attack_exclusive_set,
