@@ -45,8 +45,10 @@ class _Entry:
         return data
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return plain_fields(self) | dict(self.other)
+        """As JSON has it; a field that older versions did not write is left out where it was not there."""
+        written = plain_fields(self) | dict(self.other)
+        added = [each.name for each in fields(self) if each.default is None]
+        return {name: value for name, value in written.items() if name not in added or value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

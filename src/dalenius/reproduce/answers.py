@@ -93,17 +93,17 @@ class Perturbed:
     laws: Laws
     cells: Ints
 
+    def by_value(self, conditions: Sequence[Ints]) -> Floats:
+        """The sum of the parts' reconstructions."""
+        counted = [np.bincount(self.cells[rows], minlength=len(self.laws.code)) for rows in conditions]
+        return np.asarray(self._of_one_record @ np.stack(counted, axis=1))
+
     @classmethod
     def of(cls, plan: PerturbPlan, sensitive: Int32s, randomness: Randomness) -> Perturbed:
         """Perturb all records."""
         parts, published = Perturber(plan, randomness).perturb(sensitive)
         laws = Laws.of(plan.channels, plan.n_values)
         return cls(laws=laws, cells=laws.cells(parts, published))
-
-    def by_value(self, conditions: Sequence[Ints]) -> Floats:
-        """The sum of the parts' reconstructions."""
-        counted = [np.bincount(self.cells[rows], minlength=len(self.laws.code)) for rows in conditions]
-        return np.asarray(self._of_one_record @ np.stack(counted, axis=1))
 
     @cached_property
     def _of_one_record(self) -> Floats:

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.laws import attack_laws
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies

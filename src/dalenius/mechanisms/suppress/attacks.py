@@ -1,30 +1,104 @@
-"""Eligibility: which value was so common that records of it had to be withheld?"""
+"""Attacks on withheld records: which value was too common, who was withheld, and what that tells of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import pyarrow.parquet as pq
 
-from dalenius.mechanisms.suppress.plan import plan_suppression
+from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.registry import room
+from dalenius.mechanisms.suppress.plan import SuppressPlan, plan_suppression
 from dalenius.mechanisms.suppress.published import read
-from dalenius.threats.original import CommonCodes, Subject
-from dalenius.threats.result import AttackResult, Threat
+from dalenius.question.targets import Score, Targets
+from dalenius.release.folder import StoredRelease
+from dalenius.tables.histogram import label
+from dalenius.threats.counts import Counts, judge_laws, summed
+from dalenius.threats.facets import Facets
+from dalenius.threats.laws import Draws, alike_neighbours
+from dalenius.threats.original import CommonCodes, People, Subject, known_values
+from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
     knows="the algorithm, the number of records, and what was published of them",
     wants="which sensitive value was the commonest of the whole table",
     covered=True,
 )
+_WHO = Threat(
+    knows="who is in the source, and so who was withheld",
+    wants="sensitive values, from which records of a value were withheld",
+    covered=True,
+)
+_ASKS = Threat(
+    knows="who is in the source, and so who was withheld; asks the release which of the values that it has "
+    "most of goes with people like them",
+    wants="the commonest value of the source, and so the value of those who were withheld",
+    covered=False,
+)
+_SMOOTHING = 4.0
+"""How many records, spread as all records are, are added to what the release tells of a value's people."""
 
 
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """Nothing where no record could be withheld."""
     stated = read(subject.release.manifest)
-    if stated is not None:
-        sensitive = subject.release.columns("sensitive")
-        (value,) = CommonCodes.of(sensitive, (subject.original,)).of_rows(sensitive)
-        yield attack_eligibility(np.bincount(value).tolist(), stated.l, stated.method)
+    if stated is None:
+        return
+    withheld = Withheld.of(subject)
+    counts = withheld.counts
+    yield attack_eligibility(counts[counts > 0].tolist(), stated.l, stated.method)
+    yield attack_law_of_withholding(withheld, stated.l, stated.method)
+    if withheld.n_withheld:
+        yield attack_withheld_people(withheld, subject.release, stated.l)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Withheld:
+    """The people of the original, and how many of each combination of quasi-identifiers are published."""
+
+    people: People
+    value: Ints
+    """Of each person."""
+    published: Ints
+    """How many records of each value are published."""
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of(cls, subject: Subject) -> Withheld:
+        """Find the original's people in the release."""
+        release, original = subject.release, subject.original
+        quasi, sensitive = release.columns("quasi"), release.columns("sensitive")
+        rows = release.read(_table_with(release, quasi), quasi)
+        entries = release.read(_table_with(release, (*sensitive, "count")), (*sensitive, "count"))
+        common = CommonCodes.of(sensitive, (original, entries))
+        value, entry = common.of_rows(sensitive)
+        cells = common.cells(sensitive)
+        counts = entries.column("count").to_numpy()
+        return cls(
+            people=People.find(original, rows, quasi),
+            value=value,
+            published=np.bincount(entry, counts, len(cells)).astype(np.int64),
+            labels=tuple(map(label, cells)),
+        )
+
+    @property
+    def counts(self) -> Ints:
+        """How many people of the source have each value."""
+        return np.bincount(self.value, minlength=len(self.labels))
+
+    @property
+    def by_profile(self) -> Ints:
+        """How many people of each combination of quasi-identifiers are not published."""
+        n = self.people.n_profiles
+        here, there = (np.bincount(p, minlength=n) for p in (self.people.profile, self.people.row_profile))
+        return np.asarray(np.maximum(here - there, 0))
+
+    @property
+    def n_withheld(self) -> int:
+        """How many records are not published."""
+        return int(self.by_profile.sum())
 
 
 def attack_eligibility(counts: Sequence[int], ell: int, method: str) -> AttackResult:
@@ -49,3 +123,132 @@ def attack_eligibility(counts: Sequence[int], ell: int, method: str) -> AttackRe
         detail={"how": "no suppression" if worst is None else worst.how},
         advice='[suppress] method = "safe" keeps 1/l' if posterior * ell > 1 else None,
     )
+
+
+def attack_law_of_withholding(withheld: Withheld, ell: int, method: str) -> AttackResult:
+    """Which records of a value are withheld may depend on nothing; how many are is up to the method."""
+    people = withheld.people
+    alike = known_values(people.profile, withheld.value, people.n_profiles) >= 0
+    known = np.flatnonzero(alike[people.profile])  # of others it is not known whose record was withheld
+    profile = people.profile[known]
+    is_withheld = _ranks(profile) < withheld.by_profile[profile]
+    alone = np.bincount(people.profile, minlength=people.n_profiles)[profile] == 1
+    position = np.where(alone, known, -1)
+    columns = [(column.name, column.cells, column.people[known]) for column in people.columns]
+    labels = withheld.labels
+    draws = Draws(
+        what="",
+        stratum=withheld.value[known],
+        outcome=is_withheld.astype(np.int64),
+        outcomes=("kept", "withheld"),
+        stratum_label=lambda value: labels[value],
+        half=profile % 2,
+    )
+
+    def groups() -> Iterator[Counts]:
+        for facet in Facets.of(columns, position):
+            yield from draws.by(facet)
+        located = np.flatnonzero(alone)
+        order = located[np.argsort(draws.stratum[located], kind="stable")]
+        yield alike_neighbours("the next record of a value", draws.stratum[order], draws.outcome[order])
+
+    plan = plan_suppression(withheld.counts[withheld.counts > 0].tolist(), ell, method)
+    strange = _is_strange(plan, withheld)
+    return judge_laws(
+        "law of withholding",
+        _WHO,
+        groups() if is_withheld.any() else (),
+        n_things=len(known),
+        n_failed=len(withheld.value) - len(known),
+        advice="which records of a value are withheld must be a random choice, and how many the method's",
+        certain=("the published counts are none that the method makes of this table",) if strange else (),
+    )
+
+
+def _is_strange(plan: SuppressPlan, withheld: Withheld) -> bool:
+    """Whether the method cannot have kept these numbers of records."""
+    kept = sorted(zip(withheld.counts.tolist(), withheld.published.tolist(), strict=True), reverse=True)
+    kept = [pair for pair in kept if pair[0]]
+    if (withheld.published > withheld.counts).any():
+        return True
+    if plan.law is None:
+        return False
+    ranked = sorted(plan.counts, reverse=True)
+    return not any(kept == sorted(zip(ranked, outcome, strict=True), reverse=True) for outcome, _ in plan.law)
+
+
+def attack_withheld_people(withheld: Withheld, release: StoredRelease, ell: int) -> AttackResult:
+    """Which of the values that the release has most of goes with the people who were withheld?
+
+    They are mostly of the commonest values, and the release can be asked how its values go with each
+    quasi-identifier. The value under which the withheld people's quasi-identifiers are likeliest is guessed.
+    """
+    tied = np.flatnonzero(withheld.published == withheld.published.max())
+    guess = int(tied[_likelihoods(withheld, release, tied).argmax()])
+    lost = withheld.counts - withheld.published
+    total = max(int(lost.sum()), 1)
+    commonest = withheld.counts == withheld.counts.max()
+    return measured(
+        "withheld people",
+        _ASKS,
+        successes=float(max(lost[guess], 0)),
+        trials=total,
+        baseline=float(lost[tied].mean()) / total,
+        detail={
+            "finds_the_commonest": bool(commonest[guess]),
+            "tied": len(tied),
+            "stated": 1 / ell,
+        },
+        advice="drop or coarsen the quasi-identifiers that go with the commonest value, or do not let it be "
+        "known who is in the source"
+        if lost[guess] > 1.1 * lost[tied].mean()
+        else None,
+    )
+
+
+def _likelihoods(withheld: Withheld, release: StoredRelease, tied: Ints) -> Floats:
+    """The logarithm of how likely the withheld people's quasi-identifiers are, by tied value."""
+    people, n = withheld.people, len(withheld.value)
+    both = [(c.name, c.cells, np.concatenate([c.people, c.rows])) for c in people.columns]
+    facets = Facets.of(both).coarse
+    weight = withheld.by_profile[people.profile] / np.bincount(people.profile)[people.profile]
+    cells = [np.flatnonzero(facet.codes[n:] == cell) for facet in facets for cell in range(facet.n_cells)]
+    found = np.maximum(_ask(release, cells, withheld, tied), 0.0) if cells else np.zeros((0, len(tied)))
+    result, first = np.zeros(len(tied)), 0
+    for facet in facets:
+        own = slice(first, first + facet.n_cells)
+        first += facet.n_cells
+        share = np.array([len(rows) for rows in cells[own]]) / max(len(people.row_profile), 1)
+        smooth = np.maximum(found[own] + _SMOOTHING * share[:, None], 1e-9)
+        result += summed(facet.codes[:n], weight, facet.n_cells) @ np.log(smooth / smooth.sum(axis=0))
+    return result
+
+
+def _ask(release: StoredRelease, cells: list[Ints], withheld: Withheld, tied: Ints) -> Floats:
+    """Cells × tied values: how many people the release tells of each."""
+    model = room(release.mechanism, release.method, "answer").load(release)
+    listed = zip(*(column.decode().to_pylist() for column in model.sensitive.columns.values()), strict=True)
+    place = {label(value): k for k, value in enumerate(listed)}
+    one = np.eye(len(place))
+    terms = [[(s, one[place[withheld.labels[z]]])] for s in range(len(cells)) for z in tied]
+    estimator = model.estimators[model.estimators.names[0]]
+    found = estimator.estimation([Score(rows=rows) for rows in cells]).estimate(Targets.of(terms))
+    return np.asarray(found.estimate).reshape(len(cells), len(tied))
+
+
+def _table_with(release: StoredRelease, columns: Sequence[str]) -> str:
+    """The first table that has all these columns."""
+    for entry in release.manifest.tables:
+        names = {name for path in release.files(entry.name)[:1] for name in pq.read_schema(path).names}
+        if set(columns) <= names:
+            return entry.name
+    return release.manifest.tables[0].name
+
+
+def _ranks(codes: Ints) -> Ints:
+    """The how manieth each thing is of its code, from 0."""
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes)
+    rank = np.empty(len(codes), dtype=np.int64)
+    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rank

@@ -20,7 +20,7 @@ from dalenius.mechanisms.alphabeta.attacks import (
     attack_one_tuple,
     attack_views,
 )
-from dalenius.mechanisms.alphabeta.law import ViewLaw, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, choose_law, usual_decay
 from dalenius.mechanisms.tuples.declared import describe_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.release.folder import StoredRelease, sha256

@@ -9,6 +9,7 @@ excludes, and then every other value is known to be real (docs/attacks.md; exact
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.association import Exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, fit_to_counts, last_trials, likeliest_is_first
+from dalenius.threats.counts import Counts, counted, judge_laws
 from dalenius.threats.result import AttackResult, Threat, measured
 
 THREAT = Threat(
@@ -233,3 +235,40 @@ def _victims(case: BucketCase, truth: FakeTruth, size: int) -> tuple[Ints, Ints]
 
 def _without(posterior: Floats, is_excluded: np.ndarray) -> Floats:
     return likeliest_is_first(posterior * np.where(is_excluded, _DOUBT, 1.0))
+
+
+def attack_law_of_fakes(case: BucketCase) -> AttackResult:
+    """How often each value is a fake, in the buckets whose people the original tells apart."""
+    truth = FakeTruth.of(case)
+    stated = case.fakes
+    assert stated is not None  # noqa: S101  (asked where there are some)
+    labels = [" × ".join(map(str, value)) for value in stated.values]
+    sizes = truth.contents.sum(axis=1)
+    known = (truth.fakes >= 0).all(axis=1)
+
+    def groups() -> Iterator[Counts]:
+        for law in stated.laws:
+            mine = np.flatnonzero(known & (sizes == law.size))
+            absent = truth.contents[mine] == 0
+            chance = law.inclusion(absent)
+            yield counted(
+                f"fakes of buckets of {law.size}",
+                np.bincount(truth.fakes[mine].ravel(), minlength=len(labels)),
+                chance.sum(axis=0),
+                (chance * (1 - chance)).sum(axis=0),
+                (absent & (law.fake > 0)).sum(axis=0),
+                labels,
+            )
+
+    strange = int((~known).sum())
+    return judge_laws(
+        "law of fakes",
+        THREAT,
+        groups(),
+        n_things=int(known.sum()),
+        n_failed=case.n_buckets - int(known.sum()),
+        advice="fakes were not drawn by the law that the manifest states: publish again",
+        certain=(f"{strange} buckets do not hold their people's values and so many fakes",)
+        if strange
+        else (),
+    )

@@ -109,6 +109,20 @@ class FakeLaw:
         """Rows × (σ+1): e_0 … e_σ of v over the allowed values of each row."""
         return symmetric_polynomials(np.where(allowed, self.fake, 0.0), self.n_fakes)
 
+    def inclusion(self, absent: Bools) -> Floats:
+        """Buckets × values: how likely each of a bucket's absent values is among its fakes.
+
+        >>> law = FakeLaw(size=2, n_fakes=2, real=np.ones(3), fake=np.array([1.0, 1.0, 2.0]))
+        >>> law.inclusion(np.array([[True, True, True], [True, False, True]])).tolist()
+        [[0.6, 0.6, 0.8], [1.0, 0.0, 1.0]]
+        """
+        weight = np.where(absent, self.fake, 0.0)
+        whole = self.symmetric(absent)
+        without = np.ones(weight.shape)  # e_k of all other values, for k from 0 to σ−1
+        for k in range(1, self.n_fakes):
+            without = whole[:, k, None] - weight * without
+        return np.asarray(weight * without / np.maximum(whole[:, -1:], 1e-300))
+
     def draw(self, absent: Bools, stream: np.random.Generator) -> Ints:
         """Buckets × σ: distinct fakes among each bucket's absent values, a set with probability ∝ Π v."""
         step = max(1, _FLOATS_AT_ONCE // (absent.shape[1] * (self.n_fakes + 1)))

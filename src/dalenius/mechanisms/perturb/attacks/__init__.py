@@ -10,6 +10,7 @@ from dalenius.mechanisms.perturb.attacks.linking import (
     attack_another_prior,
     attack_corruption,
     attack_linking,
+    attack_relatives,
     attack_retention,
     attack_two_perturbations,
 )
@@ -26,6 +27,8 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     yield attack_retention(case)
     yield attack_another_prior(case)
     yield attack_corruption(case)
+    if case.stated.is_for_any_prior:
+        yield attack_relatives(case)
     yield attack_table_order(case.people)
     yield from attack_laws(case)
     yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.perturb.attacks.case import PerturbCase
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.chance import SHARE, Chance, least_level
@@ -189,6 +190,52 @@ def attack_another_prior(case: PerturbCase) -> AttackResult:
         n_failed=len(case.row_part) - len(case.known),
         detail={"largest_posterior": largest, "certain": certain},
         advice=_OTHER_PRIOR if case.stated.is_for_any_prior else 'method = "uniform" holds for every prior',
+    )
+
+
+def attack_relatives(case: PerturbCase) -> AttackResult:
+    """People who all have one value, x with the largest prior or else another, are all published as x.
+
+    Each of them multiplies the odds by the ratio of how often x is kept and how often another becomes x. The
+    result is for two, at the rates of this release; the detail has the stated law's, for up to four.
+    """
+    (channel,) = case.channels
+    prior, n = Fraction(_prior(case)), len(case.known)
+    n_kept = float((case.row_value[case.known] == case.row_truth[case.known]).sum())
+
+    def measured(kept: float, times: int) -> float:
+        other = max((1 - kept) / (channel.n_values - 1), 1e-300)
+        return float(repeat_evidence(prior, Fraction(kept) / Fraction(other), times))
+
+    low, high = clopper_pearson(n_kept, n)
+    found = n_kept / n if n else float(channel.diagonal)
+    return AttackResult(
+        name="relatives",
+        threat=Threat(
+            knows="that two people have the same value, which it is with the largest prior that the promise "
+            "speaks of",
+            wants="whether it is, having seen both published with it",
+            covered=False,
+        ),
+        success=measured(found, 2),
+        interval=(measured(low, 2), measured(high, 2)),
+        baseline=float(prior),
+        control=measured(found, 1),
+        n_trials=n,
+        n_failed=len(case.row_part) - n,
+        detail={
+            "relatives": [
+                {
+                    "people": times,
+                    "posterior": float(repeat_evidence(prior, channel.gamma, times)),
+                    "measured": measured(found, times),
+                }
+                for times in (1, 2, 3, 4)
+            ],
+            "promised_for_one": float(case.rho2),
+        },
+        advice="the promise is for people whose values are independent: a smaller rho2 leaves less to be "
+        "learnt from relatives",
     )
 
 

@@ -43,10 +43,6 @@ from dalenius.mechanisms.perturb.plan.starts import (
 )
 from dalenius.promises.rho_privacy import RhoPrivacy
 
-_MOVED_BANDS = 4
-"""Moves start from the so many best numbers of bands."""
-LEAST_TOP = 30
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
@@ -80,6 +76,10 @@ def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
         best=replace(found.best, quotas=found.best.quotas[:, ranks]),
         paper=replace(found.paper, quotas=found.paper.quotas[:, ranks]),
     )
+
+
+_MOVED_BANDS = 4
+"""Moves start from the so many best numbers of bands."""
 
 
 def _search_ranked(counts: Ints, objective: Objective) -> SearchResult:
@@ -157,6 +157,9 @@ def plan_perturbation(
     plan = METHODS[method](exact, promise)
     plan.check()
     return plan
+
+
+LEAST_TOP = 30
 
 
 def plan_for_release(counts: Sequence[int], promise: RhoPrivacy, method: str) -> PerturbPlan:
