@@ -57,11 +57,8 @@ def test_drafts_follow_each_other_and_differ(tmp_path: Path) -> None:
 
 
 def test_a_seeded_draft_can_be_repeated(tmp_path: Path) -> None:
-    hashes = [
-        dalenius.publish(policy(tmp_path), draft=True, seed=7).manifest["tables"][0]["files"]
-        for _ in range(2)
-    ]
-    assert hashes[0] == hashes[1]
+    one, two = (dalenius.publish(policy(tmp_path), draft=True, seed=7).manifest for _ in range(2))
+    assert one["tables"] == two["tables"]
 
 
 @pytest.mark.parametrize("what", ["release", "folder", "file"])
@@ -93,7 +90,7 @@ def test_a_draft_of_a_series_is_a_first_release_that_the_series_never_had(kind: 
     sections: dict[str, Any] = {"series": {"kind": "batches"}}
     if kind == "views":
         sections = {
-            "promise": {"kind": "d-gamma-privacy", "k": 10, "gamma": 0.2},
+            "promise": {"kind": "d-gamma-privacy", "k": 2, "gamma": 0.3},
             "mechanism": {"kind": "alpha-beta", "domains": "active", "duplicates": "distinct", "views": 2},
         }
     for _ in range(2):
