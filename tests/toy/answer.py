@@ -9,6 +9,8 @@ import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.rows.model import RowModel
+from dalenius.question.model import Estimators
 from dalenius.question.targets import Estimates, Range, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.codes import Encoder, in_one_piece
@@ -17,36 +19,24 @@ from tests.toy.published import Wheel, read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RouletteModel:
-    """The published table, encoded."""
+class Inversion:
+    """The only estimator."""
 
-    rows: CodedTable
-    sensitive: CodedTable
+    wheel: Wheel
     code: Ints
     """Which value each row is published with."""
-    wheel: Wheel
-    default_estimator = "inversion"
-    estimators = ("inversion",)
+    formula = "a record published as y counts ([x=y] - s/m)/(1-s) towards value x"
+    assumption = None
 
-    def estimation(self, scores: Sequence[Score], estimator: str) -> _Estimation:
+    def estimation(self, scores: Sequence[Score]) -> _Estimation:
         """Prepare estimates from scores of the published rows."""
-        return _Estimation(model=self, scores=tuple(scores))
-
-    def assumption(self, estimator: str) -> None:
-        """Nothing: the intervals rest on the publisher's coins."""
-
-    def formula(self, estimator: str) -> str:
-        """How the estimate comes about."""
-        return "a record published as y counts ([x=y] - s/m)/(1-s) towards value x"
-
-    def summary(self) -> str:
-        """What was read."""
-        return f"data: {self.rows.n_rows} rows; a wheel of {self.wheel.n_values} values"
+        return _Estimation(wheel=self.wheel, code=self.code, scores=tuple(scores))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Estimation:
-    model: RouletteModel
+    wheel: Wheel
+    code: Ints
     scores: tuple[Score, ...]
 
     def estimate(self, targets: Targets) -> Estimates:
@@ -62,17 +52,16 @@ class _Estimation:
 
     def _moments(self, table: Floats) -> tuple[float, float]:
         """The estimate of Σ table[row, own value], and of its variance over the spins."""
-        wheel, rows = self.model.wheel, np.arange(len(table))
-        spin, code = float(wheel.spin), self.model.code
+        spin, rows = float(self.wheel.spin), np.arange(len(table))
         expected = (1 - spin) * table + spin * table.mean(axis=1, keepdims=True)
         square = (1 - spin) * table**2 + spin * (table**2).mean(axis=1, keepdims=True)
         variance = (square - expected**2) / (1 - spin) ** 2  # of a row, by its own value
-        counted, spread = wheel.towards(table), wheel.towards(variance)
-        return float(counted[rows, code].sum()), float(spread[rows, code].sum())
+        counted, spread = self.wheel.towards(table), self.wheel.towards(variance)
+        return float(counted[rows, self.code].sum()), float(spread[rows, self.code].sum())
 
     def _tables(self, targets: Targets) -> list[Floats]:
         """Per target, what each row adds to it if its own value is the first, the second, …"""
-        tables = [np.zeros((self.model.rows.n_rows, self.model.wheel.n_values))] * targets.n_targets
+        tables = [np.zeros((len(self.code), self.wheel.n_values))] * targets.n_targets
         for target, score, weights in zip(targets.target, targets.score, targets.weights, strict=True):
             one = self.scores[score]
             values = np.ones(len(one.rows)) if one.values is None else one.values
@@ -81,16 +70,17 @@ class _Estimation:
         return tables
 
 
-def load(release: StoredRelease) -> RouletteModel:
+def load(release: StoredRelease) -> RowModel:
     """Read and encode the table."""
     quasi, secret = release.columns("quasi"), release.columns("sensitive")
-    data, wheel = release.read("data", [*quasi, *secret]), release.read("wheel", secret)
-    code = Encoder.of({name: in_one_piece(wheel.column(name)) for name in secret}).find(data)
+    data, values = release.read("data", [*quasi, *secret]), release.read("wheel", secret)
+    code = Encoder.of({name: in_one_piece(values.column(name)) for name in secret}).find(data)
     if (code < 0).any():
         raise ReleaseCorrupt(f"{release.path}: records have values that are not on the wheel")
-    return RouletteModel(
+    own = Inversion(wheel=read(release.manifest).wheel, code=code.astype(np.int64))
+    return RowModel(
         rows=CodedTable.of(data.select(quasi)),
-        sensitive=CodedTable.of(wheel),
-        code=code.astype(np.int64),
-        wheel=read(release.manifest).wheel,
+        sensitive=CodedTable.of(values),
+        estimators=Estimators(makers={"inversion": lambda: own}),
+        summary=f"data: {len(code)} rows; a wheel of {own.wheel.n_values} values",
     )

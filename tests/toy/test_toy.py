@@ -10,15 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from dalenius.question.targets import Score, Targets
-from dalenius.tables.columns import CodedTable
 from tests.conftest import PROJECT
 from tests.contract.subjects import SPARK_SUBJECTS
 from tests.contract.subjects import SUBJECTS as CONTRACT
-from tests.toy.answer import RouletteModel
+from tests.toy.answer import Inversion
 from tests.toy.config import CONFIG
 from tests.toy.published import Wheel
 from tests.toy.subjects import SUBJECTS
@@ -52,15 +50,6 @@ def published_tables() -> list[tuple[Fraction, tuple[int, ...]]]:
     return found
 
 
-def model(codes: tuple[int, ...]) -> RouletteModel:
-    return RouletteModel(
-        rows=CodedTable.of(pa.table({"age": [1, 2, 3]})),
-        sensitive=CodedTable.of(pa.table({"disease": ["Cold", "Flu", "HIV"]})),
-        code=np.array(codes),
-        wheel=WHEEL,
-    )
-
-
 @pytest.mark.parametrize(
     "terms",
     [
@@ -77,7 +66,7 @@ def test_estimate_and_variance_are_right_on_average(terms: list[tuple[int, np.nd
     truth = sum(float((values[score] * weights[OWN]).sum()) for score, weights in terms)
     mean = square = variance = 0.0
     for chance, codes in published_tables():
-        estimation = model(codes).estimation(scores, "inversion")
+        estimation = Inversion(wheel=WHEEL, code=np.array(codes)).estimation(scores)
         targets = Targets.of([terms])
         raw = estimation._moments(estimation._tables(targets)[0])  # the variance before it is cut at 0
         low, high = estimation.possible_range(targets)
@@ -115,6 +104,7 @@ def test_an_installed_package_needs_nothing_but_its_entry_point(tmp_path: Path) 
     for arguments in (
         ["publish", "t.toml"],
         ["verify", "t.release", "--strict"],
+        ["ask", "t.release", "SELECT COUNT(*) FROM t WHERE disease = 'Flu'"],
     ):
         subprocess.run(
             [sys.executable, "-m", "dalenius", *arguments],
