@@ -94,6 +94,12 @@ def test_imports_go_downwards(path: Path) -> None:
 
 
 PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE)
+MOST_FILES = 15
+
+
+@pytest.mark.parametrize("package", [SOURCE, *PACKAGES], ids=lambda path: path.name)
+def test_a_room_can_be_looked_over(package: Path) -> None:
+    assert len(list(package.glob("*.py"))) <= MOST_FILES, f"{package}: it wants sub-rooms"
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(SOURCE).as_posix())
