@@ -41,6 +41,7 @@ class Randomness:
     key: bytes = field(repr=False)
     """The run's secret. It never leaves the process that publishes; tasks elsewhere get a child's."""
     is_seeded: bool = False
+    """Whether what is made with it is not for publication."""
 
     @classmethod
     def fresh(cls) -> Randomness:
@@ -52,6 +53,11 @@ class Randomness:
         """A repeatable key, for tests and demonstrations only."""
         digest = hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
         return cls(key=digest, is_seeded=True)
+
+    @classmethod
+    def rehearsing(cls) -> Randomness:
+        """A new key for a run that nobody publishes."""
+        return cls(key=secrets.token_bytes(_KEY_BYTES), is_seeded=True)
 
     def derived_key(self, *name: str | int) -> bytes:
         """32 bytes that only the holder of the run's key can compute, for the given name."""

@@ -30,7 +30,7 @@ sensitive = ["disease"]
 [promise]
 kind = "f-privacy"
 default = { times = 4, plus = 0.02 }
-values = { HIV = 0.05, Flu = 1.0 }
+values = { HIV = 0.05, Flu = 0.9 }
 [mechanism]
 kind = "bucketize"
 """
@@ -141,7 +141,7 @@ def test_json_has_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_an_infeasible_promise_exits_3(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = folder / "patients.toml"
-    policy.write_text(POLICY.replace("Flu = 1.0", "Flu = 0.1"))
+    policy.write_text(POLICY.replace("Flu = 0.9", "Flu = 0.1"))
     code, plan = call(capsys, "plan", policy)
     assert (code, plan["feasible"]) == (3, False)
     assert "threshold of 'Flu' (0.1) is below its frequency" in plan["reason"]
@@ -153,7 +153,7 @@ def test_an_infeasible_promise_exits_3(folder: Path, capsys: pytest.CaptureFixtu
 def test_an_infeasible_default_names_no_value(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = folder / "patients.toml"
     policy.write_text(
-        POLICY.replace("{ times = 4, plus = 0.02 }", "0.15").replace("HIV = 0.05, Flu = 1.0", "")
+        POLICY.replace("{ times = 4, plus = 0.02 }", "0.15").replace("HIV = 0.05, Flu = 0.9", "")
     )
     code, error = call(capsys, "publish", policy)
     assert code == 3
@@ -197,7 +197,7 @@ def test_wrong_policies_exit_2_and_write_nothing(
 def test_a_person_with_two_rows_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = hospital(50)
     pyarrow.csv.write_csv(pa.concat_tables([table, table.slice(0, 3)]), folder / "patients.csv")
-    (folder / "patients.toml").write_text(POLICY.replace("HIV = 0.05, Flu = 1.0", ""))
+    (folder / "patients.toml").write_text(POLICY.replace("HIV = 0.05, Flu = 0.9", ""))
     code, error = call(capsys, "publish", folder / "patients.toml")
     assert code == 2
     assert "3 people have more than one row" in error["error"]["message"]
