@@ -126,18 +126,11 @@ def answer_asked(
     by_question: dict[int, dict[str, Floats]] = {}
     for (one, k), estimate in named:
         by_question.setdefault(one.number, {})[f"a{k}"] = estimate
-    return [
-        finish(
-            model,
-            one.query,
-            one.question,
-            [next(columns) for _ in one.query.items],
-            by_question.get(one.number, {}),
-            request,
-            workspace,
-        )
-        for one in estimated
-    ]
+    answers = []
+    for one in estimated:
+        results = [next(columns) for _ in one.query.items]
+        answers.append(finish(model, one, results, by_question.get(one.number, {}), request, workspace))
+    return answers
 
 
 def _estimate_totals(

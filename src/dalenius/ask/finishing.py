@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats
+from dalenius.ask.formulas import Estimated
 from dalenius.question.answer import Answer, AnswerRow, Status, finite
 from dalenius.question.database import Request, Workspace
-from dalenius.question.model import Column, Model, Question
+from dalenius.question.model import Column, Model
 from dalenius.question.query import AggregateRef, Query
 
 _MOVED = "moved to the nearest table that is possible, which is no longer unbiased"
@@ -28,8 +29,7 @@ class Result:
 
 def finish(
     model: Model,
-    query: Query,
-    question: Question,
+    asked: Estimated,
     results: Sequence[Result],
     others: Mapping[str, Floats],
     request: Request,
@@ -39,13 +39,13 @@ def finish(
 
     Args:
         model: of the release.
-        query: the question as it was asked.
-        question: the same, evaluated.
+        asked: the question.
         results: of each item.
         others: estimates that HAVING and ORDER BY may name besides, by the names that they use.
         request: how to answer.
         workspace: where the last clauses are evaluated.
     """
+    query, question = asked.query, asked.question
     by_name = dict(others)
     for k, (item, result) in enumerate(zip(query.items, results, strict=True)):
         by_name[f"i{k}"] = result.column.estimate
@@ -53,7 +53,7 @@ def finish(
             by_name[f"a{item.formula.index}"] = result.column.estimate
     names = [key.name for key in query.groups]
     rows, certain = [], []
-    for i in order_groups(workspace, query, question, by_name):
+    for i in _order_groups(asked, by_name, workspace):
         cells = [
             values[code].as_py() for values, code in zip(question.key_values, question.keys[i], strict=True)
         ]
@@ -106,22 +106,13 @@ def _explain(model: Model, query: Query, name: str) -> str:
     )
 
 
-def order_groups(
-    workspace: Workspace, query: Query, question: Question, estimates: Mapping[str, Floats]
-) -> list[int]:
-    """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys.
-
-    Args:
-        workspace: where the clauses are evaluated.
-        query: the question.
-        question: the same, evaluated.
-        estimates: by the names that the query's last clauses use (`a0`, `i0`), one number a group.
-    """
-    keys = question.keys
+def _order_groups(asked: Estimated, estimates: Mapping[str, Floats], workspace: Workspace) -> list[int]:
+    """The groups that HAVING and LIMIT leave, in the order asked for, or of the keys."""
+    query, keys = asked.query, asked.question.keys
     if not query.groups and not query.finish:
         return list(range(len(keys)))
     table = {"__id": pa.array(np.arange(len(keys)))}
-    for k, cells in enumerate(question.key_values):
+    for k, cells in enumerate(asked.question.key_values):
         table[f"g{k}"] = cells.take(pa.array([key[k] for key in keys], pa.int64()))
     for name, estimate in estimates.items():
         table[name] = pa.array(estimate, from_pandas=True)

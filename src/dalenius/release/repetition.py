@@ -35,8 +35,8 @@ _RARE = 1e-6
 _FEW_PEOPLE = 0.02
 """So small a part of a table stands out by its difference from another one."""
 _HINT = (
-    "use the release that there is; `--again` (in Python `again=True`) publishes all the same. Several views "
-    "of one table that keep a promise together: alpha-beta with `views`"
+    "use the release that there is; to try a policy out, `--draft` (in Python `draft=True`); `--again` "
+    "publishes all the same. Several views of one table that keep a promise together: alpha-beta with `views`"
 )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dalenius.arrays import Bits, Bools, Codes, Ints
 from dalenius.tables.codes import encode, narrowest, number
@@ -63,25 +62,28 @@ class Coded:
         return self.cells.take(pa.array(self.codes[rows]))
 
     @cached_property
-    def bitmaps(self) -> NDArray[np.uint8] | None:
-        """Values × packed rows; None where that would be too large."""
-        n = len(self.codes)
-        if self.n_values * (n // 8 + 1) > _BITMAP_BYTES:
-            return None
-        maps = np.zeros((self.n_values, (n + 7) // 8), dtype=np.uint8)
-        for code in range(self.n_values):
-            maps[code] = np.packbits(self.codes == code)
-        return maps
+    def _bitmaps(self) -> dict[int, Bits]:
+        """Of the values that were asked for: the same ones are asked for again and again."""
+        return {}
+
+    def _bitmap(self, code: int) -> Bits:
+        if code not in self._bitmaps:
+            self._bitmaps[code] = np.packbits(self.codes == code)
+        return self._bitmaps[code]
 
     def select(self, chosen: Bools) -> Bits:
         """The rows whose value is chosen."""
-        wanted = np.flatnonzero(chosen)
-        few = min(len(wanted), len(chosen) - len(wanted)) <= _FEW
-        if not few or self.bitmaps is None:
+        wanted, others = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        few = wanted if len(wanted) <= len(others) else others
+        n_bytes = len(self.codes) // 8 + 1
+        if len(few) > _FEW or self.n_values * n_bytes > _BITMAP_BYTES:
             return np.packbits(chosen[self.codes])
-        if 2 * len(wanted) <= len(chosen):
-            return _any(self.bitmaps[wanted])
-        return ~_any(self.bitmaps[~chosen])  # the bits beyond the last row are cut off when bits become rows
+        found = np.zeros((len(self.codes) + 7) // 8, dtype=np.uint8)
+        for code in few.tolist():
+            found |= self._bitmap(code)
+        return (
+            found if few is wanted else ~found
+        )  # bits beyond the last row are cut off when bits become rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,7 +138,3 @@ class CodedTable:
     def no_rows(self) -> Bits:
         """No bit set."""
         return np.zeros((self.n_rows + 7) // 8, dtype=np.uint8)
-
-
-def _any(bitmaps: NDArray[np.uint8]) -> Bits:
-    return np.asarray(np.bitwise_or.reduce(bitmaps, axis=0, initial=np.uint8(0)), dtype=np.uint8)

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.mechanisms.tuples.answer import rows as view_rows
 from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
 from dalenius.mechanisms.tuples.answer.network import Tensor, contract
 from dalenius.mechanisms.tuples.answer.rows import ViewRows
+from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.query import Expression, Membership
+from dalenius.tables import columns as coded_columns
 from tests.mechanisms.tuples.answer.counting import atoms_of
 
 COLUMNS = {
@@ -58,6 +59,7 @@ def test_other_types_are_left_to_duckdb(column: str, listed: tuple[str, ...] | t
 
 
 SIZES = (3, 2, 4)
+DOMAIN = Domain.of({name: range(size) for name, size in zip("abc", SIZES, strict=True)})
 BITS = st.booleans()
 
 
@@ -93,12 +95,12 @@ def holds(formula: Formula, cells: tuple[int, ...]) -> bool:
 @given(FORMULAS, st.lists(st.tuples(*(st.integers(0, size - 1) for size in SIZES)), min_size=1, max_size=20))
 def test_rows_are_those_for_which_the_formula_holds(formula: Formula, rows: list[tuple[int, ...]]) -> None:
     codes = tuple(np.array(column) for column in zip(*rows, strict=True))
-    view, expected = ViewRows(codes=codes), [i for i, cells in enumerate(rows) if holds(formula, cells)]
+    view, expected = ViewRows.of(DOMAIN, codes), [i for i, cells in enumerate(rows) if holds(formula, cells)]
     assert view.where(formula).tolist() == expected
     assert view.where(formula).tolist() == expected  # from the bitmaps of the first time
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(view_rows, "_BITMAP_BYTES", 0)  # too large for bitmaps
-        assert ViewRows(codes=codes).where(formula).tolist() == expected
+        patch.setattr(coded_columns, "_BITMAP_BYTES", 0)  # too large for bitmaps
+        assert ViewRows.of(DOMAIN, codes).where(formula).tolist() == expected
 
 
 @given(st.lists(st.lists(st.integers(0, 2**60), min_size=1, max_size=4), min_size=1, max_size=4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -32,6 +32,9 @@ class Atoms:
 
     domain: Domain
     workspace: Workspace
+    every = staticmethod(both)
+    either = staticmethod(either)
+    negated = staticmethod(negated)
 
     def formula(self, condition: Condition | None) -> Formula:
         """Where a condition is TRUE."""
@@ -48,18 +51,6 @@ class Atoms:
                 return self._table(atom.expression, is_true) if found is None else found
             case Expression():
                 return self._table(atom, is_true)
-
-    def every(self, parts: Iterable[Formula]) -> Formula:
-        """A conjunction."""
-        return both(parts)
-
-    def either(self, parts: Iterable[Formula]) -> Formula:
-        """A disjunction."""
-        return either(parts)
-
-    def negated(self, places: Formula) -> Formula:
-        """Where the formula does not hold."""
-        return negated(places)
 
     def arrange(self, parts: Sequence[Condition]) -> Sequence[Condition]:
         """All parts are needed."""

@@ -43,7 +43,7 @@ class TupleModel:
     @cached_property
     def rows(self) -> ViewRows:
         """The rows, as questions look them up."""
-        return ViewRows(codes=self.codes)
+        return ViewRows.of(self.domain, self.codes)
 
     def evaluate(self, queries: Sequence[Query], workspace: Workspace) -> TuplesAsked:
         """The questions as functions on the tuples of the domain."""

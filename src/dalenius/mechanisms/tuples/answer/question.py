@@ -21,7 +21,7 @@ from dalenius.errors import QueryError
 from dalenius.mechanisms.tuples.answer.atoms import Atoms
 from dalenius.mechanisms.tuples.answer.formula import Formula, Table, both
 from dalenius.mechanisms.tuples.answer.network import Tensor, integer_weights, sum_formula
-from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
+from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.database import Deadline
 from dalenius.question.model import Key
@@ -72,13 +72,6 @@ class Summand:
 
     holds: Formula
     number: Numbers | None
-
-    def at(self, codes: TupleCodes, rows: Ints) -> Floats:
-        """The number of rows for which the formula holds."""
-        if self.number is None:
-            return np.ones(len(rows))
-        found = self.number.values[tuple(codes[column][rows] for column in self.number.columns)]
-        return np.broadcast_to(found, (len(rows),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

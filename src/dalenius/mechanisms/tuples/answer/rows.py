@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from dalenius.arrays import Bits, Bools, Floats, Ints
+from dalenius.arrays import Bits, Bools, Codes, Floats, Ints
 from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
 from dalenius.mechanisms.tuples.answer.question import TupleQuestion
-from dalenius.mechanisms.tuples.domain import TupleCodes
-
-_BITMAP_BYTES = 64_000_000
-"""Bitmaps are kept for the columns whose bitmaps of all values fit into this."""
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
+from dalenius.tables.columns import Coded, CodedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ViewRows:
-    """The codes of a view's rows, column by column.
+    """The rows of a view, each column in the codes of its domain."""
 
-    A bitmap of each value is made when a question first names it: a view has millions of rows, and the same
-    values are asked for again and again.
-    """
+    table: CodedTable
+    columns: tuple[Coded, ...]
+    """The same by number."""
 
-    codes: TupleCodes
-    _bitmaps: dict[tuple[int, int], Bits] = field(default_factory=dict)
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return len(self.codes[0])
+    @classmethod
+    def of(cls, domain: Domain, codes: TupleCodes) -> ViewRows:
+        """Rows with these codes."""
+        columns = {
+            column.name: Coded(codes=own, values={column.name: column.values})
+            for column, own in zip(domain.columns, codes, strict=True)
+        }
+        table = CodedTable(n_rows=len(codes[0]), columns=columns)
+        return cls(table=table, columns=tuple(columns.values()))
 
     def where(self, formula: Formula) -> Ints:
         """The rows for which the formula holds."""
-        return self._rows(self._bits(formula))
+        return self.table.rows(self._bits(formula))
 
-    def _rows(self, bits: Bits) -> Ints:
-        return np.flatnonzero(np.unpackbits(bits, count=self.n_rows).view(np.bool_))
+    def at(self, columns: Sequence[int], rows: Ints) -> tuple[Codes, ...]:
+        """The codes of some columns, by number, in some rows."""
+        return tuple(self.columns[column].codes[rows] for column in columns)
 
     def _bits(self, formula: Formula) -> Bits:
         match formula:
             case Table(columns=(), holds=holds):
-                return np.full((self.n_rows + 7) // 8, 255 if holds else 0, dtype=np.uint8)
+                return self.table.all_rows() if holds else self.table.no_rows()
             case Table(columns=(column,), holds=holds):
-                return self._select(column, holds)
+                return self.columns[column].select(holds)
             case Table():
                 return self._select_together(formula)
             case All(parts=parts):
@@ -54,28 +56,13 @@ class ViewRows:
     def _select_together(self, table: Table) -> Bits:
         """Those rows of which every column has some value that can hold are looked up."""
         possible = [
-            self._select(column, _some_hold(table.holds, axis)) for axis, column in enumerate(table.columns)
+            self.columns[column].select(_some_hold(table.holds, axis))
+            for axis, column in enumerate(table.columns)
         ]
-        rows = self._rows(np.asarray(np.bitwise_and.reduce(possible)))
-        found = np.zeros(self.n_rows, dtype=np.bool_)
-        found[rows] = table.holds[tuple(self.codes[column][rows] for column in table.columns)]
+        rows = self.table.rows(np.asarray(np.bitwise_and.reduce(possible)))
+        found = np.zeros(self.table.n_rows, dtype=np.bool_)
+        found[rows] = table.holds[self.at(table.columns, rows)]
         return np.packbits(found)
-
-    def _select(self, column: int, holds: Bools) -> Bits:
-        if holds.size * self.n_rows > 8 * _BITMAP_BYTES:
-            return np.packbits(holds[self.codes[column]])
-        chosen = np.flatnonzero(holds)
-        if 2 * len(chosen) > len(holds):
-            return ~self._select(column, ~holds)
-        found = np.zeros((self.n_rows + 7) // 8, dtype=np.uint8)
-        for value in chosen.tolist():
-            found |= self._bitmap(column, value)
-        return found
-
-    def _bitmap(self, column: int, value: int) -> Bits:
-        if (column, value) not in self._bitmaps:
-            self._bitmaps[column, value] = np.packbits(self.codes[column] == value)
-        return self._bitmaps[column, value]
 
 
 def _some_hold(holds: Bools, axis: int) -> Bools:
@@ -108,7 +95,7 @@ class Sums:
                 rows = np.intersect1d(rows, self._rows(index), assume_unique=True)
         numbers = np.ones(len(rows)) if weights is None else weights[rows]
         for index in summands:
-            numbers = numbers * self.question.summands[index].at(self.rows.codes, rows)
+            numbers = numbers * self._numbers(index, rows)
         return self.question.groups.add_up(self._cells(rows), numbers)
 
     def count_rows(self, summand: int, weights: Floats | None = None) -> Floats:
@@ -123,10 +110,15 @@ class Sums:
             self._counted[summand] = self.rows.where(self.question.summands[summand].holds)
         return self._counted[summand]
 
+    def _numbers(self, summand: int, rows: Ints) -> Floats | float:
+        """What the summand is for rows that it counts."""
+        number = self.question.summands[summand].number
+        return 1.0 if number is None else number.values[self.rows.at(number.columns, rows)]
+
     def _cells(self, rows: Ints) -> Ints:
         """Which combination of values of the columns that the group keys name each row has."""
         kept = self.question.kept
         if not kept:
             return np.zeros(len(rows), dtype=np.int64)
         shape = [self.question.domain.sizes[column] for column in kept]
-        return np.asarray(np.ravel_multi_index([self.rows.codes[column][rows] for column in kept], shape))
+        return np.asarray(np.ravel_multi_index(self.rows.at(kept, rows), shape))
