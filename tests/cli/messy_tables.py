@@ -163,11 +163,13 @@ TABLES = {
         "icd",
         {**USUAL, "icd": each(lambda coins, _: f"Zq{coins.randrange(150):03d}")},
         cells=frozenset(f"Zq{i:03d}" for i in range(150)),
+        rows=160,
     ),
     "a secret of its own for everybody": messy(
         "therapy",
         {**USUAL, "therapy": each(lambda _, i: f"regimen-{i:04d}-x")},
-        cells=frozenset(f"regimen-{i:04d}-x" for i in range(240)),
+        cells=frozenset(f"regimen-{i:04d}-x" for i in range(90)),
+        rows=90,
     ),
     "empty texts": messy(
         "disease",
