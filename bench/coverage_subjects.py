@@ -24,7 +24,7 @@ from dalenius.ask.asking import answer_asked
 from dalenius.ask.opened import open_for_asking
 from dalenius.mechanisms.alphabeta import answer as alphabeta
 from dalenius.mechanisms.alphabeta.apply import first_view, next_view, union
-from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.bucketize.answer import BucketizedRows
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout

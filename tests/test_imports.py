@@ -19,10 +19,10 @@ SOURCE = Path(dalenius.__file__).parent
 # Vocabulary below, mechanisms in the middle, drivers above: a room imports from its own line and from those
 # before it. A module's room is the longest of these names that its own begins with.
 LAYERS = [
-    ["errors", "arrays", "plain"],
+    ["errors", "arrays", "plain", "files"],
     ["exact", "sql", "randomness", "prefetch"],
     ["tables"],
-    ["promises"],
+    ["promises", "demo_data"],
     ["release.manifest"],  # the value that engines write and mechanisms read; its folder is further up
     ["mechanisms.registry", "mechanisms.feasible"],
     ["mechanisms.config"],
@@ -40,7 +40,7 @@ LAYERS = [
         "mechanisms.bucketize",
     ],
     ["engines"],
-    ["publishing", "ask", "auditing", "export", "inspection", "demo_data"],
+    ["publishing", "ask", "auditing", "export", "inspection"],
     ["evaluate"],
     ["reproduce", "reporting"],
     ["api"],
@@ -94,6 +94,12 @@ def test_imports_go_downwards(path: Path) -> None:
 
 
 PACKAGES = sorted(path.parent for path in SOURCE.rglob("__init__.py") if path.parent != SOURCE)
+MOST_FILES = 15
+
+
+@pytest.mark.parametrize("package", [SOURCE, *PACKAGES], ids=lambda path: path.name)
+def test_a_room_can_be_looked_over(package: Path) -> None:
+    assert len(list(package.glob("*.py"))) <= MOST_FILES, f"{package}: it wants sub-rooms"
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(SOURCE).as_posix())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
 import subprocess
 import sys
@@ -90,3 +92,19 @@ def test_a_tied_coin_is_decided_by_its_further_digits() -> None:
     for second, expected in [(rest - 1, True), (rest + 1, False)]:
         assert toss(third, 2, Tied([first, second])).tolist() == [expected] * 2  # type: ignore[arg-type]
     assert toss(Fraction(1, 2), 1, Tied([2**61])).tolist() == [False]  # type: ignore[arg-type]
+
+
+def test_no_two_names_share_a_stream() -> None:
+    """Names hold what users call their policies: a separator in one must not make it another."""
+    names: list[tuple[str | int, ...]] = [
+        ("a", "b"), ("a\x1fstr:b",), ("a", "b", ""), ("a\\x1fstr:b",),
+        ("a", 1), ("a", "1"), ("a\\", "b"), ("a", "\\b"),
+    ]  # fmt: skip
+    keys = {Randomness.seeded(1).derived_key(*name) for name in names}
+    assert len(keys) == len(names)
+
+
+def test_usual_names_have_the_streams_that_they_always_had() -> None:
+    """Seeded results of earlier versions can be made again."""
+    expected = hmac.new(Randomness.seeded(1).key, b"str:x\x1fint:3", hashlib.sha256).digest()
+    assert Randomness.seeded(1).derived_key("x", 3) == expected

@@ -86,16 +86,22 @@ def publish(
     seed: int | None = None,
     again: bool = False,
     yes: bool = False,
+    draft: bool = False,
     engine: str | Engine | None = None,
 ) -> Release:
     """Publish a table. A seed makes the run repeatable, and the release unfit for publication.
+
+    With `draft=True` it is a rehearsal: written beside the release, with `.draft` at the end of its name, in
+    place of an earlier draft; not for publication, and the ledger neither asked nor told.
 
     A table that was published before is refused, with what both releases would tell together, but for
     `again=True`. So is one that would tell some people's sensitive value for certain, but for `yes=True` or
     the policy's own word. The engine is `"local"` or `"spark"`; if none is given, Spark publishes PySpark
     data frames.
     """
-    done = write_release(_policy(policy), seed=seed, again=again, yes=yes, engine=_engine(engine))
+    done = write_release(
+        _policy(policy), seed=seed, again=again, yes=yes, is_draft=draft, engine=_engine(engine)
+    )
     return Release(stored=done.release)
 
 

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from dalenius.engines.base import Engine, Progress, silent
+from dalenius.demo_data import is_hospital
+from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError, PromiseNotMet
@@ -24,14 +25,22 @@ from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.batches import as_batch, batch_folder, next_batch
 from dalenius.release.build import build_manifest
-from dalenius.release.folder import SPILL, StoredRelease, new_release, refuse_existing
+from dalenius.release.folder import (
+    SPILL,
+    StoredRelease,
+    draft_of,
+    earlier_draft_aside,
+    new_release,
+    refuse_existing,
+)
 from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import Manifest, write_manifest
 from dalenius.release.repetition import ledger_transaction, look_up, refuse_repetition, repetition
-from dalenius.release.series import NextInSeries, series_folder
+from dalenius.release.series import NextInSeries, rehearse_first, series_folder
 from dalenius.release.verify import check_promise, tell_outright
 from dalenius.release.views import next_view, view_folder
 
+Kind = Literal["batches", "views"]
 _FOLDERS = {"batches": batch_folder, "views": view_folder}
 _NEXT = {"batches": next_batch, "views": next_view}
 """By the kind of a series: where its next release goes, and what that is to be."""
@@ -55,6 +64,10 @@ class Published:
     """What it tells together with earlier independent releases of the table; None if there are none."""
     outright: int
     """How many people's sensitive value the release tells for certain."""
+    draft: bool
+    """Whether it is a rehearsal."""
+    synthetic: bool
+    """Whether the table is the bundled one, whose people never lived and which the ledger passes over."""
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,6 +91,7 @@ def write_release(
     seed: int | None = None,
     again: bool = False,
     yes: bool = False,
+    is_draft: bool = False,
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Published:
@@ -88,6 +102,8 @@ def write_release(
         seed: Makes the run repeatable and the release unfit for publication; the ledger is left alone.
         again: Publish even if the ledger knows another release of the table.
         yes: Publish even if the release tells some people's sensitive value for certain.
+        is_draft: A rehearsal, outside the ledger, in place of an earlier one; it says how many people it
+            would publish outright, and does not ask.
         engine: Where to run; None: on this machine, or where the PySpark data frame is that is published.
         progress: Told of rows read.
     """
@@ -96,33 +112,41 @@ def write_release(
         raise PolicyError(
             "the policy does not say where the release goes", hint='release = "patients.release"'
         )
-    kind = policy.series or ("views" if policy.mechanism.views > 1 else None)
-    target = policy.release if kind is None else _FOLDERS[kind](policy.release)
-    refuse_existing(target)
-    randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
+    kind: Kind | None = policy.series or ("views" if policy.mechanism.views > 1 else None)
+    target = _target(policy.release, kind, is_draft=is_draft)
+    randomness = Randomness.seeded(seed) if seed is not None else _randomness(is_draft=is_draft)
     with (
         engine_errors(),
         keep_memory(),
-        series_folder(policy.release, target),
+        earlier_draft_aside(target) if is_draft else series_folder(policy.release, target),
         ledger_transaction() as remember,
         new_release(target) as folder,
     ):
         with (engine or engine_for(policy)).open(policy, folder / SPILL, progress) as scan:
-            next_one = None if kind is None else _NEXT[kind](policy, scan)
-            if next_one is None and not randomness.is_seeded:
+            next_one = None if kind is None else _next_one(policy, kind, scan, is_draft=is_draft)
+            is_synthetic = is_hospital(policy.source)
+            if next_one is None and not randomness.is_seeded and not is_synthetic:
                 scan.expect_fingerprint(open_ledger(policy.ledger).key())
             plan = mechanism_of(policy).plan(policy, scan)
             # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
-            known = None if randomness.is_seeded and next_one is None else look_up(policy, scan, next_one)
+            is_apart = is_draft or (next_one is None and (randomness.is_seeded or is_synthetic))
+            known = None if is_apart else look_up(policy, scan, next_one)
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft = _draft(policy, plan, randomness, next_one)
-            if draft.outright and not (yes or policy.outright_allowed):
+            if draft.outright and not (yes or is_draft or policy.outright_allowed):
                 raise refuse_outright(policy, draft.outright)
             series = None if next_one is None else next_one.entry()
             tables = scan.write(draft.tables, folder)
-            is_seeded = randomness.is_seeded
-            manifest = build_manifest(policy, draft, scan.schema, tables, is_seeded=is_seeded, series=series)
+            manifest = build_manifest(
+                policy,
+                draft,
+                scan.schema,
+                tables,
+                is_seeded=randomness.is_seeded,
+                series=series,
+                is_draft=is_draft,
+            )
             write_manifest(folder, manifest)
         _recheck(folder)
         if known is not None:
@@ -135,8 +159,30 @@ def write_release(
         posterior=_posterior(manifest),
         repeated=None if known is None else repetition(policy, plan, known),
         outright=draft.outright,
+        draft=is_draft,
+        synthetic=is_synthetic,
         seconds=time.monotonic() - started,
     )
+
+
+def _target(release: Path, kind: Kind | None, *, is_draft: bool) -> Path:
+    """The folder to write, which must not be there yet, but for a draft."""
+    if is_draft:
+        return draft_of(release)
+    target = release if kind is None else _FOLDERS[kind](release)
+    refuse_existing(target)
+    return target
+
+
+def _randomness(*, is_draft: bool) -> Randomness:
+    return Randomness.rehearsing() if is_draft else Randomness.fresh()
+
+
+def _next_one(policy: Policy, kind: Kind, scan: OpenedTable, *, is_draft: bool) -> NextInSeries:
+    if not is_draft:
+        return _NEXT[kind](policy, scan)
+    of = policy.mechanism.views if kind == "views" else None
+    return rehearse_first(kind, of, open_ledger(policy.ledger))
 
 
 def refuse_outright(policy: Policy, n_people: int) -> PromiseNotMet:

@@ -41,6 +41,7 @@ class Randomness:
     key: bytes = field(repr=False)
     """The run's secret. It never leaves the process that publishes; tasks elsewhere get a child's."""
     is_seeded: bool = False
+    """Whether what is made with it is not for publication."""
 
     @classmethod
     def fresh(cls) -> Randomness:
@@ -53,9 +54,14 @@ class Randomness:
         digest = hashlib.sha256(f"dalenius seed {seed}".encode()).digest()
         return cls(key=digest, is_seeded=True)
 
+    @classmethod
+    def rehearsing(cls) -> Randomness:
+        """A new key for a run that nobody publishes."""
+        return cls(key=secrets.token_bytes(_KEY_BYTES), is_seeded=True)
+
     def derived_key(self, *name: str | int) -> bytes:
         """32 bytes that only the holder of the run's key can compute, for the given name."""
-        label = "\x1f".join(f"{type(part).__name__}:{part}" for part in name)
+        label = "\x1f".join(f"{type(part).__name__}:{_escape(str(part))}" for part in name)
         return hmac.new(self.key, label.encode(), hashlib.sha256).digest()
 
     def child(self, *name: str | int) -> Randomness:
@@ -69,6 +75,15 @@ class Randomness:
         digest = self.derived_key(*name)
         key = int.from_bytes(digest[:16], "little")
         return np.random.Generator(AESCounter(key=key))
+
+
+def _escape(part: str) -> str:
+    r"""A part of a name without the character that parts are joined by, so that no two names are one label.
+
+    >>> _escape("a\x1fb") == _escape("a\\u001fb"), _escape("usual")
+    (False, 'usual')
+    """
+    return part.replace("\\", "\\\\").replace("\x1f", "\\x1f")
 
 
 def random_keys(stream: np.random.Generator, n: int) -> Ints:

@@ -53,12 +53,17 @@ def write_release(
     name: str = "r",
     extra: pa.Table | None = None,
     parameters: dict[str, Any] | None = None,
+    tie: np.ndarray | None = None,
 ) -> StoredRelease:
-    """A release folder; without a generator rows come out in the source's order within their bucket."""
+    """A release folder; without a generator rows come out in the source's order within their bucket.
+
+    `tie` puts the rows of a bucket in another order.
+    """
     path = folder / name
     path.mkdir()
     quasi = [column for column in table.column_names if column != "disease"]
-    tie = np.arange(len(bucket)) if rng is None else rng.permutation(len(bucket))
+    if tie is None:
+        tie = np.arange(len(bucket)) if rng is None else rng.permutation(len(bucket))
     qit = table.select(quasi).append_column("bucket", pa.array(bucket + 1)).take(np.lexsort((tie, bucket)))
     st = table.select(["disease"]).append_column("bucket", pa.array(bucket + 1))
     if extra is not None:

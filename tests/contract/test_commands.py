@@ -14,9 +14,12 @@ import pytest
 
 from dalenius.cli.main import run
 from tests.contract.subject import Subject, declared, people
-from tests.contract.subjects import SUBJECTS
+from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS
 
-every_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+every_local_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+every_subject = pytest.mark.parametrize(
+    "subject", [*SUBJECTS, *SPARK_SUBJECTS], ids=lambda subject: subject.name
+)
 BY_DISEASE = "SELECT disease, COUNT(*) AS n FROM t GROUP BY disease"
 
 
@@ -67,7 +70,7 @@ def test_from_a_plan_to_a_report(
     kind = subject.mechanism["kind"]
     plan = call(capsys, "plan", policy)
     assert (plan["mechanism"], plan["feasible"], plan["rows"]) == (kind, True, 600)
-    assert call(capsys, "publish", policy)["rows"] == 600
+    assert call(capsys, "publish", policy, "--engine", subject.engine)["rows"] == 600
     assert call(capsys, "verify", release, "--strict")["ok"]
     answer = call(capsys, "ask", release, BY_DISEASE)
     truth = pa.csv.read_csv(table).group_by("disease").aggregate([("uid", "count")])
@@ -85,7 +88,7 @@ def test_from_a_plan_to_a_report(
 def test_what_is_exported_adds_up_to_what_is_answered(
     subject: Subject, policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call(capsys, "publish", policy, "--seed", 1)
+    call(capsys, "publish", policy, "--seed", 1, "--engine", subject.engine)
     exported = call(capsys, "export", tmp_path / "people.release", "--to", tmp_path / "people.duckdb")
     with duckdb.connect(str(tmp_path / "people.duckdb"), read_only=True) as connection:
         total = f"SELECT disease, SUM(weight) FROM {exported['view']} GROUP BY disease"
@@ -95,7 +98,7 @@ def test_what_is_exported_adds_up_to_what_is_answered(
     )
 
 
-@every_subject
+@every_local_subject
 def test_a_comparison_has_a_place_for_it(
     subject: Subject, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

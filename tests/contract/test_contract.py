@@ -24,13 +24,6 @@ every_subject = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def started(request: pytest.FixtureRequest) -> None:
-    """Spark, for the subjects that need it."""
-    if "subject" in request.fixturenames and request.getfixturevalue("subject").engine == "spark":
-        request.getfixturevalue("spark")
-
-
 def published(release: dalenius.Release, table: str) -> pa.Table:
     return pa.concat_tables([pq.read_table(file) for file in release.stored.files(table)])
 

@@ -71,7 +71,7 @@ def test_a_town_of_withheld_records_only_is_not_listed(
 ) -> None:
     """Compression hides texts from a search in the bytes: the dictionaries themselves are read."""
     if keeps_whole_dictionary:
-        monkeypatch.setattr(parquet, "_own_dictionaries", lambda batch: batch)
+        monkeypatch.setattr(parquet, "_own_dictionary", lambda column: column)
     diseases = ["flu"] * 40 + ["cold", "gout", "mumps"] * 5
     table = pa.table({"town": [f"town {i}" for i in range(len(diseases))], "disease": diseases})
     policy = {
@@ -85,3 +85,29 @@ def test_a_town_of_withheld_records_only_is_not_listed(
     listed, published = listed_and_published(release.path)
     assert len(published) < len(diseases)
     assert (listed == published) != keeps_whole_dictionary
+
+
+@pytest.mark.parametrize("n_published", [1, 60, 64, 65, 300])
+def test_whether_texts_are_listed_is_told_by_the_published_rows_alone(
+    n_published: int, tmp_path: Path
+) -> None:
+    """A source of few different texts comes coded, one of many as texts: the same rows are the same file."""
+    cells = [f"text {i % n_published}" for i in range(5_000)]
+    plain, coded_file = tmp_path / "plain.parquet", tmp_path / "coded.parquet"
+    texts = pa.array(cells)
+    write_parquet(plain, iter([pa.RecordBatch.from_pydict({"v": texts})]), ["v"])
+    write_parquet(coded_file, iter([pa.RecordBatch.from_pydict({"v": texts.dictionary_encode()})]), ["v"])
+    assert plain.read_bytes() == coded_file.read_bytes()
+    assert pq.read_table(plain)["v"].to_pylist() == cells
+
+
+@pytest.mark.parametrize("n_source", [64, 65])
+def test_a_release_does_not_show_how_many_texts_its_source_had(n_source: int, tmp_path: Path) -> None:
+    """With suppression a value may be withheld wholly; the encoding of the others says nothing of it."""
+    shown = [f"value {i:02}" for i in range(60)]
+    rows = [value for value in shown for _ in range(4)] + [f"rare {i}" for i in range(n_source - 60)]
+    batches = pa.table({"v": rows[:240]}).to_batches()
+    write_parquet(tmp_path / "t.parquet", iter(batches), ["v"])
+    column = pq.read_metadata(tmp_path / "t.parquet").row_group(0).column(0)
+    assert column.has_dictionary_page
+    assert column.statistics is None

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
+from dalenius.mechanisms.alphabeta.plan.views import plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import repeat_views
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.bucketize.fakes.plan import plan_fakes

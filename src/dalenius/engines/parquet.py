@@ -2,12 +2,14 @@
 
 Row groups are of one size, whatever batches the rows come in: uneven ones would show how many rows were
 dropped where. A row group's dictionary lists the values that occur in it, in ascending order: the values of
-the whole source, or the order in which it has them, would tell of records that are not published.
+the whole source, or the order in which it has them, would tell of records that are not published. Whether a
+text column has a dictionary at all is decided by the published rows too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -22,15 +24,22 @@ from dalenius.tables.reading import rebatch
 ROW_GROUP_ROWS = 122_880
 """DuckDB's own number, 60 of its vectors: each of its threads reads a row group at a time."""
 _CELLS_AT_A_TIME = 2**12
+FEW_TEXTS = 64
+"""A text column with at most so many different texts in its first row group is written as codes."""
+_FIRST_LOOK = 2_000
+"""So many rows tell of most columns of names and notes that they have more."""
 
 
 def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
     """Write these columns of the rows in their order, and return how many rows there are."""
-    first = next(batches)
-    groups = (group.select(columns) for group in rebatch(chain([first], batches), ROW_GROUP_ROWS))
-    schema = _own_dictionaries(first.select(columns)).schema
+    begin = next(batches)
+    groups = (group.select(columns) for group in rebatch(chain([begin], batches), ROW_GROUP_ROWS))
+    first = next(groups, begin.select(columns))  # without rows there is no group, but a schema
+    coded = frozenset(name for name in columns if _has_few_texts(first.column(name)))
+    lay_out = partial(_lay_out, coded=coded)
+    schema = lay_out(first).schema
     # the least and the largest text of a row group help no reader, and take a third of the writer's time
-    numbers = [field.name for field in schema if not pa.types.is_dictionary(field.type)]
+    numbers = [field.name for field in schema if not (field.name in coded or _is_text(field.type))]
     n_rows = 0
     with pq.ParquetWriter(
         path,
@@ -40,22 +49,45 @@ def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
         write_statistics=numbers,
         write_batch_size=_CELLS_AT_A_TIME,
     ) as writer:
-        for group in map_parallel(_own_dictionaries, groups):
+        for group in map_parallel(lay_out, chain([first] if first.num_rows else [], groups)):
             writer.write_batch(group)
             n_rows += group.num_rows
     return n_rows
 
 
-def _own_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [_own_dictionary(c) if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _has_few_texts(column: pa.Array) -> bool:
+    """Whether a column's texts are listed in the file, told by its first rows and not by the source's."""
+    if pa.types.is_dictionary(column.type):
+        return _count_different(column) <= FEW_TEXTS
+    if not _is_text(column.type):
+        return False
+    return all(_count_different(part) <= FEW_TEXTS for part in (column[:_FIRST_LOOK], column))
+
+
+def _count_different(column: pa.Array) -> int:
+    return len(encode(column)[1].drop_null())
+
+
+def _lay_out(batch: pa.RecordBatch, coded: Collection[str]) -> pa.RecordBatch:
+    """A row group as it is written."""
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name in coded:
+            columns.append(_own_dictionary(column))
+        else:
+            columns.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _own_dictionary(column: pa.DictionaryArray) -> pa.DictionaryArray:
+def _own_dictionary(column: pa.Array) -> pa.DictionaryArray:
     """The same cells; the dictionary has each value that occurs once, ascending, and no NULL."""
     codes, cells = encode(column)
     values = ascending(cells.drop_null())
-    if values.equals(column.dictionary):
-        return column
-    places = find_codes(cells, values).cast(column.type.index_type)  # of NULL: none
+    if pa.types.is_dictionary(column.type) and values.equals(column.dictionary):
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), values)
+    places = find_codes(cells, values).cast(pa.int32())  # of NULL: none
     return pa.DictionaryArray.from_arrays(places.take(pa.array(codes)), values)

@@ -11,7 +11,7 @@ from typing import Any
 from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison, Standing
 from dalenius.evaluate.contender import NOTHING, all_labels, label_of
-from dalenius.pages.charts import COLOURS, drawing_library, save
+from dalenius.pages.charts import COLOURS, drawing_library, save_private
 
 _WIDTH, _HEIGHT = 560, 360
 _LINE = 14
@@ -39,7 +39,7 @@ def draw_frontier(comparison: Comparison, path: Path) -> None:
         _labels(altair, points, frame),
     ]
     chart = altair.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=_title(altair, comparison))
-    save(chart.resolve_scale(color="shared", shape="shared"), path)
+    save_private(chart.resolve_scale(color="shared", shape="shared"), path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from dalenius.errors import InputError
+from dalenius.files import make_private
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 """Okabe and Ito's, which colour-blind people can tell apart."""
@@ -45,8 +46,18 @@ class Drawable(Protocol):
         """The picture, as a chart of the drawing library."""
 
 
+def save_private(chart: Any, path: Path) -> None:
+    """Save a chart that tells about the table: only its owner may read it."""
+    refuse_other_formats(path)
+    try:
+        make_private(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    save(chart, path)
+
+
 def draw_plan(plan: Any, path: Path) -> None:
-    """Draw a plan into a file."""
+    """Draw a plan, which is private, into a file."""
     if not isinstance(plan, Drawable):
         raise InputError("only bucket plans have a chart")
-    save(plan.draw(drawing_library()), path)
+    save_private(plan.draw(drawing_library()), path)

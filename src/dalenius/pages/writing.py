@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from dalenius.errors import InputError
+from dalenius.files import PRIVATE, SHARED, write_whole
 from dalenius.pages.document import Block, Bullets, Commands, Facts, Notice, Paragraph, Report, Table
 from dalenius.pages.formatting import write_cell
 from dalenius.pages.html import render_html
@@ -92,7 +92,7 @@ def default_path(folder: Path, *, private: bool) -> Path:
 
 
 def write_report(report: Report, path: Path, release: StoredRelease) -> None:
-    """Write the report, whole or not at all.
+    """Write the report, whole or not at all; a private one can be read by its owner only.
 
     Raises:
         InputError: another kind of file, a place inside the release, or one that cannot be written to.
@@ -107,10 +107,7 @@ def write_report(report: Report, path: Path, release: StoredRelease) -> None:
                 f"{path} is inside the release, which would no longer be the one that was published",
                 hint="write the report beside the release",
             )
-    unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        unfinished.write_text(render(report), encoding="utf-8", newline="\n")
-        os.replace(unfinished, path)
+        write_whole(path, render(report), PRIVATE if report.private else SHARED)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise InputError(f"{path} cannot be written: {error.strerror}") from error

@@ -59,7 +59,8 @@ def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
     """
     section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
     lists = ("identifiers", "quasi", "sensitive", "dropped")
-    refuse_unknown_keys(section, ("unit", *lists), "[columns]")
+    refuse_unknown_keys(section, ("unit", "undecided", *lists), "[columns]")
+    _refuse_undecided(_names(section.get("undecided", []), "[columns] undecided"), source)
     roles = {role: _names(section.get(role, []), f"[columns] {role}") for role in lists}
     unit = section.get("unit")
     if unit is not None:
@@ -181,6 +182,16 @@ def _names(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise PolicyError(f"{where} must be a list of column names", hint='e.g. ["age", "sex"]')
     return tuple(value)
+
+
+def _refuse_undecided(names: tuple[str, ...], source: Source) -> None:
+    """Nobody but the publisher can say what a column is."""
+    if names:
+        raise PolicyError(
+            f"[columns] these columns of {source.name} have no role yet: {', '.join(map(repr, names))}",
+            hint="move each name from `undecided` into unit, identifiers, quasi (published), sensitive or "
+            "dropped; `dalenius inspect` says what each looks like",
+        )
 
 
 def _refuse_wrong_names(roles: Mapping[str, tuple[str, ...]], source: Source) -> None:

@@ -30,6 +30,7 @@ def build_manifest(
     *,
     is_seeded: bool,
     series: SeriesEntry | None = None,
+    is_draft: bool = False,
 ) -> Manifest:
     """Everything that is public about a release; no seed, no private count, no path, no time of day."""
     statement = draft.statement
@@ -51,6 +52,7 @@ def build_manifest(
         tables=tuple(tables),
         series=series,
         outright=draft.outright,
+        draft=is_draft or None,
     )
 
 

@@ -22,7 +22,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dalenius.errors import EngineError, InputError, ReleaseCorrupt
+from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.release.manifest import FILE_NAME, Manifest, SeriesEntry, read_manifest
 from dalenius.sql import connect_shared, identifier, scan_parquet
@@ -133,12 +133,55 @@ def new_release(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def draft_of(release: Path) -> Path:
+    """Where the rehearsal of a release goes.
+
+    >>> draft_of(Path("out/patients.release")).name
+    'patients.release.draft'
+    """
+    return release.with_name(f"{release.name}.draft")
+
+
+@contextmanager
+def earlier_draft_aside(target: Path) -> Iterator[None]:
+    """An earlier draft makes place for what is written, and comes back if nothing is."""
+    for left in target.parent.glob(f".{target.name}.before-*"):  # by a killed run
+        shutil.rmtree(left, ignore_errors=True)
+    if not target.exists():
+        yield
+        return
+    _refuse_other_than_draft(target)
+    aside = target.with_name(f".{target.name}.before-{secrets.token_hex(8)}")
+    target.rename(aside)
+    try:
+        yield
+    except BaseException:
+        if not target.exists():
+            aside.rename(target)
+        raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _refuse_other_than_draft(target: Path) -> None:
+    try:
+        is_draft = read_manifest(target).draft is True
+    except DaleniusError:
+        is_draft = False
+    if not is_draft:
+        raise InputError(
+            f"{target} exists already and is no draft, so that it is not replaced",
+            hint="move it away; a draft is written beside the release, with .draft at the end of its name",
+        )
+
+
 def refuse_existing(target: Path) -> None:
     """A release is never overwritten: what was published stays known."""
     if target.exists():
         raise InputError(
             f"release {target} exists already",
-            hint="choose another `release` in the policy, or move the old one away",
+            hint="choose another `release` in the policy, or move the old one away; to try a policy out, "
+            "`dalenius publish --draft` writes beside it",
         )
 
 

@@ -139,6 +139,8 @@ class Manifest(_Entry):
     outright: int | None = None
     """How many people's sensitive value the tables tell for certain; None: an older release, which did not
     say."""
+    draft: bool | None = None
+    """Whether it is a rehearsal, outside the ledger, which the next one may replace; None: it is none."""
 
     @classmethod
     def _read(cls, name: str, data: Any) -> Any:

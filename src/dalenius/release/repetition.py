@@ -33,8 +33,8 @@ from dalenius.tables.histogram import Histogram, write_cells
 _RARE = 1e-6
 """Counts that an unrelated table of the same shares would have with less than this chance are one table's."""
 _HINT = (
-    "use the release that there is; `--again` (in Python `again=True`) publishes all the same. Several views "
-    "of one table that keep a promise together: alpha-beta with `views`"
+    "use the release that there is; to try a policy out, `--draft` (in Python `draft=True`); `--again` "
+    "publishes all the same. Several views of one table that keep a promise together: alpha-beta with `views`"
 )
 
 

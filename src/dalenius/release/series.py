@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -85,6 +86,12 @@ class NextInSeries:
                     f"the policy has changed since the first view: {', '.join(changed)} would be different",
                     hint="all views of a series have one promise and one domain",
                 )
+
+
+def rehearse_first(kind: Literal["views", "batches"], of: int | None, ledger: Ledger) -> NextInSeries:
+    """The first release of a series that nobody publishes: neither the folder nor the ledger is looked at."""
+    place = SeriesPlace(id=secrets.token_hex(16), index=1, of=of)
+    return NextInSeries(kind=kind, place=place, ledger=ledger, fingerprint="", records=None, earlier=())
 
 
 def refuse_wrong_series(earlier: tuple[StoredRelease, ...], ledger: Ledger, folder: Path) -> None:

@@ -179,7 +179,11 @@ def _kind(arrow_type: str) -> str:
 def _check_publishable(manifest: Manifest) -> Check:
     ok = manifest.for_publication is True
     detail = (
-        "made with secret randomness" if ok else "made with a seed: whoever knows it can undo the release"
+        "made with secret randomness"
+        if ok
+        else "a draft, made to try out and not to be published"
+        if manifest.draft
+        else "made with a seed: whoever knows it can undo the release"
     )
     return Check(name="for publication", ok=ok, detail=detail)
 

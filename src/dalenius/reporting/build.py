@@ -109,14 +109,13 @@ def _lead(
 ) -> list[doc.Block]:
     blocks: list[doc.Block] = [_for_whom(truth)]
     if not all(part.manifest.for_publication for part in release.parts):
-        blocks.append(
-            doc.Notice(
-                tone="bad",
-                title="Not for publication",
-                text="This release was made with a seed, for tests or rehearsals. Whoever knows the seed can "
-                "undo it.",
-            )
+        text = (
+            "This release is a draft, made to try a policy out."
+            if release.manifest.draft
+            else "This release was made with a seed, for tests or rehearsals. Whoever knows the seed can "
+            "undo it."
         )
+        blocks.append(doc.Notice(tone="bad", title="Not for publication", text=text))
     if not n_published(release):
         text = "Nothing is published in it, so nothing can be learnt from it, and nothing asked."
         blocks.append(doc.Notice(tone="warning", title="This release has no rows", text=text))

@@ -19,8 +19,8 @@ import pyarrow.csv
 from dalenius.arrays import Floats
 from dalenius.evaluate.metrics import Spread
 from dalenius.mechanisms.alphabeta.apply import first_view, union
-from dalenius.mechanisms.alphabeta.law import ViewLaw, choose_law, usual_decay
-from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among

@@ -55,7 +55,10 @@ def _encode_dictionary(column: pa.DictionaryArray) -> tuple[Codes, pa.Array]:
     own, cells = encode(listed)
     is_used = np.zeros(len(cells), dtype=np.bool_)
     is_used[own[np.bincount(places, minlength=len(own)) > 0]] = True
-    new_code = (np.cumsum(is_used) - 1).astype(narrowest(int(is_used.sum())))
+    kind = narrowest(int(is_used.sum()))
+    if len(cells) == len(own) and is_used.all():
+        return places.astype(kind, copy=False), cells
+    new_code = (np.cumsum(is_used) - 1).astype(kind)
     return new_code[own][places], cells.filter(pa.array(is_used))
 
 

@@ -86,27 +86,31 @@ def counted(
     )
 
 
-def learnt(halves: Counts, spread: Floats, largest: float) -> Counts:
+def learnt(halves: Counts, spread: Floats, largest: float, n_outcomes: int = 1) -> Counts:
     """Weights by which one half deviates, tried on the other; and the other way round.
 
     Args:
-        halves: two counts a cell, of different things.
+        halves: by cell, half and outcome, of different things.
         spread: a variance by which those of weighted sums are bounded, count by count.
         largest: what one thing adds at most, where weights are at most 1.
+        n_outcomes: how many outcomes there are, each by itself.
     """
-    excess = (halves.observed - halves.expected).reshape(-1, 2)
-    v, bound = halves.variance.reshape(-1, 2), spread.reshape(-1, 2)
-    weight = excess / (v + max(float(v.mean()), 1e-12))
-    weight = weight / np.maximum(np.abs(weight).max(axis=0), 1e-300)
-    tried, expected = halves.observed.reshape(-1, 2), halves.expected.reshape(-1, 2)
+    shape = (-1, 2, n_outcomes)
+    observed, expected, v, bound = (
+        a.reshape(shape) for a in (halves.observed, halves.expected, halves.variance, spread)
+    )
+    weight = (observed - expected) / (v + np.maximum(v.mean(axis=(0, 1)), 1e-12))
+    weight = (weight / np.maximum(np.abs(weight).max(axis=0), 1e-300))[:, ::-1]  # of the other half
     names = ("the even half, as learnt from the odd one", "the odd half, as learnt from the even one")
     return Counts(
         name=f"{halves.name}, learnt",
-        observed=np.array([(weight[:, 1 - h] * tried[:, h]).sum() for h in (0, 1)]),
-        expected=np.array([(weight[:, 1 - h] * expected[:, h]).sum() for h in (0, 1)]),
-        variance=np.array([(weight[:, 1 - h] ** 2 * bound[:, h]).sum() for h in (0, 1)]),
-        trials=halves.trials.reshape(-1, 2).sum(axis=0),
-        label=lambda half: names[half],
+        observed=(weight * observed).sum(axis=0).ravel(),
+        expected=(weight * expected).sum(axis=0).ravel(),
+        variance=(weight**2 * bound).sum(axis=0).ravel(),
+        trials=halves.trials.reshape(shape).sum(axis=0).ravel(),
+        label=lambda i: (
+            f"{halves.label(i % n_outcomes)}: {names[i // n_outcomes]}" if n_outcomes > 1 else names[i]
+        ),
         largest=max(largest, 1.0 + 1e-12),  # weighted sums are not counts: Chernoff's bound is not for them
     )
 
@@ -200,7 +204,7 @@ def _reach(cell: Counts, level: float) -> float:
     """The deviation that chance reaches with that probability at most, on the side that was seen."""
     side = 1.0 if cell.observed[0] >= cell.expected[0] else -1.0
     low, high = 0.0, float(cell.trials[0])
-    for _ in range(60):
+    for _ in range(30):
         middle = (low + high) / 2
         moved = replace(cell, observed=cell.expected + side * middle)
         low, high = (low, middle) if moved.p_values()[0] <= level else (middle, high)

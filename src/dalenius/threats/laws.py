@@ -85,14 +85,12 @@ class Draws:
 
     def by(self, facet: Facet) -> Iterator[Counts]:
         """Cell by cell over all strata, in each stratum, and by what one half tells about the other."""
+        name = f"{self.what} by {facet.name}".strip()
         own = self._strata(self.stratum, facet)
-        half = self._strata(self.stratum * 2 + _halves(self.half, len(self.stratum)), facet)
-        for k in range(1 if len(self.outcomes) == 2 else 0, len(self.outcomes)):
-            name = f"{self.what} {self.outcomes[k]} by {facet.name}".strip()
-            yield own.pooled(name, k, facet)
-            if own.n_strata > 1:
-                yield own.apart(name, k, facet, self.stratum_label)
-            yield half.learnt(name, k, facet)
+        yield own.pooled(name)
+        if own.n_strata > 1:
+            yield own.apart(f"{name}, one by one")
+        yield self._strata(self.stratum * 2 + _halves(self.half, len(self.stratum)), facet).learnt(name)
 
     def _strata(self, stratum: Ints, facet: Facet) -> _Strata:
         width, n_outcomes = facet.n_cells, len(self.outcomes)
@@ -107,76 +105,95 @@ class Draws:
         hits, own = hits[used], keys[used] // width
         whole = np.zeros((n_strata, n_outcomes))
         np.add.at(whole, own, hits)
-        return _Strata(stratum=own, cell=keys[used] % width, hits=hits, of_stratum=whole)
+        tested = slice(1 if n_outcomes == 2 else 0, None)
+        return _Strata(
+            draws=self,
+            facet=facet,
+            stratum=own,
+            cell=keys[used] % width,
+            count=hits.sum(axis=1, keepdims=True),
+            size=whole.sum(axis=1, keepdims=True)[own],
+            hits=hits[:, tested],
+            of_stratum=whole[own][:, tested],
+            n_strata=n_strata,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Strata:
-    """The strata × cells that occur, and how many of their things have each outcome."""
+    """The strata × cells that occur, and how many of their things have each of the tested outcomes."""
 
+    draws: Draws
+    facet: Facet
     stratum: Ints
     cell: Ints
+    count: Floats
+    """How many things there are of the stratum and cell: a column."""
+    size: Floats
+    """How many the whole stratum has."""
     hits: Floats
+    """How many of the cell's things have each outcome."""
     of_stratum: Floats
-    """Strata × outcomes."""
+    """How many of the stratum's."""
+    n_strata: int
 
     @property
-    def n_strata(self) -> int:
-        """How many strata there may be."""
-        return len(self.of_stratum)
-
-    @property
-    def count(self) -> Floats:
-        """How many things each cell of a stratum has."""
-        return np.asarray(self.hits.sum(axis=1))
-
-    @property
-    def whole(self) -> Floats:
-        """How many its stratum has."""
-        return np.asarray(self.of_stratum.sum(axis=1)[self.stratum])
-
-    def expected(self, outcome: int) -> Floats:
+    def expected(self) -> Floats:
         """What the stratum's share makes of the cell's things."""
-        return np.asarray(self.count * self.of_stratum[self.stratum, outcome] / self.whole)
+        return np.asarray(self.count * self.of_stratum / self.size)
 
-    def variance(self, outcome: int) -> Floats:
+    @property
+    def variance(self) -> Floats:
         """The hypergeometric one."""
-        count, whole = self.count, self.whole
-        share = self.of_stratum[self.stratum, outcome] / whole
-        return np.asarray(count * share * (1 - share) * (whole - count) / np.maximum(whole - 1, 1))
+        left = (self.size - self.count) / np.maximum(self.size - 1, 1)
+        return np.asarray(self.expected * (1 - self.of_stratum / self.size) * left)
 
-    def apart(self, name: str, outcome: int, facet: Facet, stratum_label: Callable[[int], str]) -> Counts:
+    @property
+    def trials(self) -> Floats:
+        """The cell's things, once for every outcome."""
+        return np.broadcast_to(self.count, self.hits.shape)
+
+    def apart(self, name: str) -> Counts:
         """In each stratum by itself."""
-        return Counts(
-            name=f"{name}, one by one",
-            observed=self.hits[:, outcome],
-            expected=self.expected(outcome),
-            variance=self.variance(outcome),
-            trials=self.count,
-            label=lambda i: f"{stratum_label(int(self.stratum[i]))}, {facet.label(int(self.cell[i]))}",
+        stratum_label = self.draws.stratum_label
+        return self._counts(
+            name,
+            (self.hits, self.expected, self.variance, self.trials),
+            lambda i: f"{stratum_label(int(self.stratum[i]))}, {self.facet.label(int(self.cell[i]))}",
         )
 
-    def pooled(self, name: str, outcome: int, facet: Facet) -> Counts:
+    def pooled(self, name: str) -> Counts:
         """Cell by cell, over all strata."""
-        return self._over(self.cell, facet.n_cells, name, outcome, facet)
+        return self._counts(name, self._over(self.cell, self.facet.n_cells), self.facet.label)
 
-    def learnt(self, name: str, outcome: int, facet: Facet) -> Counts:
+    def learnt(self, name: str) -> Counts:
         """Strata with even numbers are one half, those with odd numbers the other."""
-        key, size = self.cell * 2 + self.stratum % 2, 2 * facet.n_cells
-        chosen, whole = self.of_stratum[self.stratum, outcome], self.whole
+        key, size = self.cell * 2 + self.stratum % 2, 2 * self.facet.n_cells
         # draws without replacement vary less than draws with it, of those chosen or of those left over
-        spread = self.count * np.minimum(chosen, whole - chosen) / whole
-        return learnt(self._over(key, size, name, outcome, facet), summed(key, spread, size), 2.0)
+        spread = self.count * np.minimum(self.of_stratum, self.size - self.of_stratum) / self.size
+        halves = self._counts(name, self._over(key, size), self.facet.label)
+        return learnt(halves, _over(key, spread, size).ravel(), 2.0, self.hits.shape[1])
 
-    def _over(self, key: Ints, size: int, name: str, outcome: int, facet: Facet) -> Counts:
+    def _over(self, key: Ints, size: int) -> tuple[Floats, ...]:
+        columns = (self.hits, self.expected, self.variance, self.trials)
+        return tuple(_over(key, column, size) for column in columns)
+
+    def _counts(self, name: str, columns: tuple[Floats, ...], label: Callable[[int], str]) -> Counts:
+        n, outcomes = self.hits.shape[1], self.draws.outcomes[-self.hits.shape[1] :]
+        observed, expected, variance, trials = (column.ravel() for column in columns)
         return Counts(
             name=name,
-            observed=summed(key, self.hits[:, outcome], size),
-            expected=summed(key, self.expected(outcome), size),
-            variance=summed(key, self.variance(outcome), size),
-            trials=summed(key, self.count, size),
-            label=facet.label,
+            observed=observed,
+            expected=expected,
+            variance=variance,
+            trials=trials,
+            label=lambda i: f"{label(i // n)}: {outcomes[i % n]}",
         )
+
+
+def _over(key: Ints, columns: Floats, size: int) -> Floats:
+    """Rows of the same key added up, column by column."""
+    return np.stack([summed(key, column, size) for column in columns.T], axis=1)
 
 
 def _halves(half: Ints | None, n: int) -> Ints:

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pytest
 
 from dalenius.mechanisms.alphabeta.apply import first_view, union
-from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
+from dalenius.mechanisms.alphabeta.plan.views import plan_alphabeta
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import plan_frapp
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes

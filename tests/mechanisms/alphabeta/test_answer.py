@@ -21,7 +21,7 @@ from dalenius.ask.asking import answer_asked
 from dalenius.errors import InputError, QueryError
 from dalenius.mechanisms.alphabeta import answer as alphabeta
 from dalenius.mechanisms.alphabeta.apply import first_view, next_view, union
-from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.frapp import answer as frapp
 from dalenius.mechanisms.frapp.apply import frapp_view

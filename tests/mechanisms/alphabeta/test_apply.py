@@ -16,7 +16,7 @@ from scipy import stats
 
 from dalenius.errors import InputError, PolicyError
 from dalenius.mechanisms.alphabeta.apply import first_view, next_view, uniform_hits, union
-from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.tuples.apply import number_copies
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw

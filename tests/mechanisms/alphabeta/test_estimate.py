@@ -15,8 +15,8 @@ from scipy import stats
 from dalenius.mechanisms.alphabeta.answer import last_view
 from dalenius.mechanisms.alphabeta.apply import next_view
 from dalenius.mechanisms.alphabeta.estimate import NEVER, combine_views, estimate_count, working_share
-from dalenius.mechanisms.alphabeta.law import ViewLaw, alphabeta_rho, usual_decay
-from dalenius.mechanisms.frapp.estimate import FrappRates, estimate_frapp
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, alphabeta_rho, usual_decay
+from dalenius.mechanisms.frapp.answer import FrappRates, estimate_frapp
 from dalenius.mechanisms.tuples import interval
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.interval import (

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.law import ViewLaw, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, choose_law, usual_decay
 
 GAMMA = Fraction(1, 5)
 ADULT_D = Fraction(10 * 30_162, 648_023_040)

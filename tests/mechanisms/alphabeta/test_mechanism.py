@@ -24,7 +24,7 @@ from dalenius.engines.local.writing import SortedCodes
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
 from dalenius.mechanisms.alphabeta import check
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
-from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
+from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan
 from dalenius.mechanisms.base import Draft
 from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain, group_of

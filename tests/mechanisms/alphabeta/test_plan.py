@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import round_down, round_up
-from dalenius.mechanisms.alphabeta.law import ViewLaw
-from dalenius.mechanisms.alphabeta.plan import plan_alphabeta
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.views import plan_alphabeta
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy, published_rows

@@ -205,7 +205,7 @@ def test_the_statement_says_for_whom_the_promise_holds(tmp_path: Path) -> None:
         "rho2": "1/5",
         "prior": "histogram of the part",
     }
-    assert uniform["promise"]["prior"] == "any"
+    assert uniform["promise"]["prior"] == "any, independent from person to person"
     assert uniform["promise"]["prior_at_most"] == "1/2"
     assert any("part number is evidence" in text for text in by_part["not_covered"])
     assert any("commoner than rho1" in text for text in by_part["not_covered"])
@@ -228,6 +228,7 @@ def test_with_rho1_max_the_manifest_says_what_gamma_gives_away(tmp_path: Path) -
         "the attacker knows beforehand which sensitive values occur in the table; given that, she may "
         "believe anything about a person, short of knowing everybody else's sensitive value: the promise is "
         "about every value that was believed with at most prior_at_most",
+        "she takes the values of different people as independent of each other",
     ]
     tells = (
         "an attacker who knows everybody else's sensitive value: with rho1 = max, gamma gives away the exact "
@@ -364,3 +365,16 @@ def test_ranges_are_read_as_written() -> None:
     for broken in ("", "0-", "-1", "0-x", "3-400", "0,,1"):
         with pytest.raises(DaleniusError):
             from_ranges(broken, 300)
+
+
+def test_relatives_are_named_with_what_they_give_away(tmp_path: Path) -> None:
+    """Two, three and four who share a value, at the limits (1/3, 2/3): odds 1/2 times 4 for each."""
+    release = dalenius.publish(policy(table_of([4, 4, 4]), tmp_path / "r", "uniform"), seed=1)
+    stated = release.manifest
+    assert any("independent of each other" in text for text in stated["assumes"])
+    (related,) = [text for text in stated["not_covered"] if "relatives" in text]
+    gamma = Fraction(stated["parameters"]["parts"][0]["gamma"])
+    prior = Fraction(stated["promise"]["prior_at_most"])
+    for k in (2, 3, 4):
+        odds = prior / (1 - prior) * gamma**k
+        assert f"{float(odds / (1 + odds)):.3g} ({k})" in related

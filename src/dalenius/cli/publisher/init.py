@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, TableArgument, print_json, say
+from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.errors import InputError
-from dalenius.inspection import look_at, suggest_sections
-from dalenius.mechanisms.feasible import TableFacts
-from dalenius.tables.source import open_source
-
-_TEMPLATE = """\
-# What to publish and what to promise. Check every line; then:
-#   dalenius plan {policy}       shows what would be published
-#   dalenius publish {policy}    publishes it
-source  = {source}
-release = {release}
-
-[columns]                     # every column of the source is named exactly once
-{unit}
-identifiers = {identifiers}   # dropped (these have a different value in nearly every row)
-quasi       = {quasi}         # published; an attacker may know them of a person
-sensitive   = {sensitive}     # what must not be inferable (a guess: check it)
-dropped     = []              # not published
-
-# [recode]                    # coarser values, before everything else
-# age = {{ bins = [0, 18, 30, 45, 65, 120] }}    # also: top = 90, round = 5, map = "groups.csv"
-
-{suggestion}"""
+from dalenius.files import create_private
+from dalenius.inspection.first_policy import FirstPolicy
 
 
 def command(
-    source: TableArgument,
+    source: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or a folder of Parquet.")],
     as_json: JsonOption = False,
     out: Annotated[
         Path | None, typer.Option(help="The policy file to write; default: beside the source.")
     ] = None,
     sensitive: Annotated[
-        list[str] | None, typer.Option(help="The sensitive column; guessed if not given.")
+        list[str] | None, typer.Option(help="What must not be inferable; repeat, or separate by commas.")
     ] = None,
+    quasi: Annotated[
+        list[str] | None, typer.Option(help="Published as they are; an attacker may know them.")
+    ] = None,
+    identifiers: Annotated[
+        list[str] | None, typer.Option(help="Names, addresses, numbers of people: dropped.")
+    ] = None,
+    dropped: Annotated[list[str] | None, typer.Option(help="Not published either.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Whose rows are whose: dropped.")] = None,
 ) -> int:
-    """Write a commented policy for this table, to edit."""
-    facts = look_at(open_source(source), tuple(sensitive or ()))
+    """Write a commented policy for this table, to edit. Columns without a role are left undecided."""
+    found = FirstPolicy.of(
+        source,
+        {
+            "sensitive": sensitive or [],
+            "quasi": quasi or [],
+            "identifiers": identifiers or [],
+            "dropped": dropped or [],
+            "unit": [] if unit is None else [unit],
+        },
+    )
     name = source.name.split(".")[0] or "table"
     target = out or source.parent / f"{name}.toml"
-    text = _policy_text(facts, source, target, f"{name}.release")
+    text = found.to_toml(source, target, f"{target.stem}.release")
     try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(text)
+        create_private(target, text)
     except FileExistsError as error:
         raise InputError(
             f"{target} exists already", hint="edit it, or give another name with --out"
@@ -60,40 +54,19 @@ def command(
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror}") from error
     if as_json:
-        print_json({"policy": str(target), "sensitive": list(facts.sensitive)})
+        print_json({"policy": str(target), **found.to_dict()})
     else:
-        todo = "check the roles of the columns" if facts.sensitive else "name the sensitive column in it"
-        say(f"wrote {target}: {todo}, then run `dalenius plan {target}`")
+        _say(found, target)
     return 0
 
 
-def _policy_text(facts: TableFacts, source: Path, target: Path, release: str) -> str:
-    identifiers = tuple(
-        c.name
-        for c in facts.columns
-        if c.name not in facts.sensitive and _names_people(c.n_distinct, facts.n_rows)
-    )
-    quasi = tuple(c.name for c in facts.columns if c.name not in (*facts.sensitive, *identifiers))
-    return _TEMPLATE.format(
-        policy=target.name,
-        source=json.dumps(os.path.relpath(source, target.parent), ensure_ascii=False),
-        release=json.dumps(release, ensure_ascii=False),
-        unit=_unit_line(identifiers),
-        identifiers=_toml_list(identifiers),
-        quasi=_toml_list(quasi),
-        sensitive=_toml_list(facts.sensitive),
-        suggestion=suggest_sections(facts),
-    )
-
-
-def _names_people(n_distinct: int, n_rows: int) -> bool:
-    return n_rows >= 20 and n_distinct > 0.9 * n_rows
-
-
-def _unit_line(identifiers: tuple[str, ...]) -> str:
-    example = json.dumps(identifiers[0] if identifiers else "person_id", ensure_ascii=False)
-    return f"# unit      = {example}   # whose rows are whose: a person with two rows is refused"
-
-
-def _toml_list(names: tuple[str, ...]) -> str:
-    return json.dumps(list(names), ensure_ascii=False)
+def _say(found: FirstPolicy, target: Path) -> None:
+    say_table(["column", "role", "evidence"], [list(line) for line in found.lines()])
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    todo = ", ".join(repr(guess.column) for guess in found.undecided)
+    if todo:
+        say(f"\nwrote {target}; no role is decided for {todo} (a guess has a question mark):")
+        say(f"move each name from `undecided` into its role, then run `dalenius plan {target}`")
+    else:
+        say(f"\nwrote {target}: check it, then run `dalenius plan {target}`")

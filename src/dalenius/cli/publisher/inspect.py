@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from dalenius.cli.output import JsonOption, TableArgument, print_json, say, say_table
-from dalenius.inspection import Inspection, inspect_source
+from dalenius.inspection.looking import Inspection, inspect_source
 from dalenius.tables.histogram import Histogram, label
 from dalenius.tables.source import open_source
 
@@ -19,17 +19,17 @@ def command(
     as_json: JsonOption = False,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option(help="The sensitive column; repeat for a compound one. Guessed if not given."),
+        typer.Option(help="The sensitive column; repeat for a compound one. Without: by its name."),
     ] = None,
 ) -> int:
     """Show columns, domain sizes, the sensitive histogram and which promises are feasible."""
-    inspection = inspect_source(open_source(source), tuple(sensitive or ()))
+    inspection = inspect_source(open_source(source), sensitive or ())
     if as_json:
         print_json(inspection.to_dict())
         return 0
     _say_columns(inspection)
     if inspection.facts.histogram is not None:
-        _say_histogram(inspection.facts.histogram)
+        _say_histogram(inspection.facts.histogram, " by its name" if inspection.is_guessed else "")
     for finding in inspection.findings.values():
         for text in finding.text:
             if isinstance(text, str):
@@ -43,13 +43,17 @@ def command(
 def _say_columns(inspection: Inspection) -> None:
     facts = inspection.facts
     say(f"{inspection.source}: {facts.n_rows:,} rows, {facts.domain_size:,} possible rows")
-    rows = [[c.name, c.type, f"{c.n_distinct:,}", f"{c.n_null:,}"] for c in facts.columns]
-    say_table(["column", "type", "values", "NULLs"], rows)
+    rows = [
+        [c.name, c.type, f"{c.n_distinct:,}", f"{c.n_null:,}", f"{guess.role}?", guess.evidence]
+        for c, guess in zip(facts.columns, inspection.guesses, strict=True)
+    ]
+    say_table(["column", "type", "values", "NULLs", "role", "evidence"], rows)
 
 
-def _say_histogram(histogram: Histogram) -> None:
+def _say_histogram(histogram: Histogram, guessed: str) -> None:
     by_count = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])
-    say(f"\nsensitive: {' × '.join(histogram.columns)}, {len(histogram)} values (these counts are private)")
+    columns = " × ".join(histogram.columns)
+    say(f"\nsensitive{guessed}: {columns}, {len(histogram)} values (these counts are private)")
     rows = [
         [
             label(histogram.values[code]),

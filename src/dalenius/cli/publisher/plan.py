@@ -50,5 +50,6 @@ def command(
         say(str(plan))
         if plan.outright is not None:
             say(tell_outright(plan.outright, parsed.columns.sensitive))
-        say("This plan is computed from private counts; `dalenius publish` carries it out.")
+        say("This plan is computed from private counts.")
+        say(f"next: dalenius publish {policy} --draft    rehearses it; without --draft it is published")
     return 0

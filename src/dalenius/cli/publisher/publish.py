@@ -27,6 +27,9 @@ def command(
     yes: Annotated[
         bool, typer.Option("--yes", help="Even if some people's sensitive value is then certain.")
     ] = False,
+    draft: Annotated[
+        bool, typer.Option("--draft", help="A rehearsal, to RELEASE.draft: not published, not remembered.")
+    ] = False,
     engine: Annotated[str, typer.Option(help="Where to run: local or spark.")] = "local",
 ) -> int:
     """Carry a plan out and write the release, whole or not at all."""
@@ -37,6 +40,7 @@ def command(
             seed=seed,
             again=again,
             yes=yes,
+            is_draft=draft,
             engine=chosen,
             progress=progress,
         )
@@ -47,7 +51,7 @@ def command(
     done = f"{published.n_published:,} of {published.n_rows:,} records"
     if published.n_suppressed is None:  # random insertions and deletions: rows are not records
         done = f"a view of {published.n_published:,} rows, drawn from {published.n_rows:,} records,"
-    say(f"published {done} to {path} in {seconds:.1f} s")
+    say(f"{'drafted' if draft else 'published'} {done} to {path} in {seconds:.1f} s")
     if published.n_suppressed:
         told = [stage.WORDS.published(published.release) for stage in stage_rooms("words")]
         say("; ".join([f"withheld {published.n_suppressed:,}", *filter(None, told)]))
@@ -55,7 +59,11 @@ def command(
         say(tell_outright(published.outright, published.release.columns("sensitive")))
     if published.repeated is not None:
         say(f"published again: {published.repeated.sentence()}")
-    if seed is not None:
+    if published.synthetic:
+        say("this is the bundled demo table, whose people never lived: the ledger passes it over")
+    if draft:
+        say(f"a draft: not for publication; `dalenius publish {policy}` publishes")
+    elif seed is not None:
         say("made with a seed: not for publication (`dalenius verify --strict` refuses it)")
     say(f'next: dalenius verify {path}; dalenius ask {path} "SELECT COUNT(*) FROM t"')
     return 0

@@ -20,7 +20,7 @@ from dalenius.mechanisms.alphabeta.estimate import (
     estimate_count,
     working_share,
 )
-from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.tuples.answer.estimation import Covariance, Kernel
 from dalenius.mechanisms.tuples.answer.model import TupleModel, read_codes

@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 
 from dalenius.arrays import Ints
 from dalenius.errors import InputError
-from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.base import Batches
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards
 from dalenius.mechanisms.tuples.apply import RECORD, TupleGroups, TupleSet, as_batch, as_words

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dalenius.exact import round_up
-from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.tuples.interval import CountEstimate, TupleVariance
 
 Pattern = tuple[int, int]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PromiseNotMet
-from dalenius.mechanisms.alphabeta.law import alphabeta_rho, choose_law
+from dalenius.mechanisms.alphabeta.plan.law import alphabeta_rho, choose_law
 from dalenius.mechanisms.feasible import Finding, TableFacts, TextTable
 from dalenius.mechanisms.tuples.plan import warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy

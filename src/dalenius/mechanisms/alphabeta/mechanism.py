@@ -13,7 +13,7 @@ from dalenius.mechanisms.alphabeta import published
 from dalenius.mechanisms.alphabeta.apply import ViewGroups, first_rows, later_rows
 from dalenius.mechanisms.alphabeta.check import check_view
 from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
-from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan, plan_alphabeta
+from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import plan_series, repeat_views
 from dalenius.mechanisms.alphabeta.statement import state_plan
 from dalenius.mechanisms.base import (

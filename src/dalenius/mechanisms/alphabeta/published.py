@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw

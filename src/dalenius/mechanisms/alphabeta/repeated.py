@@ -7,7 +7,7 @@ ratio of one series.
 
 from __future__ import annotations
 
-from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
+from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan
 from dalenius.mechanisms.alphabeta.published import PublishedView
 from dalenius.mechanisms.base import PlannedSeries, Repeated, repeat_evidence
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dalenius.mechanisms.alphabeta.plan import AlphaBetaPlan
+from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan
 from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.plan import (

@@ -27,8 +27,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, Estimator, make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
 from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.mechanisms.rows.model import RowModel
 from dalenius.question.model import Estimators

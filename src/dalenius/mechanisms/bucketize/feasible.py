@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from dalenius.mechanisms.feasible import Finding, TableFacts
+from dataclasses import dataclass
+from fractions import Fraction
 
+from dalenius.exact import percent, show
+from dalenius.mechanisms.bucketize.plan.methods import has_setting
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.table_plan import cap_above
+from dalenius.mechanisms.feasible import Finding, TableFacts
+from dalenius.promises.f_privacy import CAP, FPrivacy, Linear
+from dalenius.tables.histogram import Histogram
+
+TIMES, PLUS, MAX_BUCKET = Fraction(4), Fraction(1, 50), 50
+"""Of the default that a first policy has: rare values within buckets of 50, common ones below the cap."""
 _SUGGESTION = """\
 [promise]                     # in every bucket, a value that makes up f of the table makes up at most …
 kind    = "f-privacy"
-default = {{ times = 4, plus = 0.02 }}           # … min(1, 4 f + 0.02); or one number for all values
-# values = {{ "a value" = 0.05 }}                # stricter, or 1.0 where it is not sensitive
+{why}default = {{ times = {times}, plus = {plus}, cap = {cap} }}   # … min(cap, {times} f + {plus})
+# values = {{ "a value" = 0.05 }}                # stricter for one value; 1.0 where it is no secret
 # kind = "l-diversity"        # instead: no value above 1/l of a bucket
-# l = {l}                       # the largest this table allows
+{l}
 
 [mechanism]
 kind       = "bucketize"
 method     = "optimal"        # optimal | two-size | multi-size | anatomy
-max_bucket = 50
+max_bucket = {max_bucket}
 """
 
 
@@ -31,6 +42,77 @@ def find(facts: TableFacts) -> Finding:
     return Finding(data={"largest_l": largest}, text=(text,))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeDefault:
+    """A cap and a largest bucket with which a plan exists in which no bucket holds one value only."""
+
+    cap: Fraction
+    max_bucket: int
+
+
+def find_safe_default(histogram: Histogram) -> SafeDefault | None:
+    """The smallest buckets, from 50 people on, that keep a default; None: everybody has the same value.
+
+    The cap is 1/2, or what is just above the share of a value that is commoner. One bucket of all people
+    keeps any, so that the search ends.
+    """
+    share = Fraction(max(histogram.counts), histogram.n_rows)
+    if share == 1:
+        return None
+    max_bucket = MAX_BUCKET
+    while True:
+        for cap in (CAP, cap_above(share, max_bucket)):
+            if cap is not None and cap >= CAP and _keeps(histogram, cap, max_bucket):
+                return SafeDefault(cap=cap, max_bucket=max_bucket)
+        max_bucket *= 2
+
+
+def _keeps(histogram: Histogram, cap: Fraction, max_bucket: int) -> bool:
+    promise = FPrivacy(default=Linear(times=TIMES, plus=PLUS, cap=cap))
+    thresholds = promise.thresholds(histogram)
+    problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=max_bucket)
+    return has_setting(problem, "optimal", max_bucket)
+
+
 def suggest(facts: TableFacts) -> str:
-    """Sections for a policy, with thresholds that most tables allow."""
-    return _SUGGESTION.format(l=find(facts).data["largest_l"] or 2)
+    """Sections for a policy, with a default that gives nobody in this table away."""
+    largest, histogram = find(facts).data["largest_l"], facts.histogram
+    safe = None if histogram is None else find_safe_default(histogram)
+    return _SUGGESTION.format(
+        why="".join(f"# {line}\n" for line in _explain(histogram, safe)),
+        times=TIMES,
+        plus=show(PLUS),
+        cap=_toml(CAP if safe is None else safe.cap),
+        max_bucket=MAX_BUCKET if safe is None else safe.max_bucket,
+        l="# l = 2                       # or more"
+        if largest is None
+        else f"# l = {largest}                       # the largest this table allows"
+        if largest >= 2
+        else "# l = 2                       # with [suppress]: a value is too common for any l otherwise",
+    )
+
+
+def _explain(histogram: Histogram | None, safe: SafeDefault | None) -> tuple[str, ...]:
+    if histogram is None:
+        return (
+            "with a cap below 1 nobody's value is certain in any bucket; `dalenius plan` says what it takes",
+        )
+    column, share = " × ".join(histogram.columns), max(histogram.counts) / histogram.n_rows
+    if safe is None:
+        return (
+            f"NO default can protect {column}: everybody in the table has the same value, and every",
+            "release tells it. If it is no secret the column is quasi; else there is nothing to publish.",
+        )
+    if safe.cap == CAP and safe.max_bucket == MAX_BUCKET:
+        return ("computed for this table: in no bucket is anybody's value certain",)
+    return (
+        f"computed for this table: in no bucket is anybody's value certain; but the commonest makes up "
+        f"{percent(share)},",
+        f"and nobody can be kept from guessing it. Buckets of up to {safe.max_bucket} can keep this cap.",
+    )
+
+
+def _toml(number: Fraction) -> str:
+    """A decimal, or a fraction in quotes where none is exact."""
+    text = show(number)
+    return text if text.replace(".", "").isdigit() else f'"{number}"'

@@ -24,6 +24,7 @@ _MOST_COMBINATIONS = 20_000
 def repeat_perturbation(plan: PerturbPlan, times: int) -> Repeated:
     """The largest posterior of a protected value after that many independent releases by one plan.
 
+    >>> from fractions import Fraction
     >>> from dalenius.mechanisms.perturb.plan.methods import plan_perturbation
     >>> from dalenius.promises.rho_privacy import RhoPrivacy
     >>> promise = RhoPrivacy(rho1=Fraction(1, 3), rho2=Fraction(2, 3))

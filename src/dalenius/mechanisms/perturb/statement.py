@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from dalenius.mechanisms.base import Statement
+from dalenius.mechanisms.base import Statement, repeat_evidence
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 
 _ONE_ROW = "one row is one person"
+_INDEPENDENT = "she takes the values of different people as independent of each other"
+_RELATED = (
+    "people whose values go together, such as relatives who share one: each published value is evidence "
+    "about all of them. If so many are known to share a value and all are published as x, the belief that it "
+    "is x becomes, at the limits of the promise, {together}"
+)
 _UNIFORM_ASSUMES = (
     _ONE_ROW,
     "the attacker knows beforehand which sensitive values occur in the table; given that, she may believe "
     "anything about a person: the promise is about every value that was believed with at most prior_at_most",
+    _INDEPENDENT,
 )
 _PARTS_ASSUMES = (
     _ONE_ROW,
@@ -59,6 +66,7 @@ _LARGEST_ASSUMES = (
     "the attacker knows beforehand which sensitive values occur in the table; given that, she may believe "
     "anything about a person, short of knowing everybody else's sensitive value: the promise is about every "
     "value that was believed with at most prior_at_most",
+    _INDEPENDENT,
 )
 _LARGEST_TELLS = (
     "an attacker who knows everybody else's sensitive value: with rho1 = max, gamma gives away the exact "
@@ -79,6 +87,7 @@ def state(plan: PerturbPlan, n_columns: int, parameters: dict[str, Any]) -> Stat
             *(() if is_uniform or plan.promise.rho1 is None else (_UNPROTECTED,)),
             *((_LARGEST_TELLS,) if is_largest else ()),
             *((_COMPOUND,) if n_columns > 1 else ()),
+            _RELATED.format(together=_together(plan)),
             *_NOT_COVERED,
         ),
         disclosed=(*_DISCLOSED, *((_UNIFORM_DISCLOSED,) if is_uniform else _PARTS_DISCLOSED)),
@@ -86,9 +95,24 @@ def state(plan: PerturbPlan, n_columns: int, parameters: dict[str, Any]) -> Stat
     )
 
 
+def _together(plan: PerturbPlan) -> str:
+    """What two, three and four people who share a value give away, in the part that amplifies most.
+
+    Each published x multiplies the odds of x by γ against any one other value; the prior is the part's ρ1,
+    and the other values share the rest alike, as few as there can be: one.
+    """
+    part = max(plan.parts, key=lambda one: one.gamma)
+    posteriors = [repeat_evidence(part.rho1, part.gamma, k) for k in (2, 3, 4)]
+    return ", ".join(f"{float(p):.3g} ({k})" for k, p in zip((2, 3, 4), posteriors, strict=True))
+
+
 def _promise(plan: PerturbPlan) -> dict[str, Any]:
     """The promise as data. The ρ1 of a uniform release follows from γ; the others do not tell the table's."""
     promise: dict[str, Any] = dict(plan.promise.to_dict())
     if plan.method == "uniform":
-        return {**promise, "prior": "any", "prior_at_most": str(plan.parts[0].rho1)}
+        return {
+            **promise,
+            "prior": "any, independent from person to person",
+            "prior_at_most": str(plan.parts[0].rho1),
+        }
     return {**promise, "prior": "histogram of the part"}

@@ -22,7 +22,15 @@ _UNIFORM = (
     "uniform over the histograms of the source's size that have every one of its values and break "
     "l-eligibility"
 )
-_ALIKE = "any that treats the names of the values alike, also that of one who knows the sorted counts"
+_ALIKE = (
+    "any on the counts that treats the names of the values alike, also that of one who knows the sorted "
+    "counts; she does not look at who was withheld"
+)
+_SEES_WHO = (
+    "an attacker who knows who is in the source, sees who is withheld and asks the release which of the tied "
+    "values goes with such people: where values go with quasi-identifiers she finds the commonest value far "
+    "more often than the bound says (`dalenius audit` measures it)"
+)
 _WITHHELD_PEOPLE = (
     "the sensitive value of a person who is known to be in the source and is not among the published: "
     "withheld records are mostly of the commonest values"
@@ -47,7 +55,9 @@ class _Method:
 
 
 METHODS = {
-    "safe": _Method(name="Safe D-suppression", prior=_ALIKE, is_bounded=True, not_covered=()),
+    "safe": _Method(
+        name="Safe D-suppression", prior=_ALIKE, is_bounded=True, not_covered=(_SEES_WHO, _WITHHELD_PEOPLE)
+    ),
     "randomized": _Method(
         name="R-suppression",
         prior=_UNIFORM,
@@ -56,6 +66,7 @@ METHODS = {
             "a bound on how sure an attacker can be of the commonest value: the one that the paper states "
             "for R-suppression does not hold; promise.suppression.posterior says how sure she can be",
             "an attacker with another prior",
+            _SEES_WHO,
             _WITHHELD_PEOPLE,
         ),
     ),
@@ -66,6 +77,7 @@ METHODS = {
         not_covered=(
             "an attacker with another prior on the histogram than the uniform one, such as one who knows the "
             "sorted counts: she may learn which value is the commonest",
+            _SEES_WHO,
             _WITHHELD_PEOPLE,
         ),
     ),

@@ -1,15 +1,29 @@
-"""What attacks on published tuples share: the original's tuples and those of views, in common codes."""
+"""What attacks on published tuples share: the original's tuples and those of views, in common codes.
+
+The laws of published tuples say which tuples of the table a view shows, which others, and in which order.
+Every tuple of the table is a coin, and so is every other tuple of the domain. The others are never listed:
+the tuples of the domain with given cells in one or two columns are counted by multiplying the columns' sizes.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among, word_ids
 from dalenius.release.folder import StoredRelease
+from dalenius.threats.counts import Counts, judge_laws, summed
+from dalenius.threats.facets import Facet, Facets, by_domain, place_in_source
+from dalenius.threats.laws import Draws, alike_neighbours
 from dalenius.threats.original import CommonCodes
+from dalenius.threats.result import AttackResult, Threat
 
 
 def code_tuples(original: pa.Table, views: list[StoredRelease], domain: Domain) -> tuple[Ints, ...]:
@@ -34,3 +48,191 @@ def number_copies(table: pa.Table) -> pa.Table:
     copy = np.empty(len(code), dtype=np.int64)
     copy[order] = rank + 1
     return table.append_column(COPY, pa.array(copy))
+
+
+KEEPING = Threat(
+    knows="the law that the manifest states, and a tuple's cells or its place in the source",
+    wants="tuples that were kept by another law, so that seeing them says more",
+    covered=True,
+)
+NOISE = Threat(
+    knows="the law that the manifest states, and a tuple's cells",
+    wants="tuples that noise hardly ever makes, so that seeing them says more",
+    covered=True,
+)
+_ORDER = Threat(knows="the order of the view's rows", wants="which of them are of the table", covered=True)
+_PLACES = 16
+_MOST_NEIGHBOURS = 8_000_000
+"""With more tuples their neighbours in the domain are not looked for."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ComparedTuples:
+    """The different tuples of the original, and the rows of a view, as codes of the domain."""
+
+    domain: Domain
+    own: TupleCodes
+    """The different tuples of the original."""
+    n_records: Ints
+    """How many records each of them stands for."""
+    position: Ints
+    """Where in the source it comes first."""
+    rows: TupleCodes
+    """Of the view."""
+    n_outside: int
+    """Rows of the view that are not tuples of the domain."""
+
+    @classmethod
+    def of(cls, domain: Domain, original: pa.Table, view: StoredRelease) -> ComparedTuples:
+        """Find the original's tuples and the view's rows in the domain."""
+        names = list(domain.names)
+        if COPY in names:
+            original = number_copies(original.select([name for name in names if name != COPY]))
+        table, inside = find_tuples(domain, original)
+        ids = word_ids(domain.pack(tuple(codes[inside] for codes in table)))
+        _, first, counts = np.unique(ids, return_index=True, return_counts=True)
+        position = np.flatnonzero(inside)[first]
+        rows, known = find_tuples(domain, view.read("view", names))
+        return cls(
+            domain=domain,
+            own=tuple(codes[position] for codes in table),
+            n_records=counts,
+            position=position,
+            rows=tuple(codes[known] for codes in rows),
+            n_outside=int((~known).sum()),
+        )
+
+    @cached_property
+    def own_words(self) -> Ints:
+        """The table's tuples, packed."""
+        return self.domain.pack(self.own)
+
+    @cached_property
+    def row_words(self) -> Ints:
+        """The view's rows, packed."""
+        return self.domain.pack(self.rows)
+
+    @cached_property
+    def is_shown(self) -> Bools:
+        """Whether each tuple of the table is in the view."""
+        return are_among(self.own_words, self.row_words)
+
+    @cached_property
+    def is_own(self) -> Bools:
+        """Whether each row of the view is in the table."""
+        return are_among(self.row_words, self.own_words)
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """What no draw makes."""
+        n = self.n_outside
+        return (f"{n} rows of the view are no tuples of the domain",) if n else ()
+
+    def own_facets(self) -> Facets:
+        """Of the table's tuples, by their cells and their places in the source."""
+        columns = [
+            (column.name, column.values, codes)
+            for column, codes in zip(self.domain.columns, self.own, strict=True)
+        ]
+        return Facets.of(columns, self.position)
+
+    def domain_facets(self) -> Iterator[DomainFacet]:
+        """Of any tuples, by one column, and by two."""
+        n_columns = len(self.domain.columns)
+        for j in range(n_columns):
+            yield DomainFacet(domain=self.domain, columns=(j,))
+        for pair in combinations(range(n_columns), 2):
+            yield DomainFacet(domain=self.domain, columns=pair)
+
+    def nearby(self, chosen: Bools, other: Ints) -> Iterator[tuple[str, int, int]]:
+        """Column by column: how many tuples outside the table differ from one of it in this column only.
+
+        Args:
+            chosen: which rows of the view are looked at.
+            other: packed tuples outside the table that are not.
+
+        Yields:
+            The column's name, how many such tuples the domain has, and how many of the chosen rows are such.
+        """
+        rows, others = tuple(codes[chosen] for codes in self.rows), self.domain.unpack(other)
+        if len(self.own_words) + len(rows[0]) > _MOST_NEIGHBOURS:
+            return
+        for j, column in enumerate(self.domain.columns):
+            lines = self.domain.pack(_without(self.own, j))
+            n_lines = int(word_ids(lines).max(initial=-1)) + 1
+            near, near_others = (
+                int(are_among(self.domain.pack(_without(tuples, j)), lines).sum())
+                for tuples in (rows, others)
+            )
+            yield column.name, n_lines * len(column.values) - len(lines) - near_others, near
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DomainFacet:
+    """The cells of one or two columns, of all tuples of the domain."""
+
+    domain: Domain
+    columns: tuple[int, ...]
+
+    def of(self, tuples: TupleCodes) -> Facet:
+        """Of some tuples."""
+        facets = [
+            by_domain(column.name, column.values, tuples[j], is_alone=len(self.columns) == 1)
+            for j in self.columns
+            for column in (self.domain.columns[j],)
+        ]
+        return facets[0] if len(facets) == 1 else facets[0].cross(facets[1])
+
+    def share(self, shares: Sequence[Floats]) -> Floats:
+        """Of each cell, where each column has these shares of its values."""
+        result = np.ones(1)
+        for j in self.columns:
+            column = self.domain.columns[j]
+            every = np.arange(len(column.values))
+            facet = by_domain(column.name, column.values, every, is_alone=len(self.columns) == 1)
+            result = np.outer(result, summed(facet.codes, shares[j], facet.n_cells)).ravel()
+        return result
+
+
+def attack_order(tuples: ComparedTuples, n_files: int) -> AttackResult:
+    """Rows in the domain's order say nothing; in any other order they must be as if at random."""
+    ids = word_ids(tuples.row_words)
+    is_canonical = int((np.diff(ids) < 0).sum()) < n_files
+
+    def groups() -> Iterator[Counts]:
+        one = np.zeros(len(ids), dtype=np.int64)
+        draws = Draws(
+            what="row",
+            stratum=one,
+            outcome=tuples.is_own.astype(np.int64),
+            outcomes=("of noise", "of the table"),
+            stratum_label=lambda _: "all",
+        )
+        yield from draws.by(place_in_source(np.arange(len(ids)), len(ids), _PLACES))
+        yield alike_neighbours("next row", one, draws.outcome)
+
+    return judge_laws(
+        "law of order",
+        _ORDER,
+        () if is_canonical else groups(),
+        n_things=len(ids),
+        n_failed=0,
+        advice="rows must be in the order of the domain, or at random",
+    )
+
+
+def find_tuples(domain: Domain, table: pa.Table) -> tuple[TupleCodes, Bools]:
+    """Each row's codes, and whether it is in the domain at all."""
+    inside, codes = np.ones(table.num_rows, dtype=bool), []
+    for column in domain.columns:
+        found = column.find(table.column(column.name))
+        if found.null_count:
+            inside &= np.asarray(found.is_valid())
+            found = found.fill_null(0)
+        codes.append(found.to_numpy(zero_copy_only=False))
+    return tuple(codes), inside
+
+
+def _without(tuples: TupleCodes, column: int) -> TupleCodes:
+    """The tuples with the first value of a column in place of their own."""
+    return tuple(np.zeros_like(codes) if j == column else codes for j, codes in enumerate(tuples))

@@ -13,14 +13,14 @@ import pytest
 
 from dalenius.auditing import audit_release
 from dalenius.mechanisms.alphabeta.apply import first_view
-from dalenius.mechanisms.alphabeta.attacks import (
+from dalenius.mechanisms.alphabeta.attacks.views import (
     ViewCase,
     attack_correlated_tuples,
     attack_exclusive_set,
     attack_one_tuple,
     attack_views,
 )
-from dalenius.mechanisms.alphabeta.law import ViewLaw, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, choose_law, usual_decay
 from dalenius.mechanisms.tuples.declared import describe_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.release.folder import StoredRelease, sha256

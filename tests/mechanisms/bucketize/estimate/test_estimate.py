@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.mechanisms.bucketize.estimate import make_estimator
-from dalenius.mechanisms.bucketize.estimate.anatomy import Anatomy
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
 from dalenius.mechanisms.bucketize.estimate.geometry import Geometry, Spectrum
-from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.bucketize.estimate.prior import ScatterPrior, learn_prior
-from dalenius.mechanisms.bucketize.estimate.regression import Regression, assignment_variance, value_variances
+from dalenius.mechanisms.bucketize.estimate.regression import (
+    Anatomy,
+    Regression,
+    assignment_variance,
+    value_variances,
+)
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 from dalenius.question.targets import Estimates, Score, Targets, intervals
 from tests.ask.releases import deal

@@ -12,7 +12,11 @@ from dalenius.mechanisms.bucketize.attacks.association import (
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
 from dalenius.mechanisms.bucketize.attacks.dealing import attack_law_of_dealing, attack_law_of_numbers
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion, attack_law_of_fakes
-from dalenius.mechanisms.bucketize.attacks.linking import attack_corruption, attack_linking
+from dalenius.mechanisms.bucketize.attacks.linking import (
+    attack_corruption,
+    attack_linking,
+    attack_two_bucketizations,
+)
 from dalenius.mechanisms.bucketize.attacks.order import (
     attack_bucket_numbers,
     attack_dealing,
@@ -20,7 +24,6 @@ from dalenius.mechanisms.bucketize.attacks.order import (
     attack_source_order,
 )
 from dalenius.mechanisms.bucketize.attacks.places import attack_places
-from dalenius.mechanisms.bucketize.attacks.several import attack_two_bucketizations
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult

@@ -133,10 +133,10 @@ def _dealing(dealt: DealtRecords) -> Iterator[Counts]:
 def _mates(dealt: DealtRecords) -> Iterator[Counts]:
     """Do people of different values meet in a bucket by who they are, or by their places in the source?
 
-    Every other kind, by size, is taken as given; its people are the mates of those of the other kinds.
+    Half of the kinds are taken as given; their people are the mates of those of the other kinds.
     """
     is_given = np.zeros(dealt.n_kinds, dtype=bool)
-    is_given[_by_size(dealt)[::2]] = True
+    is_given[_two_sides(dealt)[0]] = True
     given = np.flatnonzero(is_given[dealt.kind])
     mate_in = np.full(dealt.case.n_buckets, -1)
     mate_in[dealt.bucket[given][::-1]] = given[::-1]  # the first one of each bucket
@@ -177,12 +177,13 @@ def _neighbours(dealt: DealtRecords) -> Iterator[Counts]:
 
 
 def _same_ranks(dealt: DealtRecords) -> Iterator[tuple[str, Ints, Ints]]:
-    """Records of every other kind, by size, and those of the same rank of the kind before, which is given."""
+    """Records of half of the kinds, and those of the same rank of a kind of about the same size."""
     order = dealt.in_source
     counts = np.bincount(dealt.kind[order], minlength=dealt.n_kinds)
     starts = np.cumsum(counts) - counts
-    given, others = _by_size(dealt)[0::2], _by_size(dealt)[1::2]
-    given = given[: len(others)]
+    given, others = _two_sides(dealt)
+    n_pairs = min(len(given), len(others))
+    given, others = given[:n_pairs], others[:n_pairs]
     n_own, n_given = counts[others], counts[given]
     both = np.minimum(n_own, n_given)
     pair = np.repeat(np.arange(len(others)), both)
@@ -197,9 +198,14 @@ def _same_ranks(dealt: DealtRecords) -> Iterator[tuple[str, Ints, Ints]]:
         yield "as far through the source", order[first_own + spread], order[first_given + other]
 
 
-def _by_size(dealt: DealtRecords) -> Ints:
-    """The kinds from the commonest on."""
-    return np.argsort(-np.bincount(dealt.kind, minlength=dealt.n_kinds), kind="stable")
+def _two_sides(dealt: DealtRecords) -> tuple[Ints, Ints]:
+    """Of every two kinds that follow each other by size, one that is taken as given and the other one.
+
+    Which is which follows Thue and Morse: places dealt round-robin have periods, and this has none.
+    """
+    by_size = np.argsort(-np.bincount(dealt.kind, minlength=dealt.n_kinds), kind="stable")
+    odd = np.array([bin(rank).count("1") % 2 for rank in range(len(by_size))], dtype=bool)
+    return by_size[~odd], by_size[odd]
 
 
 def _more_than_least(case: BucketCase) -> Bools:

@@ -78,18 +78,19 @@ def sufficient_max_bucket(problem: BucketProblem, method: str) -> int:
     is an upper bound: more than two sizes may get by with smaller buckets.
     """
     fails, works = problem.max_bucket, max(problem.max_bucket, problem.smallest_size)
-    while not _works(problem, method, works):
+    while not has_setting(problem, method, works):
         fails, works = works, min(2 * works, problem.n_rows)
     while works - fails > 1:
         middle = (fails + works) // 2
-        if _works(problem, method, middle):
+        if has_setting(problem, method, middle):
             works = middle
         else:
             fails = middle
     return works
 
 
-def _works(problem: BucketProblem, method: str, max_bucket: int) -> bool:
+def has_setting(problem: BucketProblem, method: str, max_bucket: int) -> bool:
+    """Whether the method has a setting with buckets of at most that size."""
     try:
         PLANNERS[method](replace(problem, max_bucket=max_bucket))
     except NoSettingFits:

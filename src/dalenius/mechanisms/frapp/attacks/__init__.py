@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dalenius.mechanisms.frapp.laws import attack_laws
+from dalenius.mechanisms.frapp.attacks.laws import attack_laws
 from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.attacks import code_tuples
 from dalenius.threats.chance import SHARE, Chance, least_level

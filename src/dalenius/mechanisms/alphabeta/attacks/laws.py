@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.alphabeta.published import PublishedView
+from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order, find_tuples
 from dalenius.mechanisms.tuples.domain import are_among, distinct_words
-from dalenius.mechanisms.tuples.laws import KEEPING, NOISE, ComparedTuples, attack_order, find_tuples
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.counts import Counts, counted, judge_laws, summed
 from dalenius.threats.facets import Facets

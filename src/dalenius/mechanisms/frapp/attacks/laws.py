@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from dalenius.arrays import Floats
 from dalenius.mechanisms.frapp.published import PublishedFrapp
+from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order
 from dalenius.mechanisms.tuples.domain import word_ids
-from dalenius.mechanisms.tuples.laws import KEEPING, NOISE, ComparedTuples, attack_order
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.counts import Counts, judge_laws, summed
 from dalenius.threats.facets import Facet

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 from dalenius.errors import InputError, did_you_mean
+from dalenius.inspection.roles import Guess, guess_role
+from dalenius.inspection.shapes import look_at_shapes
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.config import config_of
 from dalenius.mechanisms.feasible import ColumnFacts, Finding, TableFacts
@@ -16,18 +18,6 @@ from dalenius.sql import connect, identifier, one_row
 from dalenius.tables.histogram import Histogram, count_values, label
 from dalenius.tables.source import Source
 
-_SENSITIVE_WORDS = (
-    "disease",
-    "diagnos",
-    "condition",
-    "illness",
-    "salary",
-    "income",
-    "occupation",
-    "religion",
-)
-_MOST_VALUES = 1_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
@@ -35,6 +25,10 @@ class Inspection:
 
     source: str
     facts: TableFacts
+    guesses: tuple[Guess, ...]
+    """What each column may be."""
+    is_guessed: bool
+    """Whether the sensitive column was not given but goes by its name."""
     findings: Mapping[str, Finding]
     """What each mechanism could promise, and what each stage before one would cost, by their names."""
 
@@ -49,23 +43,49 @@ class Inspection:
             "private": True,
             "source": self.source,
             "rows": self.facts.n_rows,
-            "columns": plain(self.facts.columns),
+            "columns": [
+                {**plain(column), "guess": guess.role, "evidence": guess.evidence}
+                for column, guess in zip(self.facts.columns, self.guesses, strict=True)
+            ],
             "domain_size": self.facts.domain_size,
-            "sensitive": None if histogram is None else _histogram_dict(histogram),
+            "sensitive": None
+            if histogram is None
+            else {**_histogram_dict(histogram), "guessed": self.is_guessed},
             "feasible": feasible,
             **stages,
         }
 
 
-def inspect_source(source: Source, sensitive: tuple[str, ...] | None = None) -> Inspection:
-    """Count the columns' values, and ask every mechanism; a sensitive column that is not given is guessed."""
+def inspect_source(source: Source, sensitive: Sequence[str] = ()) -> Inspection:
+    """Count the columns' values, and ask every mechanism.
+
+    Args:
+        source: The table.
+        sensitive: The sensitive columns; without any, the first one whose name says so, if one does.
+    """
+    sensitive = find_columns(source, sensitive)
     facts = look_at(source, sensitive)
+    guesses = guess_roles(source, facts)
+    named = tuple(guess.column for guess in guesses if guess.role == "sensitive")
+    if not sensitive and named:
+        facts = with_histogram(source, facts, named[:1])
     rooms: dict[str, ModuleType | None] = {}
     for kind in registry.kinds():
         rooms[kind] = registry.find_room(kind, None, "feasible")
         rooms |= {stage: registry.stage_room(stage, "feasible") for stage in config_of(kind).stages}
-    findings = {name: room.find(facts) for name, room in rooms.items() if room is not None}
-    return Inspection(source=source.name, facts=facts, findings=findings)
+    return Inspection(
+        source=source.name,
+        facts=facts,
+        guesses=guesses,
+        is_guessed=not sensitive,
+        findings={name: room.find(facts) for name, room in rooms.items() if room is not None},
+    )
+
+
+def guess_roles(source: Source, facts: TableFacts) -> tuple[Guess, ...]:
+    """What each column may be, in their order."""
+    shapes = look_at_shapes(source)
+    return tuple(guess_role(column, shapes[column.name], facts.n_rows) for column in facts.columns)
 
 
 def suggest_sections(facts: TableFacts) -> str:
@@ -75,7 +95,7 @@ def suggest_sections(facts: TableFacts) -> str:
     return text
 
 
-def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> TableFacts:
+def look_at(source: Source, sensitive: tuple[str, ...] = ()) -> TableFacts:
     """How many values every column has, and how often the sensitive ones occur."""
     with connect() as connection:
         scan = source.scan(connection)
@@ -90,29 +110,39 @@ def look_at(source: Source, sensitive: tuple[str, ...] | None = None) -> TableFa
             )
             + f" FROM {scan}",
         )
-        n_rows, *numbers = (number or 0 for number in counted)
-        columns = tuple(
-            ColumnFacts(name=name, type=kind.lower(), n_distinct=numbers[2 * i], n_null=numbers[2 * i + 1])
-            for i, (name, kind, *_) in enumerate(described)
-        )
-        chosen = _known(sensitive, columns, source) if sensitive else guess_sensitive(columns, n_rows)
-        histogram = count_values(connection, scan, chosen) if chosen and n_rows else None
-    return TableFacts(n_rows=n_rows, columns=columns, histogram=histogram)
+    n_rows, *numbers = (number or 0 for number in counted)
+    columns = tuple(
+        ColumnFacts(name=name, type=kind.lower(), n_distinct=numbers[2 * i], n_null=numbers[2 * i + 1])
+        for i, (name, kind, *_) in enumerate(described)
+    )
+    facts = TableFacts(n_rows=n_rows, columns=columns, histogram=None)
+    return with_histogram(source, facts, sensitive)
 
 
-def guess_sensitive(columns: tuple[ColumnFacts, ...], n_rows: int) -> tuple[str, ...]:
-    """The column that a person would most likely call sensitive: by name, else the last with few values."""
-    named = [c for c in columns if any(word in c.name.lower() for word in _SENSITIVE_WORDS)]
-    few_values = [c for c in columns if 1 < c.n_distinct <= min(_MOST_VALUES, max(2, n_rows // 2))]
-    return tuple(column.name for column in (named[:1] or few_values[-1:]))
+def with_histogram(source: Source, facts: TableFacts, sensitive: tuple[str, ...]) -> TableFacts:
+    """The same table, with how often these values occur."""
+    if not sensitive or not facts.n_rows:
+        return facts
+    with connect() as connection:
+        histogram = count_values(connection, source.scan(connection), sensitive)
+    return replace(facts, histogram=histogram)
 
 
-def _known(names: tuple[str, ...], columns: tuple[ColumnFacts, ...], source: Source) -> tuple[str, ...]:
-    known = [column.name for column in columns]
-    for name in names:
+def find_columns(source: Source, given: Iterable[str]) -> tuple[str, ...]:
+    """The columns that are meant, one by one or several separated by commas.
+
+    >>> import pyarrow as pa
+    >>> from dalenius.tables.source import open_source
+    >>> find_columns(open_source(pa.table({"age": [1], "a,b": [2]})), ["a,b", "age"])
+    ('a,b', 'age')
+    """
+    known = source.column_names
+    names = [part for text in given for part in ([text] if text in known else text.split(","))]
+    found = tuple(name if name in known else name.strip() for name in names)
+    for name in found:
         if name not in known:
             raise InputError(f"{source.name} has no column {name!r}; {did_you_mean(name, known)}")
-    return names
+    return found
 
 
 def _histogram_dict(histogram: Histogram) -> dict[str, Any]:

@@ -5,7 +5,6 @@ They see a view beside its original as counts: how much of the table and of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,20 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.alphabeta.law import ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.laws import attack_laws
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
-from dalenius.release.series import earlier_views
 from dalenius.threats.chance import SHARE, least_level
 from dalenius.threats.interval import clopper_pearson, largest_rate, least_rate
-from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.several import shared_coins
-from dalenius.threats.traces import attack_metadata
 
 _NOISIER = "publish with parameters for the number of views that there will be"
 
@@ -317,24 +312,3 @@ def _exact(
         holds=None if bound is None else posterior <= bound,
         advice=advice,
     )
-
-
-def attack(subject: Subject) -> Iterator[AttackResult]:
-    """All attacks."""
-    release, original = subject.release, subject.original
-    case = ViewCase.load(release, original)
-    yield attack_one_tuple(case)
-    yield attack_views(case)
-    series = [*earlier_views(release), release]
-    if len(series) > 1:
-        yield attack_all_views(case, series, original)
-    yield attack_correlated_tuples(case)
-    yield attack_exclusive_set(case)
-    own = {view.manifest.id for view in series}
-    others = [other for other in subject.also if other.manifest.id not in own]
-    if others:
-        yield attack_independent_views(case, len(others))
-    for other in others:
-        yield attack_shared_noise(case, [release, other], original)
-    yield from attack_laws(read(release.manifest), release, tuple(series[:-1]), original)
-    yield attack_metadata(subject, genuine=())  # noise may be any tuple of the domain, in the table or not

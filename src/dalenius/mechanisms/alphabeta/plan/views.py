@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.law import (
+from dalenius.mechanisms.alphabeta.plan.law import (
     USUAL_RETENTION,
     ViewLaw,
     alphabeta_rho,

@@ -1,0 +1,1 @@
+"""The probabilities of views, chosen for a promise and a domain."""
