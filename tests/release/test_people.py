@@ -146,9 +146,6 @@ def test_the_user_level_ledger_knows_what_another_policys_ledger_does_not(
     assert Ledger(path=tmp_path / "own").key() != Ledger(path=ledger_of_test).key()
     with pytest.raises(PromiseNotMet, match="published before"):
         dalenius.publish(policy(tmp_path / "two", people(N, 1)))
-    synthetic = {"ledger": {"path": str(tmp_path / "third")}, "synthetic": True}
-    dalenius.publish(policy(tmp_path / "two", people(N, 1), **synthetic))
-    assert len(Ledger(path=ledger_of_test).releases()) == 1
 
 
 def test_a_sketch_is_small_and_says_nothing_without_the_key() -> None:

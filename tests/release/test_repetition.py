@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import dalenius
@@ -193,11 +194,16 @@ def test_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["demo", "tour", "--json"]) == 0
-    ledger = tmp_path / "tour" / "private" / "ledger"
-    assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
-    shutil.rmtree("tour/patients.release")
-    assert run(["publish", "tour/patients.toml"]) == 3
+    pyarrow.csv.write_csv(table(), "people.csv")
+    Path("people.toml").write_text(
+        'source = "people.csv"\nrelease = "r"\n[columns]\nquasi = ["age", "sex"]\nsensitive = ["disease"]\n'
+        '[promise]\nkind = "l-diversity"\nl = 4\n[ledger]\npath = "private/ledger"\n',
+        encoding="utf-8",
+    )
+    assert run(["publish", "people.toml"]) == 0
+    assert stat.S_IMODE(Path("private/ledger").stat().st_mode) == 0o600
+    shutil.rmtree("r")
+    assert run(["publish", "people.toml"]) == 3
     assert "published before" in capsys.readouterr().err
-    assert run(["publish", "tour/patients.toml", "--again"]) == 0
+    assert run(["publish", "people.toml", "--again"]) == 0
     assert "published again: 2 independent releases" in capsys.readouterr().out

@@ -26,9 +26,8 @@ from dalenius.sql import connect, count
 
 QUESTION = "SELECT COUNT(*) FROM patients WHERE age >= 60 AND disease = 'Hypertension'"
 POLICY = """\
-source    = "patients.csv"
-release   = "patients.release"
-synthetic = true                           # people that never lived
+source  = "patients.csv"
+release = "patients.release"
 
 [columns]
 unit        = "patient_id"

@@ -48,10 +48,10 @@ class _Look:
 
     @property
     def name_words(self) -> list[str]:
-        """Of its name, without accents: `Geburts-Datum` and `birthDate` have two."""
+        """Of its name, without accents, in any script: `Geburts-Datum` and `birthDate` have two."""
         spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.facts.name).replace("ß", "ss")
-        plain = unicodedata.normalize("NFKD", spaced).encode("ascii", "ignore").decode().lower()
-        return re.findall(r"[a-z]+", plain)
+        bare = re.sub(r"[\u0300-\u036f]", "", unicodedata.normalize("NFKD", spaced))
+        return re.findall(r"[^\W\d_]+", unicodedata.normalize("NFC", bare).lower())
 
     @property
     def tokens(self) -> frozenset[str]:

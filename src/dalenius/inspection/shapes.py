@@ -9,7 +9,7 @@ from dalenius.sql import connect, identifier, literal, one_row
 from dalenius.tables.source import Source
 
 _SAMPLE_ROWS = 5_000
-_WORD = r"\p{Lu}[\p{L}'’.-]*"
+_WORD = r"[\p{Lu}\p{Lo}][\p{L}\p{M}'’.-]*"
 _STREETS = (
     r"street|st\.|road|rd\.?|avenue|ave\.?|lane|drive|square|boulevard|blvd|stra(ß|ss)e|str\.|gasse|weg|platz"
     r"|allee|rue|chemin|calle|avenida|plaza|via|viale|piazza|rua|straat|laan|gatan|vej|ulica|ul\."
@@ -20,7 +20,7 @@ _PATTERNS = {
     "day": r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([ T].*)?$",
     "number": r"^[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}$|^\d{3}-\d{2}-\d{4}$"
     r"|^[A-Za-z]{0,4}[-/ ]?\d[\dA-Za-z./-]{4,}$",
-    "name": rf"^{_WORD}(,? +{_WORD}){{1,4}}$",
+    "name": rf"^{_WORD}(,? +{_WORD}){{1,4}}$|^\p{{Han}}{{2,4}}$|^\p{{Hangul}}{{2,4}}$",
     "street": rf"(?i)(^|[\s\p{{L}}])({_STREETS})(\s|,|$)",
     "house": r"^\d+[A-Za-z]?,? +\p{L}|\p{L}\.? +\d+ ?[A-Za-z]?(,|$)",
 }
@@ -36,7 +36,7 @@ class Shape:
     number: float
     """A number of a record, a card, an account: digits, perhaps after letters."""
     name: float
-    """Several words, each with a capital."""
+    """Several words, each with a capital; in scripts without capitals any, or a few characters."""
     street: float
     house: float
     """A number before or after words."""

@@ -1,4 +1,4 @@
-"""Words that columns about people are called by, in the languages that tables come in; without accents."""
+"""Words that columns about people are called by, in languages that tables come in; without accents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ NAMES = _words(
     """
     name names surname firstname lastname forename forenames givenname familyname fullname maiden
     initials vorname vornamen nachname familienname nom prenom apellido apellidos nombre nombres
-    cognome nome sobrenome naam achternaam voornaam navn namn imie nazwisko
+    cognome nome sobrenome apelido naam achternaam voornaam navn fornavn efternavn etternavn namn fornamn
+    efternamn imie nazwisko jmeno prijmeni meno priezvisko ime priimek prezime nume prenume nimi etunimi
+    sukunimi nev vezeteknev keresztnev soyad soyadi isim vardas pavarde
+    имя фамилия отчество фио прізвище име ονομα επωνυμο שם الاسم 姓名 名字 名前 氏名 이름 성명
     """
 )
 THINGS = _words(
@@ -56,7 +59,8 @@ MAYBE_NUMBERS = _words(
 BIRTHS = _words(
     """
     birth born dob birthday birthdate dateofbirth bday geburt geburtsdatum geburtstag geboren geb
-    naissance nacimiento nascita nascimento fodelsedatum fodselsdato geboortedatum
+    naissance nacimiento nascita nascimento fodelsedatum fodselsdato geboortedatum narozeni urodzenia
+    рождения 出生日期 生年月日
     """
 )
 NO_DAY_OF_BIRTH = _words(
@@ -74,9 +78,9 @@ TEXTS = _words(
 )
 SENSITIVE = _words(
     """
-    disease diagnos condition illness symptom hiv icd salary income wage earning occupation religion crime
-    offence offense conviction medication treatment therapy orientation vote party debt outcome krankheit
-    gehalt einkommen maladie enfermedad
+    disease diagnos diagnoz condition illness symptom hiv icd salary income wage earning occupation religion
+    crime offence offense conviction medication treatment therapy orientation vote party debt outcome
+    krankheit gehalt einkommen maladie enfermedad
     """
 )
 """Parts of names."""

@@ -54,8 +54,6 @@ class Policy:
     """The publisher's private memory of what was published; None: the usual place."""
     outright_allowed: bool = False
     """Whether people may be published whose sensitive value is then certain."""
-    synthetic: bool = False
-    """Whether the source is about people that never lived: no concern of the user's own ledger."""
     folder: Path = Path()
     """What the policy's paths are relative to."""
 
@@ -100,7 +98,6 @@ class Policy:
             series=sections.parse_series(data.get("series"), mechanism),
             ledger=sections.parse_ledger(data.get("ledger", {}), base),
             outright_allowed=sections.parse_outright(data.get("outright")),
-            synthetic=sections.parse_synthetic(data.get("synthetic")),
             folder=base,
         )
 

@@ -20,7 +20,6 @@ TOP_LEVEL_KEYS = (
     "source",
     "release",
     "outright",
-    "synthetic",
     "columns",
     "recode",
     "domains",
@@ -159,13 +158,6 @@ def parse_outright(value: Any) -> bool:
         hint='outright = "allowed" lets people be published whose sensitive value is certain; leave it out '
         "to be asked",
     )
-
-
-def parse_synthetic(value: Any) -> bool:
-    """The policy's word that the source is about people that never lived."""
-    if value in (None, False, True):
-        return bool(value)
-    raise PolicyError(f"synthetic: {value!r} must be true or false")
 
 
 def parse_ledger(section: Any, folder: Path) -> Path | None:

@@ -114,17 +114,17 @@ def ledger_transaction() -> Iterator[Callable[[KnownTable, Sequence[Entry]], Non
 
 def expect(policy: Policy, scan: OpenedTable) -> None:
     """The ledgers will be asked soon: an engine that can starts on what they know the table by."""
-    for ledger in open_ledgers(policy.ledger, own_only=policy.synthetic):
+    for ledger in open_ledgers(policy.ledger):
         scan.expect_fingerprint(ledger.key())
 
 
 def look_up(
-    policy: Policy, scan: OpenedTable, next_one: NextInSeries | None, *, is_seeded: bool = False
+    policy: Policy, scan: OpenedTable, next_one: NextInSeries | None, *, is_trial: bool = False
 ) -> KnownTable:
-    """What the ledgers know of the table; the user's is not told of repeatable runs."""
+    """What the ledgers know of the table; the user's is not told of trials."""
     # views of a series are drawn in view of each other; batches are of different people, or repetitions
     same_series = next_one.place.id if next_one is not None and next_one.kind == "views" else None
-    ledgers = open_ledgers(policy.ledger, own_only=policy.synthetic or is_seeded)
+    ledgers = open_ledgers(policy.ledger, own_only=is_trial)
     memories = []
     for ledger in ledgers:
         key = ledger.key()
@@ -132,7 +132,7 @@ def look_up(
         if policy.columns.sensitive:
             values = values_fingerprint(scan.histogram(policy.columns.sensitive), key)
         marks = Marks(
-            source=scan.fingerprint(key), values=values, sketch=None if is_seeded else scan.sketch(key)
+            source=scan.fingerprint(key), values=values, sketch=None if is_trial else scan.sketch(key)
         )
         matches = tuple(
             match for match in ledger.about(marks) if not same_series or match.entry.series_id != same_series
