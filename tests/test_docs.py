@@ -26,8 +26,25 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda page: page.name)
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Console blocks run line by line in one folder, Python blocks in one module."""
     monkeypatch.chdir(tmp_path)
+    run_blocks(page)
+
+
+@pytest.mark.parametrize("n_folders", [1, 2])
+def test_readme_then_tutorial_work_as_printed(
+    n_folders: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One after the other with one ledger, in one folder or in two; the demo's people never lived."""
+    for number, page in enumerate((PROJECT / "README.md", PROJECT / "docs" / "tutorial.md")):
+        folder = tmp_path / str(number % n_folders)
+        folder.mkdir(exist_ok=True)
+        monkeypatch.chdir(folder)
+        run_blocks(page)
+    assert "whose people never lived" in capsys.readouterr().out
+
+
+def run_blocks(page: Path) -> None:
+    """Console blocks run line by line in one folder, Python blocks in one module."""
     module: dict[str, object] = {}
     for language, text in blocks(page):
         if language == "python":

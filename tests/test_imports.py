@@ -22,7 +22,7 @@ LAYERS = [
     ["errors", "arrays", "plain", "files"],
     ["exact", "sql", "randomness", "prefetch"],
     ["tables"],
-    ["promises"],
+    ["promises", "demo_data"],
     ["release.manifest"],  # the value that engines write and mechanisms read; its folder is further up
     ["mechanisms.registry", "mechanisms.feasible"],
     ["mechanisms.config"],
@@ -40,7 +40,7 @@ LAYERS = [
         "mechanisms.bucketize",
     ],
     ["engines"],
-    ["publishing", "ask", "auditing", "export", "inspection", "demo_data"],
+    ["publishing", "ask", "auditing", "export", "inspection"],
     ["evaluate"],
     ["reproduce", "reporting"],
     ["api"],

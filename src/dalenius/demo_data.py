@@ -7,6 +7,9 @@ import pyarrow as pa
 
 from dalenius.arrays import Floats
 from dalenius.randomness import Randomness
+from dalenius.sql import connect, count, one_row
+from dalenius.tables.frames import SparkFrameSource
+from dalenius.tables.source import Source
 
 # share in the population, mean age, share of women
 _DISEASES = {
@@ -16,6 +19,7 @@ _DISEASES = {
     "Prostate cancer": (0.025, 69, 0.0), "Hepatitis C": (0.015, 47, 0.38), "Schizophrenia": (0.01, 37, 0.44),
     "HIV": (0.005, 40, 0.27),
 }  # fmt: skip
+_COLUMNS = ("patient_id", "name", "age", "sex", "district", "insurance", "disease")
 _DISTRICTS = ("Northgate", "Harbour", "Old Town", "Riverside", "Hillside", "Mills", "Garden City", "Südstadt")
 
 
@@ -44,6 +48,21 @@ def hospital(n_rows: int = 20_000, seed: int = 1977) -> pa.Table:
             "disease": pa.array(np.array(list(_DISEASES))[disease]),
         }
     )
+
+
+def is_hospital(source: Source) -> bool:
+    """Whether a table is the bundled one, record by record: nobody needs protection in it."""
+    if isinstance(source, SparkFrameSource) or set(source.column_names) != set(_COLUMNS):
+        return False
+    cells = ", ".join(f"{name}::VARCHAR" for name in _COLUMNS)
+    with connect() as connection:
+        connection.register("demo", hospital())
+        found = f"SELECT {cells} FROM {source.scan(connection)}"
+        known = f"SELECT {cells} FROM demo"
+        sizes = one_row(connection, f"SELECT count(*), (SELECT count(*) FROM demo) FROM ({found})")
+        return sizes[0] == sizes[1] and not count(
+            connection, f"SELECT count(*) FROM ({found} EXCEPT ALL {known})"
+        )
 
 
 def _zipf(n: int) -> Floats:

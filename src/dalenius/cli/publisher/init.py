@@ -44,7 +44,7 @@ def command(
     )
     name = source.name.split(".")[0] or "table"
     target = out or source.parent / f"{name}.toml"
-    text = found.to_toml(source, target, f"{name}.release")
+    text = found.to_toml(source, target, f"{target.stem}.release")
     try:
         create_private(target, text)
     except FileExistsError as error:

@@ -59,6 +59,8 @@ def command(
         say(tell_outright(published.outright, published.release.columns("sensitive")))
     if published.repeated is not None:
         say(f"published again: {published.repeated.sentence()}")
+    if published.synthetic:
+        say("this is the bundled demo table, whose people never lived: the ledger passes it over")
     if draft:
         say(f"a draft: not for publication; `dalenius publish {policy}` publishes")
     elif seed is not None:
