@@ -1,0 +1,129 @@
+"""Totals and combinations of them as targets: what is NULL, whole, possible, adds up and goes together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.arrays import Floats
+from dalenius.mechanisms.rows.estimation import RowEstimation, RowsAsked
+from dalenius.mechanisms.rows.lookup import Lookup
+from dalenius.mechanisms.rows.summands import ScoreList, Summands, summands
+from dalenius.question.database import Database, Deadline, Limits, Workspace
+from dalenius.question.model import Combination
+from dalenius.question.sql import parse
+from dalenius.question.targets import Range, Targets
+from dalenius.tables.columns import CodedTable
+
+PEOPLE = CodedTable.of(pa.table({"age": [20, 20, 30, 40], "sex": ["F", "M", "F", "M"]}))
+SECRET = CodedTable.of(pa.table({"ill": ["flu", "cold"], "days": [3, 5]}))
+SHARE = np.array([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0], [0.125, 0.875]])
+"""How likely each person has each value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    estimate: Floats
+    std_error: Floats
+
+    def intervals(self, confidence: float, possible: Range) -> Range:
+        assert (possible[0] <= possible[1]).all()
+        return self.estimate - 2 * confidence, self.estimate + 2 * confidence
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """People whose values are drawn independently: means and variances are sums over them."""
+
+    asked: RowsAsked
+
+    def _weights(self, targets: Targets) -> Floats:
+        """Targets × people × values."""
+        terms = np.zeros((len(targets.target), *SHARE.shape))
+        for i, score in enumerate(targets.score.tolist()):
+            own = self.asked.scores[score]
+            numbers = 1.0 if own.values is None else own.values
+            terms[i, own.rows] = np.multiply.outer(
+                np.broadcast_to(numbers, len(own.rows)), targets.weights[i]
+            )
+        return targets.add_up(terms)
+
+    def estimate(self, targets: Targets) -> Found:
+        weights = self._weights(targets)
+        mean = (weights * SHARE).sum(axis=2)
+        variance = (weights**2 * SHARE).sum(axis=2) - mean**2
+        return Found(mean.sum(axis=1), np.sqrt(np.maximum(variance.sum(axis=1), 0.0)))
+
+    def possible_range(self, targets: Targets) -> Range:
+        weights = np.where(SHARE > 0, self._weights(targets), np.nan)
+        return np.nanmin(weights, axis=2).sum(axis=1), np.nanmax(weights, axis=2).sum(axis=1)
+
+
+def estimation_of(text: str, confidence: float = 0.95) -> tuple[RowEstimation, Summands]:
+    workspace = Workspace(database=Database({}, Limits()), deadline=Deadline(Limits()))
+    lookup = Lookup(rows=PEOPLE, sensitive=SECRET, workspace=workspace)
+    scores = ScoreList()
+    question = summands(lookup, parse(text, ["age", "sex", "ill", "days"]), scores)
+    asked = RowsAsked(questions=(question,), scores=tuple(scores.scores))
+    return RowEstimation.of(asked, Independent(asked), confidence, 4), question
+
+
+def test_totals_are_sums_over_people_and_values() -> None:
+    text = "SELECT COUNT(*) FILTER (WHERE ill = 'flu'), SUM(age * days) FROM t WHERE sex = 'F'"
+    found, question = estimation_of(text)
+    first, third = SHARE[0] @ [3, 5], SHARE[2] @ [3, 5]
+    assert [total.kind for total in question.totals] == ["count", "sum", "count"]
+    assert found.totals(0).tolist() == [pytest.approx([1.25, 20 * first + 30 * third, 2.0])]
+    assert found.std_error(0, 0).tolist() == pytest.approx([np.sqrt(0.25 * 0.75)])
+
+
+def test_sums_over_nobody_are_null_and_counts_are_whole() -> None:
+    found, question = estimation_of("SELECT SUM(age), COUNT(*) FROM t WHERE age > 90")
+    kinds = [total.kind for total in question.totals]
+    assert np.isnan(found.totals(0)[0, kinds.index("sum")])
+    assert found.std_error(0, kinds.index("sum")).tolist() == [0.0]
+    counted, _ = estimation_of("SELECT COUNT(*) FROM t WHERE ill = 'cold'", confidence=0.8)
+    column = counted.total(0, 0, counted.totals(0)[:, 0])
+    assert column.estimate.tolist() == [2.125]
+    assert (column.low.tolist(), column.high.tolist()) == ([0.0], [3.0])  # 0.525 and 3.725, of at most 3
+
+
+def test_groups_by_the_secret_add_up_to_their_rows() -> None:
+    found, question = estimation_of("SELECT sex, ill, COUNT(*), SUM(days) FROM t GROUP BY sex, ill")
+    planes = found.possible(0).planes
+    totals = found.totals(0)
+    count = next(k for k, total in enumerate(question.totals) if total.kind == "count" and not total.argument)
+    mine = [plane for plane in planes if plane.total == count]
+    assert [totals[plane.groups, count].sum() for plane in mine] == pytest.approx([2.0, 2.0])
+    assert sorted(len(plane.groups) for plane in mine) == [2, 2]
+    alone, _ = estimation_of("SELECT COUNT(*) FROM t WHERE ill = 'flu'")
+    assert alone.possible(0).planes == ()
+
+
+FACTORS = st.lists(st.floats(-3, 3).filter(lambda f: abs(f) > 0.01), min_size=2, max_size=2)
+
+
+@given(one=FACTORS, two=FACTORS)
+def test_covariances_are_those_of_independent_people(one: list[float], two: list[float]) -> None:
+    found, _ = estimation_of(
+        "SELECT COUNT(*) FILTER (WHERE ill = 'flu'), COUNT(*) FILTER (WHERE days * age > 140) FROM t"
+    )
+
+    def combination(factors: list[float]) -> Combination:
+        return Combination(
+            question=0, factors=np.array([factors]), totals=found.totals(0), is_null=np.array([False])
+        )
+
+    pair = [combination(one), combination(two)]
+    errors = [column.std_error for column in found.combine(pair)]
+    (covariance,) = found.covariances([(pair[0], errors[0], pair[1], errors[1])])
+    # what a person adds to each total if her value is this one
+    flu, costly = np.array([[1, 0]] * 4), np.array([[0, 0], [0, 0], [0, 1], [0, 1]])
+    a, b = ((f[0] * flu + f[1] * costly) for f in (one, two))
+    expected = ((a * b * SHARE).sum(axis=1) - (a * SHARE).sum(axis=1) * (b * SHARE).sum(axis=1)).sum()
+    assert covariance[0] == pytest.approx(expected, rel=1e-6, abs=1e-9)
