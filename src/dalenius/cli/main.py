@@ -126,7 +126,9 @@ def _stop(*, as_json: bool) -> int:
 
 def _was_stopped(error: BaseException | None) -> bool:
     """Whether Ctrl-C is behind an error: DuckDB makes a RuntimeError of it while a query runs."""
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:  # what is raised again can come round to itself
+        seen.add(id(error))
         if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
             return True
         error = error.__cause__ or error.__context__
