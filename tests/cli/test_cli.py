@@ -339,6 +339,18 @@ def test_ctrl_c_is_no_bug(
     assert capsys.readouterr().err == "error: stopped; nothing was published\n"
 
 
+def test_an_error_that_is_its_own_cause_is_told_like_any_other(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        error = dalenius.EngineError("the table could not be read")
+        raise error from error
+
+    monkeypatch.setattr("dalenius.cli.publisher.plan.make_plan", fail)
+    code, printed = call(capsys, "plan", folder / "patients.toml")
+    assert (code, printed["error"]["message"]) == (1, "the table could not be read")
+
+
 def test_explain_is_in_the_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     release = Path(__file__).parents[1] / "releases" / "bucketize"
     code, answer = call(capsys, "ask", release, "SELECT COUNT(*) FROM t", "--explain")
