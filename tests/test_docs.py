@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,43 @@ def test_every_promise_and_page_is_linked() -> None:
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     assert all(f"docs/{page.name}" in readme for page in PAGES if page.parent.name == "docs")
     assert errors.__doc__
+
+
+CLAIMS = PROJECT / "docs" / "proofs" / "claims.md"
+STATEMENTS = sorted((PROJECT / "src" / "dalenius" / "mechanisms").glob("*/statement.py"))
+
+
+def test_every_test_that_a_claim_rests_on_exists() -> None:
+    named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", CLAIMS.read_text(encoding="utf-8"))
+    assert named
+    for path, test in named:
+        assert f"def {test}(" in (PROJECT / "tests" / path).read_text(encoding="utf-8"), f"{path}::{test}"
+
+
+def sentences(room: Path) -> Iterator[str]:
+    """The texts of a module that are no documentation, of four words or more; what is put in is a …"""
+    tree = ast.parse(room.read_text(encoding="utf-8"))
+    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    skipped |= {
+        id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
+    for node in ast.walk(tree):
+        parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+        texts = [part.value if isinstance(part, ast.Constant) else "…" for part in parts]
+        text = "".join(text for text in texts if isinstance(text, str)).replace("1/…", "1/ℓ")
+        if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in skipped:
+            yield from [text] if len(text.split()) >= 4 else []
+
+
+@pytest.mark.parametrize("room", STATEMENTS, ids=lambda room: room.parent.name)
+def test_every_sentence_of_a_manifest_is_among_the_claims(room: Path) -> None:
+    """By its first words: who writes a new one looks for its test."""
+    claims = CLAIMS.read_text(encoding="utf-8")
+    no_claims = ("Publishing Skewed Sensitive Microdata", "… among the published records")
+    found = [text for text in sentences(room) if text not in no_claims]
+    assert found
+    missing = [text for text in found if " ".join(text.split()[:5]).rstrip(",:;") not in claims]
+    assert not missing
 
 
 def test_every_package_is_on_the_map() -> None:

@@ -77,7 +77,7 @@ def imported_modules(path: Path) -> set[str]:
     return names - {""}
 
 
-DRIVERS = ["auditing", "reporting", "export", "publishing", "inspection", "evaluate", "api", "cli"]
+DRIVERS = ["ask", "auditing", "reporting", "export", "publishing", "inspection", "evaluate", "api", "cli"]
 """What drives all mechanisms and knows none of them."""
 
 

@@ -35,7 +35,7 @@ from dalenius.release.folder import (
 )
 from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import Manifest, write_manifest
-from dalenius.release.repetition import ledger_transaction, look_up, refuse_repetition, repetition
+from dalenius.release.repetition import expect, ledger_transaction, look_up, refuse_repetition, repetition
 from dalenius.release.series import NextInSeries, rehearse_first, series_folder
 from dalenius.release.verify import check_promise, tell_outright
 from dalenius.release.views import next_view, view_folder
@@ -126,11 +126,13 @@ def write_release(
             next_one = None if kind is None else _next_one(policy, kind, scan, is_draft=is_draft)
             is_synthetic = is_hospital(policy.source)
             if next_one is None and not randomness.is_seeded and not is_synthetic:
-                scan.expect_fingerprint(open_ledger(policy.ledger).key())
+                expect(policy, scan)
             plan = mechanism_of(policy).plan(policy, scan)
             # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
-            is_apart = is_draft or (next_one is None and (randomness.is_seeded or is_synthetic))
-            known = None if is_apart else look_up(policy, scan, next_one)
+            is_trial = randomness.is_seeded or is_synthetic
+            known = None
+            if not is_draft and not (is_trial and next_one is None):
+                known = look_up(policy, scan, next_one, is_trial=is_trial)
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft = _draft(policy, plan, randomness, next_one)
@@ -150,7 +152,7 @@ def write_release(
             write_manifest(folder, manifest)
         _recheck(folder)
         if known is not None:
-            remember(known, known.entry(manifest, folder, target))
+            remember(known, known.entries(manifest, folder, target))
     return Published(
         release=StoredRelease.open(target),
         n_rows=plan.n_rows,

@@ -91,7 +91,7 @@ def test_what_people_read_says_the_same(folder: Path, capsys: pytest.CaptureFixt
         (["inspect", str(folder / "patients.csv")], "l-diversity up to l ="),
         (["plan", policy], "private counts"),
         (["publish", policy, "--seed", "1"], "not for publication"),
-        (["verify", release], "the release keeps its promise"),
+        (["verify", release], "the release shows agrees with its promise"),
         (["ask", release, "SELECT COUNT(*) FROM t", "--explain"], "2,000"),
         (["doctor"], "everything that is needed is there"),
     ]:
@@ -337,6 +337,18 @@ def test_ctrl_c_is_no_bug(
     assert (code, printed["error"]["kind"]) == (1, "Stopped")
     assert run(["plan", str(folder / "patients.toml")]) == 1
     assert capsys.readouterr().err == "error: stopped; nothing was published\n"
+
+
+def test_an_error_that_is_its_own_cause_is_told_like_any_other(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        error = dalenius.EngineError("the table could not be read")
+        raise error from error
+
+    monkeypatch.setattr("dalenius.cli.publisher.plan.make_plan", fail)
+    code, printed = call(capsys, "plan", folder / "patients.toml")
+    assert (code, printed["error"]["message"]) == (1, "the table could not be read")
 
 
 def test_explain_is_in_the_json_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,7 +75,7 @@ def test_what_people_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     for arguments, expected in [
         (["plan", policy], "the paper's procedure"),
         (["publish", policy, "--seed", "1"], "not for publication"),
-        (["verify", release], "the release keeps its promise"),
+        (["verify", release], "the release shows agrees with its promise"),
         (["ask", release, sql, "--explain"], "rests on: the coins of the publisher alone"),
         (["ask", release, sql, "--estimator", "hoeffding"], "interval"),
     ]:

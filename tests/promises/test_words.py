@@ -34,9 +34,16 @@ SAID = [
     ({**RHO, "rho1": "max"}, ["It holds for every value."]),
     (
         {**RHO, "prior": "any", "prior_at_most": "1/13"},
-        ["with at most 7.7 % before seeing the person's published value, believes it with at most 16.7 %"],
+        ["independent", "before seeing the person's published value, believes it with at most 16.7 %"],
     ),
-    (D_GAMMA, ["at most 2 % likely", "at most 20 % likely after seeing the published rows."]),
+    (
+        D_GAMMA,
+        [
+            "independent of each other",
+            "at most 2 % likely",
+            "at most 20 % likely after seeing the published rows.",
+        ],
+    ),
     ({**D_GAMMA, "views": 3}, ["after seeing all 3 views that may ever be published."]),
 ]
 

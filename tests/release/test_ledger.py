@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dalenius.errors import EngineError, InputError
-from dalenius.release.ledger import Entry, Ledger, open_ledger
+from dalenius.release.ledger import Entry, Ledger, Marks, open_ledger
 
 ENTRY = Entry(
     id="a",
@@ -59,8 +59,10 @@ def test_what_is_recorded_is_remembered_and_can_be_taken_back(tmp_path: Path) ->
     for entry in (second, ENTRY, alone, replace(alone, id="d", source_fingerprint="g")):
         ledger.record(entry)
     assert ledger.series("s") == (ENTRY, second)
-    assert ledger.of_source("f") == (second, ENTRY, alone)
-    ledger.forget(second)
+    found = ledger.about(Marks(source="f", values=None, sketch=None))
+    assert [match.entry for match in found] == [second, ENTRY]
+    assert {match.how for match in found} == {"records"}
+    ledger.take_back(second)
     assert ledger.series("s") == (ENTRY,)
     assert ledger.series("t") == ()
 
@@ -90,7 +92,14 @@ def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_ledger(tmp_path / "policy").path == tmp_path / "policy"
 
 
-@pytest.mark.parametrize(("version", "missing"), [(1, ("values", "record")), (2, ("record",))])
+@pytest.mark.parametrize(
+    ("version", "missing"),
+    [
+        (1, ("values_fingerprint", "record_fingerprint", "sketch")),
+        (2, ("record_fingerprint", "sketch")),
+        (3, ("sketch",)),
+    ],
+)
 def test_a_ledger_of_an_older_version_is_brought_up_to_date(
     tmp_path: Path, version: int, missing: tuple[str, ...]
 ) -> None:
@@ -98,9 +107,12 @@ def test_a_ledger_of_an_older_version_is_brought_up_to_date(
     ledger.record(ENTRY)
     with sqlite3.connect(ledger.path) as database:
         for name in missing:
-            database.execute(f"ALTER TABLE releases DROP COLUMN {name}_fingerprint")
+            database.execute(f"ALTER TABLE releases DROP COLUMN {name}")
+        database.execute("DROP TABLE forgotten")
         database.execute("UPDATE ledger SET version = ?", (version,))
-    second = replace(ENTRY, id="b", series_index=2, values_fingerprint="v", record_fingerprint="r")
+    second = replace(
+        ENTRY, id="b", series_index=2, values_fingerprint="v", record_fingerprint="r", sketch=b"s"
+    )
     ledger.record(second)
     assert ledger.series("s") == (ENTRY, second)
 

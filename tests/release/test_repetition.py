@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import dalenius
 from dalenius.cli.main import run
 from dalenius.errors import DaleniusError, EngineError, InputError, PromiseNotMet
 from dalenius.policy import Policy
-from dalenius.release.ledger import Ledger
+from dalenius.release.ledger import Ledger, Marks
 from dalenius.release.repetition import values_fingerprint
 from dalenius.tables.histogram import Histogram
 
@@ -85,7 +86,7 @@ def test_deleting_the_release_does_not_make_it_unpublished(tmp_path: Path) -> No
 )
 def test_other_columns_of_the_same_people_are_the_same_table(changes: Any, tmp_path: Path) -> None:
     dalenius.publish(policy(tmp_path / "one"))
-    with pytest.raises(PromiseNotMet, match="exactly these counts of sensitive values"):
+    with pytest.raises(PromiseNotMet, match="the same people were published before, about 600 of the 600"):
         dalenius.publish(policy(tmp_path / "two", **changes))
 
 
@@ -95,7 +96,8 @@ def test_shuffled_rows_are_the_same_table_and_other_people_are_not(tmp_path: Pat
     with pytest.raises(PromiseNotMet):
         dalenius.publish(policy(tmp_path / "two", shuffled))
     dalenius.publish(policy(tmp_path / "three", table(seed=2)))
-    dalenius.publish(policy(tmp_path / "four", table().slice(1)))  # what the ledger cannot see
+    with pytest.raises(PromiseNotMet, match="one person is in only one of them"):
+        dalenius.publish(policy(tmp_path / "four", table().slice(1)))
 
 
 def test_another_mechanism_is_refused_without_a_posterior(tmp_path: Path) -> None:
@@ -169,8 +171,9 @@ def test_the_ledger_keeps_neither_values_nor_counts(tmp_path: Path, ledger_of_te
     content = ledger_of_test.read_bytes()
     assert b"name of" not in content
     key, values = Ledger(path=ledger_of_test).key(), Histogram.of(("disease",), counted(source))
-    (entry,) = Ledger(path=ledger_of_test).of_source("", values_fingerprint(values, key))
-    assert entry.id == release.manifest["id"]
+    marks = Marks(source="", values=values_fingerprint(values, key), sketch=None)
+    (match,) = Ledger(path=ledger_of_test).about(marks)
+    assert (match.entry.id, match.how) == (release.manifest["id"], "values")
     assert key not in b"".join(path.read_bytes() for path in release.path.iterdir())
 
 
@@ -191,11 +194,16 @@ def test_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["demo", "tour", "--json"]) == 0
-    ledger = tmp_path / "tour" / "private" / "ledger"
-    assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
-    shutil.rmtree("tour/patients.release")
-    assert run(["publish", "tour/patients.toml"]) == 3
+    pyarrow.csv.write_csv(table(), "people.csv")
+    Path("people.toml").write_text(
+        'source = "people.csv"\nrelease = "r"\n[columns]\nquasi = ["age", "sex"]\nsensitive = ["disease"]\n'
+        '[promise]\nkind = "l-diversity"\nl = 4\n[ledger]\npath = "private/ledger"\n',
+        encoding="utf-8",
+    )
+    assert run(["publish", "people.toml"]) == 0
+    assert stat.S_IMODE(Path("private/ledger").stat().st_mode) == 0o600
+    shutil.rmtree("r")
+    assert run(["publish", "people.toml"]) == 3
     assert "published before" in capsys.readouterr().err
-    assert run(["publish", "tour/patients.toml", "--again"]) == 0
+    assert run(["publish", "people.toml", "--again"]) == 0
     assert "published again: 2 independent releases" in capsys.readouterr().out

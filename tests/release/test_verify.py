@@ -57,6 +57,14 @@ def edit_manifest(release: dalenius.Release, change: Callable[[dict[str, Any]], 
     path.write_text(json.dumps(manifest))
 
 
+def test_a_seeded_release_is_refused_where_it_counts(tmp_path: Path) -> None:
+    subject = next(s for s in SUBJECTS if s.promise == LINEAR)
+    seeded = dalenius.publish(subject.policy(people(), tmp_path / "seeded"), seed=1)
+    assert seeded.manifest["for_publication"] is False
+    assert dalenius.verify(seeded.path).ok
+    assert not dalenius.verify(seeded.path, strict=True).ok
+
+
 def test_a_fresh_release_passes(release: dalenius.Release) -> None:
     assert failed(release) == []
     assert schema_errors(release.manifest) == []

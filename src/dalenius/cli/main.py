@@ -30,12 +30,13 @@ COMMANDS = {
     "report": "Write a report on a release as one HTML file.",
     "compare": "Compare policies and baselines; publishes nothing.",
     "export": "Write a release to PostgreSQL, DuckDB or CSV.",
+    "ledger": "List, show or forget what was published.",
     "reproduce": "Make a table or figure of the papers again.",
     "doctor": "Say what is installed, what is missing, how to get it.",
 }
 # In which room a command's module is, by what its users have: the table, or a release alone. Others are here.
 ROOMS = {
-    "publisher": ("init", "inspect", "plan", "publish", "compare", "audit"),
+    "publisher": ("init", "inspect", "plan", "publish", "compare", "audit", "ledger"),
     "reader": ("verify", "ask", "report", "export"),
 }
 
@@ -125,7 +126,9 @@ def _stop(*, as_json: bool) -> int:
 
 def _was_stopped(error: BaseException | None) -> bool:
     """Whether Ctrl-C is behind an error: DuckDB makes a RuntimeError of it while a query runs."""
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:  # what is raised again can come round to itself
+        seen.add(id(error))
         if isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
             return True
         error = error.__cause__ or error.__context__

@@ -10,6 +10,7 @@ from typing import Protocol
 from dalenius.mechanisms.base import PublishedTable, Scan
 from dalenius.policy import Policy
 from dalenius.release.manifest import TableEntry
+from dalenius.tables.sketch import Sketch
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how many rows are done, and how many there are (None: not known)."""
@@ -33,6 +34,12 @@ class OpenedTable(Scan, Protocol):
 
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
+
+    def sketch(self, key: bytes) -> Sketch | None:
+        """By which its people are known again; of all columns of the source, before they are recoded.
+
+        None where no column tells people apart.
+        """
 
 
 class Engine(Protocol):

@@ -48,8 +48,8 @@ class DGammaPrivacy:
         seen = "the published rows" if views == 1 else f"all {views} views that may ever be published"
         d, gamma = (percent(Fraction(promise[name])) for name in ("d", "gamma"))
         return (
-            f"Whoever thought it at most {d} likely that a given row is in the table thinks "
-            f"it at most {gamma} likely after seeing {seen}."
+            f"Whoever takes rows as independent of each other, and thought it at most {d} likely that a "
+            f"given row is in the table, thinks it at most {gamma} likely after seeing {seen}."
         )
 
     @classmethod

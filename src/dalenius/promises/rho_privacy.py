@@ -70,8 +70,9 @@ class RhoPrivacy:
         if "prior_at_most" in promise:
             before = percent(Fraction(promise["prior_at_most"]))
             return (
-                f"Whoever believed a value of {what} of a person with at most {before} before "
-                f"seeing the person's published value, believes it with at most {rho2} afterwards."
+                "Whoever takes people's values as independent of each other, and believed a value of "
+                f"{what} of a person with at most {before} before seeing the person's published value, "
+                f"believes it with at most {rho2} afterwards."
             )
         whom = (
             "every value"

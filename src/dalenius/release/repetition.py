@@ -4,8 +4,8 @@ Every promise is about one release. Two that were drawn independently from one t
 either may: what a person's two buckets share, two noisy values of one person, a tuple in two views. The
 ledger knows a table by its records (a large one by how often each column has each value), and by its counts
 of sensitive values: the same counts under another choice or recoding of the other columns are the same
-people. A table with a few more or fewer records is another one to it, and so is one whose sensitive values
-were recoded; nobody but the publisher can see that.
+people. A table with a few more or fewer records, or with other names, types or codes, is known by a sketch of
+its records (`tables/sketch.py`, `release/overlap.py`).
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from dalenius.mechanisms.base import Plan, Repeated
 from dalenius.mechanisms.stages import mechanism_of
 from dalenius.policy import Policy
 from dalenius.release.folder import sha256
-from dalenius.release.ledger import Entry, Ledger, open_ledger
+from dalenius.release.ledger import Entry, Ledger, Marks, Match, open_ledgers
 from dalenius.release.manifest import FILE_NAME, Manifest
 from dalenius.release.series import NextInSeries
 from dalenius.tables.histogram import Histogram, write_cells
 
 _RARE = 1e-6
 """Counts that an unrelated table of the same shares would have with less than this chance are one table's."""
+_FEW_PEOPLE = 0.02
+"""So small a part of a table stands out by its difference from another one."""
 _HINT = (
     "use the release that there is; to try a policy out, `--draft` (in Python `draft=True`); `--again` "
     "publishes all the same. Several views of one table that keep a promise together: alpha-beta with `views`"
@@ -39,90 +41,133 @@ _HINT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTable:
-    """A table that is about to be published, as the ledger knows it."""
+class Memory:
+    """A table that is about to be published, as one ledger knows it."""
 
     ledger: Ledger
-    source: str
-    values: str | None
-    records: str | None
-    """Of its whole records, where it is one of a series of views."""
-    earlier: tuple[Entry, ...]
-    """Its releases so far, but for the views of the series that the next one belongs to."""
+    marks: Marks
+    packed: bytes | None
+    """The sketch as the ledger keeps it."""
+    matches: tuple[Match, ...]
+    """Releases so far about its people, but for the views of the series that the next one belongs to."""
 
-    def entry(self, manifest: Manifest, folder: Path, target: Path) -> Entry:
-        """What the ledger remembers of a release, which is written to `folder` and will be at `target`."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTable:
+    """A table that is about to be published, as the policy's ledger and the user's know it."""
+
+    memories: tuple[Memory, ...]
+    records: str | None
+    """The fingerprint of its whole records, where it is one of a series of views."""
+
+    @property
+    def matches(self) -> tuple[Match, ...]:
+        """Every release about its people once, whichever ledger knows it."""
+        found = {match.entry.id: match for memory in self.memories for match in memory.matches}
+        return tuple(found.values())
+
+    def entries(self, manifest: Manifest, folder: Path, target: Path) -> tuple[Entry, ...]:
+        """What each ledger remembers of a release, which is written to `folder` and will be at `target`."""
         series = manifest.series
-        return Entry(
-            id=manifest.id,
-            manifest_sha256=sha256(folder / FILE_NAME),
-            created=manifest.created,
-            path=str(target.resolve()),
-            mechanism=manifest.mechanism.kind,
-            source_fingerprint=self.source,
-            for_publication=manifest.for_publication,
-            series_id=None if series is None else series.id,
-            series_index=None if series is None else series.index,
-            series_of=None if series is None else series.of,
-            values_fingerprint=self.values,
-            record_fingerprint=self.records,
+        return tuple(
+            Entry(
+                id=manifest.id,
+                manifest_sha256=sha256(folder / FILE_NAME),
+                created=manifest.created,
+                path=str(target.resolve()),
+                mechanism=manifest.mechanism.kind,
+                source_fingerprint=memory.marks.source,
+                for_publication=manifest.for_publication,
+                series_id=None if series is None else series.id,
+                series_index=None if series is None else series.index,
+                series_of=None if series is None else series.of,
+                values_fingerprint=memory.marks.values,
+                record_fingerprint=self.records,
+                sketch=memory.packed,
+            )
+            for memory in self.memories
         )
 
 
 @contextmanager
-def ledger_transaction() -> Iterator[Callable[[KnownTable, Entry], None]]:
-    """A way to record in the ledger what is about to appear; it is taken back if that does not come to be.
+def ledger_transaction() -> Iterator[Callable[[KnownTable, Sequence[Entry]], None]]:
+    """A way to record in the ledgers what is about to appear; it is taken back if that does not come to be.
 
-    The ledger is first: a release that it does not know would be one too many in the end.
+    The ledgers are first: a release that they do not know would be one too many in the end.
     """
     recorded: list[tuple[Ledger, Entry]] = []
 
-    def remember(known: KnownTable, entry: Entry) -> None:
-        same_series = known.ledger.series(entry.series_id) if entry.series_id else ()
-        seen = {other.id for other in (*known.earlier, *same_series)}
-        known.ledger.record(entry, seen if entry.for_publication else None)
-        recorded.append((known.ledger, entry))
+    def remember(known: KnownTable, entries: Sequence[Entry]) -> None:
+        for memory, entry in zip(known.memories, entries, strict=True):
+            same_series = memory.ledger.series(entry.series_id) if entry.series_id else ()
+            seen = {match.entry.id for match in known.matches} | {other.id for other in same_series}
+            memory.ledger.record(entry, memory.marks if entry.for_publication else None, seen)
+            recorded.append((memory.ledger, entry))
 
     try:
         yield remember
     except BaseException:
         for ledger, entry in recorded:
-            ledger.forget(entry)
+            ledger.take_back(entry)
         raise
 
 
-def look_up(policy: Policy, scan: OpenedTable, next_one: NextInSeries | None) -> KnownTable:
-    """What the ledger knows of the table."""
-    ledger = open_ledger(policy.ledger) if next_one is None else next_one.ledger
-    key = ledger.key()
-    source = scan.fingerprint(key) if next_one is None else next_one.fingerprint
-    values = None
-    if policy.columns.sensitive:
-        values = values_fingerprint(scan.histogram(policy.columns.sensitive), key)
+def expect(policy: Policy, scan: OpenedTable) -> None:
+    """The ledgers will be asked soon: an engine that can starts on what they know the table by."""
+    for ledger in open_ledgers(policy.ledger):
+        scan.expect_fingerprint(ledger.key())
+
+
+def look_up(
+    policy: Policy, scan: OpenedTable, next_one: NextInSeries | None, *, is_trial: bool = False
+) -> KnownTable:
+    """What the ledgers know of the table; the user's is not told of trials."""
     # views of a series are drawn in view of each other; batches are of different people, or repetitions
     same_series = next_one.place.id if next_one is not None and next_one.kind == "views" else None
-    known = ledger.of_source(source, values)
-    earlier = tuple(e for e in known if e.for_publication and (not same_series or e.series_id != same_series))
-    records = None if next_one is None else next_one.records
-    return KnownTable(ledger=ledger, source=source, values=values, records=records, earlier=earlier)
+    ledgers = open_ledgers(policy.ledger, own_only=is_trial)
+    memories = []
+    for ledger in ledgers:
+        key = ledger.key()
+        values = None
+        if policy.columns.sensitive:
+            values = values_fingerprint(scan.histogram(policy.columns.sensitive), key)
+        marks = Marks(
+            source=scan.fingerprint(key), values=values, sketch=None if is_trial else scan.sketch(key)
+        )
+        matches = tuple(
+            match for match in ledger.about(marks) if not same_series or match.entry.series_id != same_series
+        )
+        packed = None if marks.sketch is None else marks.sketch.pack(key)
+        memories.append(Memory(ledger=ledger, marks=marks, packed=packed, matches=matches))
+    return KnownTable(memories=tuple(memories), records=None if next_one is None else next_one.records)
 
 
 def refuse_repetition(policy: Policy, plan: Plan, known: KnownTable) -> None:
-    """Refuse another independent release of a table, with the posterior that it would give."""
-    if not known.earlier:
+    """Refuse another independent release about the same people, with the posterior that it would give."""
+    if not known.matches:
         return
-    what = (
-        "this table was published before"
-        if any(entry.source_fingerprint == known.source for entry in known.earlier)
-        else "a table with exactly these counts of sensitive values, so about the same people, was published "
-        "before"
-    )
-    raise PromiseNotMet(f"{what} ({_where(known.earlier)}): {_tell(policy, plan, known)}", hint=_HINT)
+    what = f"{_who(known.matches)} ({_where([match.entry for match in known.matches])})"
+    raise PromiseNotMet(f"{what}: {_tell(policy, plan, known)}", hint=_HINT)
+
+
+def _who(matches: Sequence[Match]) -> str:
+    """What was published before, from the surest sign."""
+    if any(match.how == "records" for match in matches):
+        return "this table was published before"
+    overlaps = [match.overlap for match in matches if match.overlap is not None]
+    if not overlaps:
+        return (
+            "a table with exactly these counts of sensitive values, so about the same people, was published "
+            "before"
+        )
+    most = max(overlaps, key=lambda overlap: overlap.people)
+    who = "the same people were" if most.people == most.rows == most.earlier_rows else "these people were"
+    return f"{who} published before, about {most.people:,} of the {most.rows:,} in this table"
 
 
 def repetition(policy: Policy, plan: Plan, known: KnownTable) -> Repeated | None:
     """What this release will tell together with the earlier ones by the same mechanism; None without any."""
-    times = 1 + sum(entry.mechanism == policy.mechanism.kind for entry in known.earlier)
+    times = 1 + sum(match.entry.mechanism == policy.mechanism.kind for match in known.matches)
     return None if times == 1 else mechanism_of(policy).repeat(policy, plan, times)
 
 
@@ -144,14 +189,25 @@ def values_fingerprint(histogram: Histogram, key: bytes) -> str | None:
 def _tell(policy: Policy, plan: Plan, known: KnownTable) -> str:
     found = repetition(policy, plan, known)
     if found is None:
-        kinds = ", ".join(sorted({entry.mechanism for entry in known.earlier}))
+        kinds = ", ".join(sorted({match.entry.mechanism for match in known.matches}))
         return (
             f"by {kinds}, and now by {policy.mechanism.kind}; each promises for itself, and what both tell "
-            "together is more and was not computed"
+            f"together is more and was not computed{_tell_few(known)}"
         )
-    others = len(known.earlier) + 1 - found.times
+    others = len(known.matches) + 1 - found.times
     more = f", and {others} more by another mechanism are not counted" if others else ""
-    return found.sentence() + more
+    return found.sentence() + more + _tell_few(known)
+
+
+def _tell_few(known: KnownTable) -> str:
+    """Who is in one of two releases only stands out between them."""
+    overlaps = [match.overlap for match in known.matches if match.overlap is not None]
+    apart = [abs(overlap.rows - overlap.earlier_rows) for overlap in overlaps]
+    apart = [n for n, overlap in zip(apart, overlaps, strict=True) if 0 < n <= _FEW_PEOPLE * overlap.rows]
+    if not apart:
+        return ""
+    who = "one person is" if min(apart) == 1 else f"{min(apart)} people are"
+    return f"; at least {who} in only one of them, and the difference of the two tells their values"
 
 
 def _where(earlier: Sequence[Entry]) -> str:

@@ -179,7 +179,7 @@ def _kind(arrow_type: str) -> str:
 def _check_publishable(manifest: Manifest) -> Check:
     ok = manifest.for_publication is True
     detail = (
-        "made with secret randomness"
+        "the manifest says: made with secret randomness"
         if ok
         else "a draft, made to try out and not to be published"
         if manifest.draft

@@ -73,6 +73,22 @@ def test_frapps_plan_says_what_it_does_not_promise() -> None:
     assert by_d.public_parameters() == plan.public_parameters()
 
 
+@pytest.mark.parametrize("times", [1, 2, 3, 5])
+def test_a_tuple_that_is_shown_often_has_the_stated_odds_by_bayes(times: int) -> None:
+    """Independent records: that none of those shown as the tuple is it has (1−γ)^j, and nothing less."""
+    gamma, k, m = Fraction(1, 5), Fraction(1), 1_000
+    gamma_f = frapp_retention(k, gamma, m)
+    other, prior, rest = (1 - gamma_f) / (m - 1), k / m, (1 - k / m) / (m - 1)
+    as_it, as_other = prior * gamma_f, prior * other
+    is_it = as_it / (as_it + (1 - prior) * other)  # of a record that is shown as the tuple
+    is_it_elsewhere = as_other / (as_other + rest * gamma_f + (1 - prior - rest) * other)
+    absent = (1 - is_it) ** times * (1 - is_it_elsewhere) ** 4
+    odds = float((1 - absent) / absent)
+    assert odds == pytest.approx(float((1 - gamma) ** -times - 1), rel=0.03)
+    first_order = float(times * gamma / (1 - gamma))  # once at most; too little for independent records
+    assert odds > first_order * (1 if times == 1 else 1.1)
+
+
 def test_a_prior_at_gamma_is_refused() -> None:
     domain = Domain.of({"a": range(100)})
     with pytest.raises(PromiseNotMet, match="not below gamma"):

@@ -37,3 +37,32 @@ def test_a_suppressed_release_is_asked_for_its_commonest_value(tmp_path: Path) -
     assert audit.ok
     assert audit.named("eligibility").bound == pytest.approx(1 / 3)
     assert audit.named("eligibility").success <= 1 / 3
+
+
+def test_who_sees_who_was_withheld_passes_the_bound_and_nothing_is_promised_against_her(
+    tmp_path: Path,
+) -> None:
+    """Nine of ten with the commonest value are women, of the others four: the withheld people tell it."""
+    coins = np.random.default_rng(3)
+    disease = coins.permutation(np.repeat(list("abcde"), [1_000, 300, 300, 250, 150]))
+    is_woman = coins.random(len(disease)) < np.where(disease == "a", 0.9, 0.4)
+    table = pa.table(
+        {"uid": np.arange(len(disease)), "sex": np.where(is_woman, "f", "m"), "disease": disease}
+    )
+    policy = dalenius.Policy.from_dict(
+        {
+            "source": table,
+            "release": str(tmp_path / "r"),
+            "columns": {"quasi": ["uid", "sex"], "sensitive": ["disease"]},
+            "promise": {"kind": "l-diversity", "l": 3},
+            "suppress": {"method": "safe"},
+        }
+    )
+    release = dalenius.publish(policy, seed=1)
+    assert any("sees who is withheld" in text for text in release.manifest["not_covered"])
+    audit = dalenius.audit(release.path, table, seed=1)
+    found = audit.named("withheld people")
+    assert audit.ok
+    assert found.bound is None
+    assert found.detail["finds_the_commonest"]
+    assert found.success > 0.8  # where 1/3 is the bound for who sees the counts alone

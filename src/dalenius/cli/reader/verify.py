@@ -10,6 +10,8 @@ from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, sa
 from dalenius.errors import PromiseNotMet
 from dalenius.release.verify import verify
 
+_AGREES = "what the release shows agrees with its promise; whether its coins were fair cannot be seen in it"
+
 
 def command(
     release: ReleaseArgument,
@@ -28,5 +30,5 @@ def command(
         )
         if verdict.outright:
             say(f"{verdict.outright:,} people are published outright: their sensitive value is certain")
-        say("the release keeps its promise" if verdict.ok else "the release does NOT hold what it promises")
+        say(_AGREES if verdict.ok else "the release does NOT hold what it promises")
     return 0 if verdict.ok else PromiseNotMet.exit_code

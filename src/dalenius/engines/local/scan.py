@@ -21,6 +21,7 @@ from dalenius.prefetch import map_parallel
 from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, count_values
+from dalenius.tables.sketch import Sketch, sketch_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,6 +31,7 @@ class LocalScan:
     source: LocalSource
     spill: Path | None
     _expected: dict[bytes, Future[str]] = field(default_factory=dict, init=False)
+    _sketched: dict[bytes, Future[Sketch | None]] = field(default_factory=dict, init=False)
     _counted: dict[tuple[str, ...], Histogram] = field(default_factory=dict, init=False)
     _kept: dict[Coding, SortedCodes] = field(default_factory=dict, init=False)
 
@@ -99,11 +101,12 @@ class LocalScan:
         return pa.table({"key": keys, "n": counts})
 
     def expect_fingerprint(self, key: bytes) -> None:
-        """Start on the fingerprint, and on what else has to be known before records are read."""
+        """Start on fingerprint and sketch, and on what else has to be known before records are read."""
         background = self.source.background
         if background is not None:
             self.source.find_columns_early(background)  # some plans ask for values
             self._expected[key] = background.start(partial(self._fingerprint, key))
+            self._sketched[key] = background.start(partial(self._sketch, key))
 
     def fingerprint(self, key: bytes) -> str:
         """A keyed digest of the records that does not depend on their order."""
@@ -118,6 +121,14 @@ class LocalScan:
         """The same of whole records, however many there are."""
         asked = record_sums(key, self.schema.names, f"({self._select})")
         return fingerprint_of(key, self.schema, one_row(self._connection, asked))
+
+    def sketch(self, key: bytes) -> Sketch | None:
+        """By which its people are known again; of all columns of the source, before they are recoded."""
+        expected = self._sketched.get(key)
+        return self._sketch(key, self._connection) if expected is None else expected.result()
+
+    def _sketch(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> Sketch | None:
+        return sketch_table(connection, self.source.relation, self.source.names, key)
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a Parquet file into the folder, in its order."""

@@ -24,7 +24,7 @@ from dalenius.engines.preparing import (
 )
 from dalenius.policy import Policy
 from dalenius.prefetch import prefetch
-from dalenius.sql import count, identifiers, literal, scan_parquet
+from dalenius.sql import count, literal, scan_parquet
 from dalenius.tables.csv import CsvSource
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, rebatch
 
@@ -80,6 +80,9 @@ class LocalSource:
     connection: duckdb.DuckDBPyConnection
     background: Background | None
     """For what publishing needs later; None for planning, and for a frame, which one connection sees."""
+    relation: str
+    """SQL to select all columns of the source from, as they are before recoding."""
+    names: tuple[str, ...]
     select: str
     schema: pa.Schema
     """Types of the published columns, after recoding."""
@@ -128,7 +131,7 @@ def find_relation(connection: duckdb.DuckDBPyConnection, policy: Policy, spill: 
     """SQL to select the source's columns from; not recoded yet."""
     relation = policy.source.scan(connection)
     if spill is not None and isinstance(policy.source, CsvSource):
-        return _copy_to_parquet(connection, policy, relation, spill)
+        return _copy_to_parquet(connection, relation, spill)
     return relation
 
 
@@ -148,6 +151,8 @@ def prepare(
     return LocalSource(
         connection=connection,
         background=background,
+        relation=relation,
+        names=policy.source.column_names,
         select=select,
         schema=schema,
         n_rows=n_rows,
@@ -155,10 +160,8 @@ def prepare(
     )
 
 
-def _copy_to_parquet(connection: duckdb.DuckDBPyConnection, policy: Policy, source: str, spill: Path) -> str:
-    """The columns that are read, as Parquet: publishing reads them several times, and a CSV file is slow."""
-    unit = () if policy.columns.unit is None else (policy.columns.unit,)
-    listed = identifiers(dict.fromkeys((*unit, *policy.columns.published)))
+def _copy_to_parquet(connection: duckdb.DuckDBPyConnection, source: str, spill: Path) -> str:
+    """All columns, as Parquet: publishing reads them several times, and a CSV file is slow."""
     target = str(spill / "source.parquet")
-    connection.execute(f"COPY (SELECT {listed} FROM {source}) TO {literal(target)} (FORMAT parquet)")
+    connection.execute(f"COPY (SELECT * FROM {source}) TO {literal(target)} (FORMAT parquet)")
     return scan_parquet([target])

@@ -38,6 +38,7 @@ from dalenius.policy import Policy
 from dalenius.release.manifest import TableEntry
 from dalenius.tables.codes import ascending
 from dalenius.tables.histogram import Histogram, Value, with_one_nan
+from dalenius.tables.sketch import Sketch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -146,6 +147,10 @@ class SparkScan:
         relation = RELATION if preparation.select is None else f"({preparation.select})"
         task = AggregateTask(preparation=preparation, sql=asked(relation))
         return fingerprint_of(key, self.schema, self._sums(task, names))
+
+    def sketch(self, key: bytes) -> Sketch | None:  # noqa: ARG002
+        """None: on a cluster a table is known by its fingerprints alone."""
+        return None
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a folder of Parquet files."""

@@ -87,7 +87,10 @@ def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -
     try:
         buckets = plan_buckets(problem, config.method)
     except NoSettingFits as error:
-        raise _with_room(error, problem) from error
+        hint = _room_hint(problem)
+        if hint is None:
+            raise
+        raise NoSettingFits(error.message, needed=error.needed, hint=hint) from error
     return BucketizePlan(
         histogram=histogram,
         schema=schema,
@@ -139,19 +142,18 @@ def _infeasible(
     return PromiseNotMet(message, hint=hint)
 
 
-def _with_room(error: NoSettingFits, problem: BucketProblem) -> NoSettingFits:
-    """Says which cap would do where a value's threshold is its own share: only buckets of it keep that."""
+def _room_hint(problem: BucketProblem) -> str | None:
+    """Which cap would do where a value's threshold is its own share: only buckets of it keep that."""
     shares = (Fraction(count, problem.n_rows) for count in problem.counts)
     pairs = zip(shares, problem.thresholds, strict=True)
     tight = max((share for share, threshold in pairs if share == threshold), default=None)
     cap = None if tight is None else cap_above(tight, problem.max_bucket)
     if tight is None or cap is None:
-        return error
-    hint = (
+        return None
+    return (
         f"a value makes up {show(tight)} of the records and its threshold is exactly that; a larger one "
         f"leaves room in smaller buckets, e.g. cap = {show(cap)}"
     )
-    return NoSettingFits(error.message, needed=error.needed, hint=hint)
 
 
 def cap_above(share: Fraction, max_bucket: int) -> Fraction | None:

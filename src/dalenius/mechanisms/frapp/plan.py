@@ -1,6 +1,6 @@
 """FRAPP, the baseline: each record is kept with probability γ_f, else replaced by any other tuple of D.
 
-Its promise is per record: the release is a multiset, and a tuple seen j times has odds of about j·γ/(1−γ).
+Its promise is per record: the release is a multiset; a tuple seen j times has odds of about 1/(1−γ)^j − 1.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _ASSUMES = (
 )
 _NOT_COVERED = (
     "whether a tuple is in the table: the promise is per record, and a tuple that the release shows j "
-    "times has odds of about j·gamma/(1−gamma)",
+    "times has odds of about 1/(1−gamma)^j − 1, or of j·gamma/(1−gamma) if it can be there only once",
     CORRELATED,
     PARTS,
     "another release of this table",

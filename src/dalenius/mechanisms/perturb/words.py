@@ -42,7 +42,7 @@ def describe_limits(release: StoredRelease) -> doc.Section:
         items=(
             *(() if is_uniform else (("Parts", doc.Number(value=len(parts))),)),
             ("Values published as they were", doc.share(n_kept / max(n_records, 1))),
-            ("Nobody may become surer than", doc.share(rho2)),
+            ("The promised limit on belief", doc.share(rho2)),
         )
     )
     return doc.Section(
@@ -60,7 +60,7 @@ def _explain(release: StoredRelease, *, is_uniform: bool) -> str:
     drawn = (
         f"Every published value of {sensitive_names(release)} went through a toss of coins: it is either the "
         "person's own or one drawn at random, and nobody can see which. How often it is the person's own was "
-        "chosen so that no protected value can be believed with more than the limit."
+        "chosen so that one published value takes no belief that is protected above the limit."
     )
     if is_uniform:
         return f"{drawn} The same coins were used for all records."
@@ -98,7 +98,7 @@ def _tabulate(parts: list[Part], rho2: Fraction) -> doc.Table:
             else f"Of {len(rest):,} parts that are not listed at least one is ABOVE the limit."
         )
     return doc.Table(
-        caption="How sure anybody can become of a protected value, in each part",
+        caption="How sure the attacker of the promise can become of a protected value, in each part",
         columns=doc.head(
             "part",
             belief_column("belief in a value"),

@@ -37,7 +37,7 @@ def describe_withheld(release: StoredRelease) -> doc.Section | None:
 def _hidden(stated: list[PublishedSuppression]) -> str:
     """Whether there is a limit on guessing the value that was too common."""
     if any(one.bound is not None for one in stated):
-        return "Which value that is must not be guessed with more certainty than the limit below."
+        return "From the counts alone, that value cannot be guessed with more certainty than the limit below."
     return "The method makes it harder to guess which value that is, but promises no limit."
 
 
@@ -66,7 +66,7 @@ def _rows(part: StoredRelease) -> list[tuple[doc.Cell, ...]]:
 
 def _tabulate(rows: tuple[tuple[doc.Cell, ...], ...], stated: PublishedSuppression) -> doc.Table:
     return doc.Table(
-        caption="How sure anybody can be which value was the commonest",
+        caption="How sure the attacker below can be which value was the commonest",
         columns=doc.head(
             "release",
             doc.Column(title="certainty", legend=doc.Legend(bar="at most", limit="limit"), whole=True),
@@ -84,8 +84,8 @@ def say_promise(release: StoredRelease) -> str | None:
     stated = read(release.manifest)
     if stated is not None and stated.bound is not None:
         return (
-            "Records were withheld so that nobody can be surer than "
-            f"{percent(stated.bound)} which value is the commonest of the table."
+            "Records were withheld so that nobody who sees the published counts, and did not know it before, "
+            f"can be surer than {percent(stated.bound)} which value is the commonest of the table."
         )
     if stated is not None and release.manifest.rows.suppressed:
         return (

@@ -48,7 +48,7 @@ def describe_beliefs(
             doc.Paragraph(text=explanation),
             doc.Facts(items=tuple(facts)),
             doc.Table(
-                caption="How sure anybody can become",
+                caption="How sure somebody can become to whom rows are independent",
                 columns=doc.head(
                     "belief",
                     belief_column("probability"),

@@ -82,9 +82,8 @@ def _linking(kept: _KeptRate, by_chance: Chance, n_same: int, gamma: Fraction) -
 
 
 def _often(there: np.ndarray, here: np.ndarray, gamma: Fraction, d: float) -> AttackResult:
-    """A tuple that the release shows j times has odds of about j·γ/(1−γ): the promise is per record."""
+    """Each of the j records that a tuple is shown for is it with γ: the promise is per record."""
     j = int(there.max())
-    odds = j * float(gamma / (1 - gamma))
     n_right = int(((there == j) & (here > 0)).sum())
     d = min(d, 1.0)  # the expected number of a tuple's records, at most which its probability is
     return AttackResult(
@@ -94,7 +93,7 @@ def _often(there: np.ndarray, here: np.ndarray, gamma: Fraction, d: float) -> At
             wants="whether it is, having seen it in the release more often than any other",
             covered=False,
         ),
-        success=odds / (1 + odds),
+        success=1 - float(1 - gamma) ** j,
         baseline=d,
         detail={"times": j, "tuples": int((there == j).sum()), "in_the_table": n_right},
         advice='method = "alpha-beta" promises for a tuple, however often it occurs' if j > 1 else None,

@@ -1,0 +1,259 @@
+"""A keyed sketch of a table: a few kilobytes by which its people are known again in another table.
+
+Cells are known by what they say, not by their column's name, place or type: 5, 5.0 and "5" are one cell. A
+cell becomes a keyed number, a combination of columns the sum of its cells' numbers, so that the order of
+columns does not matter. Of some combinations (all columns, all but one, pairs of the most distinctive ones)
+the sketch keeps the smallest sums and how often each occurs: a sample of records that two tables about the
+same people share, whatever else was changed in one of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import duckdb
+import numpy as np
+
+from dalenius.arrays import Ints
+from dalenius.sql import count, identifier, one_row
+from dalenius.tables.recode import NUMERIC_TYPES
+
+_KEPT_OF_WHOLE, _KEPT = 128, 64
+"""How many sums are kept of whole records, and of every other combination."""
+_MOST_COLUMNS = 100
+_MOST_LEFT_OUT = 10
+_DISTINCTIVE = 5
+"""So many columns are kept in pairs."""
+_NEARLY_ALL = 0.8
+"""A column of so many different values is counted exactly."""
+_BITS = 48
+_MASK = 2**_BITS - 1
+_BYTES = _BITS // 8
+_CANDIDATES = 4096
+"""Of a large table about so many rows, those of the smallest sums, are counted first."""
+_FEW_VALUES = 20
+"""A column with fewer is known by itself to nobody."""
+_ENUMERATED = 0.15
+"""Numbers that fill so much of their range are a numbering: other tables begin at 1 too."""
+_STEPS = (86400, 3600, 1000, 900, 300, 100, 60, 10, 5)
+"""In what a numbering, or times of measurement, may be counted."""
+_HEAD = struct.Struct("<BQH")
+_SET = struct.Struct("<HBBB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Combination:
+    """What is kept of one combination of columns: the smallest keyed sums and how often each occurs."""
+
+    width: int
+    """How many columns."""
+    whole: bool
+    """Whether it is all columns of the table."""
+    complete: bool
+    """Whether all sums are kept, not only the smallest."""
+    sums: Ints
+    counts: Ints
+
+    @property
+    def limit(self) -> int:
+        """Up to here every sum of the table is known."""
+        return _MASK if self.complete else int(self.sums[-1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sketch:
+    """A table as a ledger remembers it."""
+
+    n_rows: int
+    combinations: tuple[Combination, ...]
+
+    def pack(self, key: bytes) -> bytes:
+        """As bytes, of which nothing can be read without the key."""
+        parts = [_HEAD.pack(1, self.n_rows, len(self.combinations))]
+        for one in self.combinations:
+            size = next(size for size in (1, 2, 4, 8) if int(one.counts.max()) < 256**size)
+            parts.append(_SET.pack(one.width, one.whole * 2 + one.complete, len(one.sums), size))
+            parts.append(one.sums.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :_BYTES].tobytes())
+            parts.append(one.counts.astype(f"<u{size}").tobytes())
+        nonce = hashlib.sha256(b"".join([key, *parts])).digest()[:16]
+        return nonce + _hide(b"".join(parts), key, nonce)
+
+    @classmethod
+    def unpack(cls, packed: bytes, key: bytes) -> Sketch:
+        """The sketch that was packed under the key."""
+        content = _hide(packed[16:], key, packed[:16])
+        _, n_rows, n_combinations = _HEAD.unpack_from(content)
+        place, found = _HEAD.size, []
+        for _ in range(n_combinations):
+            width, flags, n_sums, size = _SET.unpack_from(content, place)
+            place += _SET.size
+            raw = np.frombuffer(content, np.uint8, n_sums * _BYTES, place).reshape(-1, _BYTES)
+            sums = np.zeros((n_sums, 8), np.uint8)
+            sums[:, :_BYTES] = raw
+            place += n_sums * _BYTES
+            counts = np.frombuffer(content, f"<u{size}", n_sums, place).astype(np.int64)
+            place += n_sums * size
+            found.append(
+                Combination(
+                    width=width,
+                    whole=bool(flags & 2),
+                    complete=bool(flags & 1),
+                    sums=sums.view("<u8").ravel().astype(np.int64),
+                    counts=counts,
+                )
+            )
+        return cls(n_rows=n_rows, combinations=tuple(found))
+
+
+def _hide(content: bytes, key: bytes, nonce: bytes) -> bytes:
+    """Exclusive or with a stream that only the key gives; twice is as before."""
+    stream = hashlib.shake_256(key + nonce).digest(len(content))
+    return bytes(np.frombuffer(content, np.uint8) ^ np.frombuffer(stream, np.uint8))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    name: str
+    kind: str
+    """Its type in SQL."""
+    n_different: int
+    is_unique: bool
+
+
+def sketch_table(
+    connection: duckdb.DuckDBPyConnection, relation: str, names: Sequence[str], key: bytes
+) -> Sketch | None:
+    """A sketch of some columns of a relation; None where none of them tells people apart."""
+    n_rows, columns = _find_columns(connection, relation, names)
+    columns = sorted(columns, key=lambda column: -column.n_different)[:_MOST_COLUMNS]
+    chosen = _choose(columns)
+    if not chosen:
+        return None
+    _hash_cells(connection, relation, columns, key, n_rows)
+    found = [_smallest(connection, places, len(columns), n_rows) for places in chosen]
+    connection.execute("DROP TABLE sketched")
+    return Sketch(n_rows=n_rows, combinations=tuple(found))
+
+
+def _find_columns(
+    connection: duckdb.DuckDBPyConnection, relation: str, names: Sequence[str]
+) -> tuple[int, list[_Column]]:
+    """The columns that have several values and are no numbering."""
+    quoted = [identifier(name) for name in names]
+    counts = ", ".join(f"approx_count_distinct({name})" for name in quoted)
+    n_rows, *n_different = one_row(connection, f"SELECT count(*), {counts} FROM {relation}")
+    described = connection.execute(f"DESCRIBE SELECT {', '.join(quoted)} FROM {relation}").fetchall()
+    found = []
+    for name, (_, kind, *_), about in zip(names, described, n_different, strict=True):
+        different, is_unique = about, False
+        if about > _NEARLY_ALL * n_rows:
+            different = count(connection, f"SELECT count(DISTINCT {identifier(name)}) FROM {relation}")
+            is_unique = different == n_rows
+        if different < 2 or (is_unique and _is_numbering(connection, relation, name, kind)):
+            continue
+        found.append(_Column(name=name, kind=kind, n_different=different, is_unique=is_unique))
+    return n_rows, found
+
+
+def _canonical(name: str, kind: str) -> str:
+    """SQL for what a cell says, the same in every type that can say it."""
+    if kind == "BOOLEAN":
+        number = f"{name}::INTEGER::DOUBLE::VARCHAR"
+    elif kind == "VARCHAR":
+        said = f"lower(trim({name}))"
+        number = (
+            f"coalesce(try_cast({name} AS DOUBLE)::VARCHAR, "
+            f"CASE {said} WHEN 'true' THEN '1.0' WHEN 'false' THEN '0.0' ELSE {said} END)"
+        )
+    elif kind.startswith(("DATE", "TIMESTAMP")):
+        number = f"replace({name}::VARCHAR, ' 00:00:00', '')"
+    elif kind.startswith(NUMERIC_TYPES):
+        number = f"{name}::DOUBLE::VARCHAR"
+    else:
+        number = f"{name}::VARCHAR"
+    return f"coalesce({number}, '')"
+
+
+def _is_numbering(connection: duckdb.DuckDBPyConnection, relation: str, name: str, kind: str) -> bool:
+    """Whether the different cells of a column are consecutive numbers or times, or nearly."""
+    cell = identifier(name)
+    if kind.startswith(("DATE", "TIMESTAMP")):
+        number = f"epoch({cell}::TIMESTAMP)::DOUBLE"
+    else:
+        number = f"try_cast(regexp_replace({cell}::VARCHAR, '[^0-9.]', '', 'g') AS DOUBLE)"
+    steps = ", ".join(f"min(x % {step}) = max(x % {step})" for step in _STEPS)
+    n, whole, ends, *even = one_row(
+        connection,
+        f"SELECT count(x), bool_and(x = floor(x)), quantile_cont(x, [0.05, 0.95]), {steps} "
+        f"FROM (SELECT {number} AS x FROM {relation})",
+    )
+    if not n or not whole:
+        return False
+    step = next((step for step, is_even in zip(_STEPS, even, strict=True) if is_even), 1)
+    return bool(0.9 * n / ((ends[1] - ends[0]) / step + 1) >= _ENUMERATED)
+
+
+def _choose(columns: Sequence[_Column]) -> list[tuple[int, ...]]:
+    """Which combinations are kept; columns are in descending order of how many values they have."""
+    everything = tuple(range(len(columns)))
+    alone = [(i,) for i in everything if columns[i].is_unique][:2]
+    if len(columns) <= 2:
+        alone = [(i,) for i in everything if columns[i].n_different >= _FEW_VALUES]
+        return list(dict.fromkeys([*([everything] if len(columns) == 2 else []), *alone]))
+    without = [tuple(j for j in everything if j != i) for i in everything[::-1][:_MOST_LEFT_OUT]]
+    return list(dict.fromkeys([everything, *without, *combinations(everything[:_DISTINCTIVE], 2), *alone]))
+
+
+def _hash_cells(
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    columns: Sequence[_Column],
+    key: bytes,
+    n_rows: int,
+) -> None:
+    """The temporary table `sketched`: every cell as a keyed number. Of few values each is hashed once."""
+    listed, joins = [], []
+    for i, column in enumerate(columns):
+        name = identifier(column.name)
+        few = column.n_different <= n_rows / 4
+        text = _canonical(name if few else f"records.{name}", column.kind)
+        hashed = f"(md5_number('{key.hex()}' || {text}) & {_MASK})::BIGINT"
+        if not few:
+            listed.append(f"{hashed} AS h{i}")
+            continue
+        values = f"(SELECT DISTINCT {name} FROM {relation})"
+        joins.append(
+            f" JOIN (SELECT {name} AS v, {hashed} AS h FROM {values}) AS of{i} "
+            f"ON records.{name} IS NOT DISTINCT FROM of{i}.v"
+        )
+        listed.append(f"of{i}.h AS h{i}")
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE sketched AS SELECT {', '.join(listed)} "
+        f"FROM {relation} AS records{''.join(joins)}"
+    )
+
+
+def _smallest(
+    connection: duckdb.DuckDBPyConnection, places: Sequence[int], n_columns: int, n_rows: int
+) -> Combination:
+    is_whole = len(places) == n_columns
+    kept = _KEPT_OF_WHOLE if is_whole else _KEPT
+    total = " + ".join(f"h{i}" for i in places)
+
+    def ask(below: int) -> list[tuple[int, int]]:
+        return connection.execute(
+            f"SELECT s, count(*) FROM (SELECT ({total}) & {_MASK} AS s FROM sketched) WHERE s <= {below} "
+            f"GROUP BY s ORDER BY s LIMIT {kept + 1}"
+        ).fetchall()
+
+    found = ask(_MASK * _CANDIDATES // n_rows) if n_rows > 4 * _CANDIDATES else []
+    if len(found) <= kept:
+        found = ask(_MASK)
+    sums, counts = np.array(found[:kept], dtype=np.int64).T
+    return Combination(
+        width=len(places), whole=is_whole, complete=len(found) <= kept, sums=sums, counts=counts
+    )

@@ -1,0 +1,228 @@
+"""A ledger that knows people: whatever is changed in their table between two releases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import dalenius
+from dalenius.errors import DaleniusError, InputError, PromiseNotMet
+from dalenius.policy import Policy
+from dalenius.release.ledger import Ledger
+from dalenius.release.overlap import Overlap, find_overlap
+from dalenius.tables.sketch import Sketch, sketch_table
+from tests.people import KEY, people, sketch
+
+N = 400
+COLUMNS = {"quasi": ["age", "sex", "city"], "sensitive": ["disease"], "dropped": ["job"]}
+
+
+def policy(release: Path, source: pa.Table, **changes: Any) -> Policy:
+    return Policy.from_dict(
+        {
+            "source": source,
+            "release": str(release),
+            "columns": COLUMNS,
+            "promise": {"kind": "l-diversity", "l": 3},
+            "mechanism": {"kind": "bucketize"},
+            **changes,
+        }
+    )
+
+
+def renamed(table: pa.Table) -> tuple[pa.Table, dict[str, Any]]:
+    columns = {"quasi": ["alter", "geschlecht", "ort"], "sensitive": ["krankheit"], "dropped": ["beruf"]}
+    return table.rename_columns(["alter", "geschlecht", "ort", "beruf", "krankheit"]), {"columns": columns}
+
+
+def replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, values)
+
+
+def one_changed(table: pa.Table) -> pa.Table:
+    return replaced(table, "disease", pa.array(["e", *table["disease"].to_pylist()[1:]]))
+
+
+def translated(table: pa.Table, name: str) -> pa.Table:
+    return replaced(table, name, pc.binary_join_element_wise("neu", table[name], "-"))
+
+
+def without(table: pa.Table, *names: str) -> tuple[pa.Table, dict[str, Any]]:
+    left = {role: [name for name in of if name not in names] for role, of in COLUMNS.items()}
+    return table.drop_columns(list(names)), {"columns": left}
+
+
+def sensitive(*names: str) -> dict[str, Any]:
+    return {
+        "columns": {
+            "quasi": [name for name in ("age", "sex", "city", "disease", "job") if name not in names],
+            "sensitive": list(names),
+        }
+    }
+
+
+Edit = Callable[[pa.Table], tuple[pa.Table, dict[str, Any]]]
+EDITS: dict[str, Edit] = {
+    "columns reordered": lambda t: (t.select(t.column_names[::-1]), {}),
+    "columns renamed": renamed,
+    "numbers as texts": lambda t: (replaced(t, "age", t["age"].cast("string")), {}),
+    "whole numbers as fractions": lambda t: (replaced(t, "age", t["age"].cast("float64")), {}),
+    "one person fewer": lambda t: (t.slice(1), {}),
+    "one person more": lambda t: (pa.concat_tables([t, people(1, 99)]), {}),
+    "one value changed": lambda t: (one_changed(t), {}),
+    "half of the people": lambda t: (t.take(np.random.default_rng(3).permutation(N)[: N // 2]), {}),
+    "sensitive values recoded": lambda t: (translated(t, "disease"), {}),
+    "a quasi-identifier recoded": lambda t: (translated(t, "city"), {}),
+    "two sensitive values": lambda t: (t, sensitive("disease", "job")),
+    "three sensitive values": lambda t: (t, sensitive("disease", "job", "city")),
+    "another sensitive column": lambda t: (t, sensitive("job")),
+    "without the sensitive column": lambda t: (t.drop_columns(["disease"]), without_disease()),
+    "two columns dropped": lambda t: without(t, "sex", "job"),
+    "another policy and ledger": lambda t: (t.slice(1), {"ledger": {"path": "other"}}),
+}
+
+
+def without_disease() -> dict[str, Any]:
+    return {"columns": {"quasi": ["age", "sex", "city"], "sensitive": ["job"]}}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_edited_table_is_known_by_its_people(
+    edit: Edit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = people(N, 1)
+    dalenius.publish(policy(tmp_path / "one", table), yes=True)
+    edited, changes = edit(table)
+    with pytest.raises(PromiseNotMet, match="published before"):
+        dalenius.publish(policy(tmp_path / "two", edited, **changes), yes=True)
+    assert not (tmp_path / "two").exists()
+    dalenius.publish(policy(tmp_path / "two", edited, **changes), yes=True, again=True)
+
+
+def test_one_more_person_is_refused_with_how_many_are_the_same(tmp_path: Path) -> None:
+    """The difference of the two counts is that person's value."""
+    dalenius.publish(policy(tmp_path / "one", people(N, 1)))
+    more = pa.concat_tables([people(N, 1), people(1, 99)])
+    with pytest.raises(
+        PromiseNotMet, match=r"about (39\d|40\d) of the 401 .* one person is in only one of them"
+    ):
+        dalenius.publish(policy(tmp_path / "two", more))
+
+
+def _publish(folder: str, number: int) -> bool:
+    try:
+        dalenius.publish(policy(Path(folder) / str(number), people(N, 1).slice(number)))
+    except DaleniusError as error:
+        assert isinstance(error, PromiseNotMet | InputError), error  # noqa: PT017
+        return False
+    return True
+
+
+def test_of_processes_with_edited_tables_one_publishes(tmp_path: Path) -> None:
+    """Each has a person fewer than the one before, so that no two tables are the same."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        assert sum(pool.map(_publish, [str(tmp_path)] * 3, range(3))) == 1
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_of_two_runs_that_both_looked_before_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find an empty ledger; who records second finds the other's people in it."""
+    both_looked = Barrier(2, timeout=60)
+
+    def wait(*_: object) -> None:
+        both_looked.wait()
+
+    monkeypatch.setattr("dalenius.publishing.refuse_repetition", wait)
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(_publish, [str(tmp_path)] * 2, range(2))) == 1
+
+
+def test_other_people_are_published_without_alarm(tmp_path: Path) -> None:
+    for seed in range(4):
+        dalenius.publish(policy(tmp_path / str(seed), people(N, seed)))
+
+
+def test_row_numbers_are_nobodys_mark() -> None:
+    """Ids, days of visit and case numbers that begin anew in every table."""
+    days = pa.array(np.arange(N), pa.int32()).cast(pa.date32())
+    first, second = (
+        people(N, seed)
+        .append_column("id", pa.array(np.arange(N) + 1))
+        .append_column("case", pa.array([f"case-{i:05}" for i in range(N)]))
+        .append_column("day", days)
+        for seed in (1, 2)
+    )
+    assert find_overlap(sketch(first), sketch(second)) is None
+    assert find_overlap(sketch(first), sketch(first.slice(1))) is not None
+
+
+def test_the_user_level_ledger_knows_what_another_policys_ledger_does_not(
+    tmp_path: Path, ledger_of_test: Path
+) -> None:
+    own = {"ledger": {"path": str(tmp_path / "own")}}
+    release = dalenius.publish(policy(tmp_path / "one", people(N, 1), **own))
+    for path in (tmp_path / "own", ledger_of_test):
+        assert [entry.id for entry in Ledger(path=path).releases()] == [release.manifest["id"]]
+    assert Ledger(path=tmp_path / "own").key() != Ledger(path=ledger_of_test).key()
+    with pytest.raises(PromiseNotMet, match="published before"):
+        dalenius.publish(policy(tmp_path / "two", people(N, 1)))
+
+
+def test_a_sketch_is_small_and_says_nothing_without_the_key() -> None:
+    found = sketch(people(N, 1))
+    packed = found.pack(KEY)
+    assert len(packed) < 12_000
+    again = Sketch.unpack(packed, KEY)
+    assert again.n_rows == N
+    for ours, theirs in zip(found.combinations, again.combinations, strict=True):
+        assert np.array_equal(ours.sums, theirs.sums)
+        assert np.array_equal(ours.counts, theirs.counts)
+        assert (ours.width, ours.whole, ours.complete) == (theirs.width, theirs.whole, theirs.complete)
+    same = np.frombuffer(sketch(people(N, 1), b"j" * 32).pack(b"j" * 32), np.uint8)[: len(packed)]
+    share = (same == np.frombuffer(packed, np.uint8)[: len(same)]).mean()
+    assert share < 0.02
+    assert find_overlap(found, sketch(people(N, 1), b"j" * 32)) is None
+
+
+def test_columns_of_every_type_are_sketched() -> None:
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE t AS SELECT i::DECIMAL(9, 2) AS a, i % 2 = 0 AS b, [i, 1] AS c, {'x': i} AS d, "
+            "TIMESTAMP '2020-01-01' + i * INTERVAL 1 MONTH AS e, i::VARCHAR::BLOB AS f, 1 AS v, NULL AS n, "
+            "if(i % 3 = 0, NULL, i / 7) AS h, uuid() AS u FROM range(300) r(i)"
+        )
+        names = ["a", "b", "c", "d", "e", "f", "v", "n", "h", "u"]
+        found = sketch_table(connection, "t", names, KEY)
+        nothing = sketch_table(connection, "(SELECT v, n FROM t)", ["v", "n"], KEY)
+    assert found is not None
+    assert find_overlap(found, found) == Overlap(people=300, rows=300, earlier_rows=300)
+    assert nothing is None
+
+
+def test_false_alarms_are_rare() -> None:
+    """No pair of tables of different people is taken for the same; bench/overlap_rates.py has more."""
+    found = [sketch(people(200 + 40 * (seed % 5), seed)) for seed in range(24)]
+    pairs = [(a, b) for i, a in enumerate(found) for b in found[:i]]
+    assert sum(find_overlap(a, b) is not None for a, b in pairs) == 0
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+def test_part_of_the_people_is_enough(share: float) -> None:
+    n_same = round(share * N)
+    mixed = pa.concat_tables([people(N, 1).slice(0, n_same), people(N - n_same, 77)])
+    found = find_overlap(sketch(mixed), sketch(people(N, 1)))
+    assert found is not None
+    assert abs(found.people - n_same) < 0.25 * N
