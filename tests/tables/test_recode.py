@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ def recoded(values: pa.Array, spec: Any, folder: Path = Path()) -> list[Any]:
         ({"top": 90}, [12, 90, 91, None], [12, 90, 90, None]),
         ({"round": 5}, [0, 2, 3, 7, 8, -2, None], [0, 0, 5, 5, 10, 0, None]),
         ({"round": 0.5}, [0.2, 0.3], [0.0, 0.5]),
+        ({"prefix": 2}, [123, 4, None], ["12", "4", None]),
     ],
 )
 def test_numbers_become_coarser(spec: Any, values: list[Any], expected: list[Any]) -> None:
@@ -74,3 +76,38 @@ def test_bad_mapping_files_are_explained(text: str, message: str, tmp_path: Path
     (tmp_path / "m.csv").write_text(text)
     with pytest.raises(PolicyError, match=message):
         parse_recode("x", {"map": "m.csv"}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        ("year", [2024, 1977, None]),
+        ("quarter", ["2024-Q4", "1977-Q1", None]),
+        ("month", ["2024-12", "1977-01", None]),
+        ("week", ["2025-W01", "1976-W53", None]),
+        ("weekday", [1, 6, None]),
+    ],
+)
+def test_days_become_coarser(part: str, expected: list[Any]) -> None:
+    days = [datetime.date(2024, 12, 30), datetime.date(1977, 1, 1), None]
+    assert recoded(pa.array(days), {"date": part}) == expected
+    assert recoded(pa.array(days).cast(pa.timestamp("us")), {"date": part}) == expected
+
+
+def test_texts_become_prefixes() -> None:
+    assert recoded(pa.array(["01234", "äöü", "x", "", None]), {"prefix": 2}) == ["01", "äö", "x", "", None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"prefix": 0}, "at least 1"),
+        ({"prefix": "2"}, "must be a whole number"),
+        ({"date": "years"}, "did you mean 'year'"),
+        ({"date": 3}, "date 3 is unknown"),
+        ({"prefx": 3}, "did you mean 'prefix'"),
+    ],
+)
+def test_wrong_prefixes_and_parts_are_explained(spec: Any, message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        parse_recode("x", spec, Path())

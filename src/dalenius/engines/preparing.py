@@ -36,13 +36,14 @@ def count_outside(policy: Policy, relation: str) -> str:
     return f"SELECT {counts} FROM {relation}"
 
 
-def refuse_texts(policy: Policy, types: dict[str, str]) -> None:
-    """Numbers are recoded by bins and rounding, texts are not."""
+def refuse_types(policy: Policy, types: dict[str, str]) -> None:
+    """Numbers are recoded by bins and rounding, days by their parts; texts are not."""
     for name, recode in policy.recode:
-        if recode.needs_numbers and not types[name].startswith(NUMERIC_TYPES):
+        if recode.needs and not types[name].startswith(recode.needs):
+            wanted = "numeric" if recode.needs == NUMERIC_TYPES else "a date"
             raise PolicyError(
-                f"[recode] {name}: the column is not numeric ({types[name].lower()})",
-                hint='use map = "file.csv" for texts',
+                f"[recode] {name}: the column is not {wanted} ({types[name].lower()})",
+                hint='for texts: map = "file.csv", or prefix = 3',
             )
 
 

@@ -6,6 +6,8 @@
     income = { top = 150000 }                        larger ones become 150000
     weight = { round = 5 }                           to the nearest multiple
     zip    = { map = "districts.csv" }               two columns: from, to
+    code   = { prefix = 3 }                          its first characters
+    born   = { date = "year" }                       also quarter, month, week, weekday
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import PolicyError, did_you_mean
-from dalenius.exact import parse_fraction
+from dalenius.exact import parse_fraction, parse_integer
 from dalenius.sql import identifier, literal
 
 NUMERIC_TYPES = (
@@ -38,12 +40,22 @@ NUMERIC_TYPES = (
 )
 
 
+DATE_TYPES = ("DATE", "TIMESTAMP")
+_DATE_PARTS = {
+    "year": "year({0})",
+    "quarter": "year({0}) || '-Q' || quarter({0})",
+    "month": "strftime({0}, '%Y-%m')",
+    "week": "strftime({0}, '%G-W%V')",
+    "weekday": "isodow({0})",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bins:
     """Half-open intervals between the edges; the last one is closed."""
 
     edges: tuple[Fraction, ...]
-    needs_numbers = True
+    needs = NUMERIC_TYPES
 
     def expression(self, column: str) -> str:
         """The label of the interval; NULL for what is outside all of them, which is refused before."""
@@ -73,7 +85,7 @@ class Top:
     """Top-coding: values above the limit become the limit."""
 
     limit: Fraction
-    needs_numbers = True
+    needs = NUMERIC_TYPES
 
     def expression(self, column: str) -> str:
         """The smaller of value and limit."""
@@ -90,7 +102,7 @@ class Round:
     """To the nearest multiple of a step; halves go up."""
 
     step: Fraction
-    needs_numbers = True
+    needs = NUMERIC_TYPES
 
     def expression(self, column: str) -> str:
         """The nearest multiple, whole when the step is."""
@@ -107,7 +119,7 @@ class MapFile:
     """Values replaced by those of a two-column file; every value must be in it."""
 
     pairs: tuple[tuple[str, str], ...]
-    needs_numbers = False
+    needs = ()
 
     @classmethod
     def read(cls, path: Path) -> MapFile:
@@ -142,7 +154,40 @@ class MapFile:
         return f"{identifier(column)}::VARCHAR NOT IN ({listed})" if self.pairs else "true"
 
 
-Recode = Bins | Top | Round | MapFile
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefix:
+    """The first characters of a text, or of a number as it is written; what is shorter stays as it is."""
+
+    length: int
+    needs = ()
+
+    def expression(self, column: str) -> str:
+        """The first characters."""
+        return f"left({identifier(column)}::VARCHAR, {self.length})"
+
+    def outside(self, column: str) -> str:  # noqa: ARG002
+        """No value is left out."""
+        return "false"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatePart:
+    """The year of a day, or another part of it."""
+
+    part: str
+    needs = DATE_TYPES
+
+    def expression(self, column: str) -> str:
+        """Years and weekdays are numbers, the others texts."""
+        return f"({_DATE_PARTS[self.part].format(identifier(column))})"
+
+    def outside(self, column: str) -> str:  # noqa: ARG002
+        """No value is left out."""
+        return "false"
+
+
+Recode = Bins | Top | Round | MapFile | Prefix | DatePart
+_KINDS = ("bins", "top", "round", "map", "prefix", "date")
 
 
 def parse_recode(column: str, spec: Any, folder: Path) -> Recode:
@@ -150,7 +195,7 @@ def parse_recode(column: str, spec: Any, folder: Path) -> Recode:
     where = f"[recode] {column}"
     if not isinstance(spec, Mapping) or len(spec) != 1:
         raise PolicyError(
-            f"{where} must have exactly one of bins, top, round, map",
+            f"{where} must have exactly one of {', '.join(_KINDS)}",
             hint="e.g. age = { bins = [0, 18, 65, 120] }",
         )
     ((kind, value),) = spec.items()
@@ -167,9 +212,13 @@ def parse_recode(column: str, spec: Any, folder: Path) -> Recode:
         if not isinstance(value, str):
             raise PolicyError(f"{where}: map must be the name of a file")
         return MapFile.read(folder / value)
-    raise PolicyError(
-        f"{where}: unknown recoding {kind!r}; {did_you_mean(kind, ('bins', 'top', 'round', 'map'))}"
-    )
+    if kind == "prefix":
+        return Prefix(length=parse_integer(value, where, at_least=1))
+    if kind == "date":
+        if value not in _DATE_PARTS:
+            raise PolicyError(f"{where}: date {value!r} is unknown; {did_you_mean(str(value), _DATE_PARTS)}")
+        return DatePart(part=value)
+    raise PolicyError(f"{where}: unknown recoding {kind!r}; {did_you_mean(kind, _KINDS)}")
 
 
 def _edges(where: str, value: Any) -> tuple[Fraction, ...]:

@@ -13,7 +13,7 @@ from dalenius.engines.base import Progress
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.local.scan import LocalScan
 from dalenius.engines.local.source import Background, find_relation, prepare
-from dalenius.engines.preparing import count_outside, refuse_outside, refuse_texts, refuse_units
+from dalenius.engines.preparing import count_outside, refuse_outside, refuse_types, refuse_units
 from dalenius.policy import Policy
 from dalenius.sql import connect, count, identifier, one_row
 from dalenius.tables.csv import CsvSource
@@ -43,7 +43,7 @@ def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, relati
     if not policy.recode:
         return
     described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    refuse_texts(policy, {name: kind for name, kind, *_ in described})
+    refuse_types(policy, {name: kind for name, kind, *_ in described})
     refuse_outside(policy, one_row(connection, count_outside(policy, relation)))
 
 

@@ -22,7 +22,7 @@ from dalenius.engines.preparing import (
     count_outside,
     refuse_empty,
     refuse_outside,
-    refuse_texts,
+    refuse_types,
     refuse_units,
 )
 from dalenius.engines.spark.errors import guard, spark_errors
@@ -88,7 +88,7 @@ def _check_recodes(policy: Policy, source: SparkSource) -> None:
     with connect() as connection:
         connection.register(RELATION, preparation.source.empty_table())
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    refuse_texts(policy, {name: kind for name, kind, *_ in described})
+    refuse_types(policy, {name: kind for name, kind, *_ in described})
     task = AggregateTask(preparation=preparation, sql=count_outside(policy, relation))
     with spark_errors():
         found = source.read(columns).mapInArrow(guard(task.run), SUMS).toArrow()
