@@ -56,7 +56,7 @@ def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _has_few_texts(column: pa.Array) -> bool:

@@ -369,7 +369,7 @@ def test_ranges_are_read_as_written() -> None:
 
 def test_relatives_are_named_with_what_they_give_away(tmp_path: Path) -> None:
     """Two, three and four who share a value, at the limits (1/3, 2/3): odds 1/2 times 4 for each."""
-    release = dalenius.publish(policy(table_of([4, 4, 4]), tmp_path / "r", "uniform"), seed=1)
+    release = dalenius.publish(policy(table_of((4, 4, 4)), tmp_path / "r", "uniform"), seed=1)
     stated = release.manifest
     assert any("independent of each other" in text for text in stated["assumes"])
     (related,) = [text for text in stated["not_covered"] if "relatives" in text]
