@@ -20,7 +20,7 @@ from tests.people import people, sketch
 
 SIZES = (20, 30, 50, 100, 300, 1000, 3000)
 SHARES = (1.0, 0.5, 0.25, 0.1)
-_DRAWS = 20
+_DRAWS = 10
 
 
 def unrelated(n_tables: int) -> list[Sketch]:
@@ -55,7 +55,7 @@ def main() -> None:
     tables = unrelated(int((2 * n_pairs) ** 0.5) + 2)
     pairs = list(islice(combinations(tables, 2), n_pairs))
     alarms = sum(find_overlap(a, b) is not None for a, b in pairs)
-    print(f"false alarms: {alarms} of {len(pairs):,} pairs of tables of different people")
+    print(f"false alarms: {alarms} of {len(pairs):,} pairs of tables of different people", flush=True)
     print("missed, by the number of people and the share of them that was published before:")
     print("people  " + "".join(f"{share:>8.0%}" for share in SHARES))
     for n_rows in SIZES:

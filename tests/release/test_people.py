@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import duckdb
@@ -13,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import dalenius
-from dalenius.errors import PromiseNotMet
+from dalenius.errors import DaleniusError, InputError, PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.release.ledger import Ledger
 from dalenius.release.overlap import Overlap, find_overlap
@@ -115,6 +118,36 @@ def test_one_more_person_is_refused_with_how_many_are_the_same(tmp_path: Path) -
         PromiseNotMet, match=r"about (39\d|40\d) of the 401 .* one person is in only one of them"
     ):
         dalenius.publish(policy(tmp_path / "two", more))
+
+
+def _publish(folder: str, number: int) -> bool:
+    try:
+        dalenius.publish(policy(Path(folder) / str(number), people(N, 1).slice(number)))
+    except DaleniusError as error:
+        assert isinstance(error, PromiseNotMet | InputError), error  # noqa: PT017
+        return False
+    return True
+
+
+def test_of_processes_with_edited_tables_one_publishes(tmp_path: Path) -> None:
+    """Each has a person fewer than the one before, so that no two tables are the same."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        assert sum(pool.map(_publish, [str(tmp_path)] * 3, range(3))) == 1
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_of_two_runs_that_both_looked_before_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both find an empty ledger; who records second finds the other's people in it."""
+    both_looked = Barrier(2, timeout=60)
+
+    def wait(*_: object) -> None:
+        both_looked.wait()
+
+    monkeypatch.setattr("dalenius.publishing.refuse_repetition", wait)
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(_publish, [str(tmp_path)] * 2, range(2))) == 1
 
 
 def test_other_people_are_published_without_alarm(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from dalenius.tables.sketch import Combination, Sketch
 FALSE_ALARM = 1e-6
 """The chance that two tables of different people are taken for the same; half is for whole records."""
 _TILTS = np.geomspace(0.01, 1000, 60)
+_NOT_EVEN = 0.55
+"""Of the dispersion that chance gives: counts that have more of it are not suspiciously even."""
 _MANY = 400
 """So many tosses are as good as normal."""
 
@@ -91,6 +93,8 @@ def _log_chance(x: Ints, y: Ints) -> float:
         return 0.0
     share = float(x.sum() / total.sum())
     observed = float(_deviation(x, total, share).sum())
+    if observed >= _NOT_EVEN * len(x):
+        return 0.0  # soon, for most of a long ledger; no bound would be small enough
     sizes, n_cells = np.unique(total, return_counts=True)
     exponents = _TILTS * observed
     for size, n in zip(sizes.tolist(), n_cells.tolist(), strict=True):
