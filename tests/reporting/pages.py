@@ -72,7 +72,7 @@ def policy(release: Path, table: Any = None, **sections: Any) -> Policy:
 
 def published(policy: Policy, n_releases: int = 1, seed: int | None = None) -> StoredRelease:
     for _ in range(n_releases):
-        write_release(policy, seed=seed, again=True)
+        write_release(policy, seed=seed, again=True, yes=True)
     assert policy.release is not None
     return open_release(policy.release)
 
