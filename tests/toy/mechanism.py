@@ -26,10 +26,9 @@ from dalenius.mechanisms.sharding import Census, Piece, Shards
 from dalenius.promises.rho_privacy import RhoPrivacy, amplification_limit
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
-from dalenius.sql import count, identifier
+from dalenius.sql import count, identifier, unused_name
 from dalenius.tables.codes import Encoder
 from dalenius.tables.histogram import Histogram
-from dalenius.tables.names import unused_name
 from tests.toy.apply import Spinner
 from tests.toy.config import RouletteConfig
 from tests.toy.published import Wheel, read

@@ -19,8 +19,7 @@ from typing import IO
 import duckdb
 
 from dalenius.errors import SourceError
-from dalenius.sql import connect, identifier, literal, one_row
-from dalenius.tables.names import refuse_unusable_names
+from dalenius.sql import connect, identifier, literal, one_row, refuse_unusable_names
 
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
 _DELIMITERS = (",", ";", "\t", "|")

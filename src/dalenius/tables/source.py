@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import duckdb
 
 from dalenius.errors import SourceError
+from dalenius.sql import refuse_unusable_names
 from dalenius.tables.csv import CSV_SUFFIXES, CsvSource
 from dalenius.tables.frames import FrameSource, SparkFrameSource
-from dalenius.tables.names import refuse_unusable_names
 from dalenius.tables.parquet import ParquetSource
 from dalenius.tables.postgres import read_table
 from dalenius.tables.postgres_uri import is_uri

@@ -28,8 +28,8 @@ from dalenius.mechanisms.bucketize.table_plan import (
 from dalenius.mechanisms.stages import CountsMechanism
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
+from dalenius.sql import unused_name
 from dalenius.tables.histogram import Histogram
-from dalenius.tables.names import unused_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

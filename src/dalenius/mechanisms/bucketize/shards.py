@@ -28,9 +28,9 @@ from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.dealing import Dealer, fewest_bits
 from dalenius.mechanisms.sharding import Census, Piece, Scattered, Shards, quota_of_partition
 from dalenius.randomness import Randomness
+from dalenius.sql import unused_name
 from dalenius.tables.codes import Encoder
 from dalenius.tables.histogram import Histogram
-from dalenius.tables.names import unused_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

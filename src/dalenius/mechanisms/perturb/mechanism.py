@@ -35,9 +35,8 @@ from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
-from dalenius.sql import count
+from dalenius.sql import count, unused_name
 from dalenius.tables.histogram import Histogram
-from dalenius.tables.names import unused_name
 
 PerturbPolicy = PolicyOf[PerturbConfig, RhoPrivacy]
 
