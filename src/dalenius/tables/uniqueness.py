@@ -25,6 +25,8 @@ from dalenius.tables.recode import DATE_TYPES, NUMERIC_TYPES, DatePart, Prefix
 
 FEW = 5
 """Groups of fewer people are small, unless something else is asked."""
+MOST_STUDIED = 2_000_000
+"""Of more people a plan tells how many are rare, and not why: a second or two for a million of them."""
 _MOST_GROUPS = 50_000
 """Of more small groups a random choice is looked at: shares of the people in them are right within 1 %."""
 _NEARLY = Fraction(9, 10)
@@ -88,7 +90,7 @@ class Uniqueness:
         ...                  rarity=Rarity(n_alone=2, n_few=7)).sentence())
         2 of 20 people (10 %) are alone with their age and sex, and 7 (35 %) are among fewer than 5
         """
-        known = " and ".join(", ".join(self.columns).rsplit(", ", 1))
+        known = _listed(self.columns)
         if not self.rarity.n_few:
             return f"nobody is alone with their {known}, nor among fewer than {self.fewer_than}"
         alone, few = self.rarity.n_alone, self.rarity.n_few
@@ -96,6 +98,16 @@ class Uniqueness:
             f"{alone:,} of {self.n_people:,} people ({percent(alone / self.n_people)}) are alone with their "
             f"{known}, and {few:,} ({percent(few / self.n_people)}) are among fewer than {self.fewer_than}"
         )
+
+    def lines(self) -> Iterator[tuple[str, Rarity]]:
+        """What an attacker may know, all of it first, and how rare people are with it."""
+        yield "all of these", self.rarity
+        if self.least is not None and len(self.least.columns) < len(self.columns):
+            yield f"{_listed(self.least.columns)} alone", self.least.rarity
+        for change in self.without:
+            yield f"all but {change.columns[0]}", change.rarity
+        for change in self.coarser:
+            yield f"[recode] {change.recode}", change.rarity
 
     def best_change(self) -> str | None:
         """What helps most, in words; None: nothing was found that does."""
@@ -109,6 +121,10 @@ class Uniqueness:
             if change.rarity.n_few < self.rarity.n_few
         ]
         return "; ".join(words) or None
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(", ".join(names).rsplit(", ", 1))
 
 
 def count_rare(
