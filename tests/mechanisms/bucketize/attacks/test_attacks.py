@@ -121,7 +121,8 @@ def test_one_row_crashes_nothing(tmp_path: Path) -> None:
                 "columns": {"quasi": ["uid", "age", "sex"], "sensitive": ["disease"]},
                 "promise": {"kind": "f-privacy", "values": {table["disease"][0].as_py(): 1}},
             }
-        )
+        ),
+        yes=True,
     )
     audit = dalenius.audit(release.path, table)
     assert audit.ok
@@ -167,7 +168,7 @@ def test_definetti_gains_where_columns_go_with_values_and_not_where_they_do_not(
 def test_negative_association_excludes_what_is_excluded(tmp_path: Path) -> None:
     table = hospital(12_000).drop_columns(["patient_id", "name"])
     policy = hospital_policy(tmp_path, table, 8, Flu=1, Hypertension=1, Diabetes=1)
-    release = dalenius.publish(policy, seed=1)
+    release = dalenius.publish(policy, seed=1, yes=True)
     found = dalenius.audit(release.path, policy, seed=1).named("negative association")
     assert found.detail["exclusions"] >= 5
     assert found.detail["exclusions"] == found.detail["exclusions_true"]
