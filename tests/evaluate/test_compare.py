@@ -133,7 +133,7 @@ def test_the_json_holds_a_value_per_policy_and_metric_and_says_that_it_is_privat
     found = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
     assert found["private"] is True
     pairs = [(row["policy"], row["metric"]) for row in found["results"]]
-    assert len(pairs) == len(set(pairs)) == len(comparison.standings) * len(comparison.measures)
+    assert len(pairs) == len(set(pairs)) == len(comparison.standings) * (len(comparison.measures) + 1)
     cells = sum(row["cells"] for row in found["by_selectivity"] if row["policy"] == "diverse")
     assert cells == 2 * comparison.n_cells
     assert all(len(row["values"]) == 2 for row in found["results"] if row["spread"] is not None)
@@ -161,7 +161,7 @@ def test_the_frontier_is_what_no_other_one_beats(comparison: Comparison) -> None
 
 def test_the_reason_says_what_the_axis_hides() -> None:
     """Anatomy with the same largest bound errs less than thresholds that are far lower for rare values."""
-    promise = {"kind": "f-privacy", "default": {"times": 3, "plus": "0.02"}, "values": {"Flu": 1}}
+    promise = {"kind": "f-privacy", "default": {"times": 3, "plus": "0.02"}}
     found = compare_policies({"own": policy(promise)}, workload=WORKLOAD, n_seeds=1, seed=4)
     (best,) = found.best
     assert "but the baseline" in best.reason
