@@ -14,8 +14,7 @@ from itertools import combinations, islice
 import numpy as np
 import pyarrow as pa
 
-from dalenius.release.overlap import find_overlap
-from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketch import Sketch, find_overlap
 from tests.people import people, sketch
 
 SIZES = (20, 30, 50, 100, 300, 1000, 3000)

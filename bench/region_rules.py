@@ -26,8 +26,7 @@ from dalenius.evaluate.metrics import Spread, mean_relative_error
 from dalenius.evaluate.questions import Cells
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
-from dalenius.mechanisms.bucketize.regions.cells import Grid, first_cells
-from dalenius.mechanisms.bucketize.regions.cut import Cut, CutRule, least_rows, spreads
+from dalenius.mechanisms.bucketize.regions.cut import Cut, CutRule, Grid, first_cells, least_rows, spreads
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Bucketized, Pool, anatomy_pool
 from dalenius.reproduce.census import sensitive_codes, value_counts

@@ -23,11 +23,10 @@ from dalenius.mechanisms.stages import mechanism_of, serial_mechanism
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
-from dalenius.release.batches import as_batch, batch_folder, next_batch
-from dalenius.release.build import build_manifest
 from dalenius.release.folder import (
     SPILL,
     StoredRelease,
+    build_manifest,
     draft_of,
     earlier_draft_aside,
     new_release,
@@ -36,9 +35,17 @@ from dalenius.release.folder import (
 from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import Manifest, write_manifest
 from dalenius.release.repetition import expect, ledger_transaction, look_up, refuse_repetition, repetition
-from dalenius.release.series import NextInSeries, rehearse_first, series_folder
+from dalenius.release.series import (
+    NextInSeries,
+    as_batch,
+    batch_folder,
+    next_batch,
+    next_view,
+    rehearse_first,
+    series_folder,
+    view_folder,
+)
 from dalenius.release.verify import check_promise, tell_outright
-from dalenius.release.views import next_view, view_folder
 
 Kind = Literal["batches", "views"]
 _FOLDERS = {"batches": batch_folder, "views": view_folder}

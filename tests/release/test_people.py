@@ -19,8 +19,7 @@ import dalenius
 from dalenius.errors import DaleniusError, InputError, PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.release.ledger import Ledger
-from dalenius.release.overlap import Overlap, find_overlap
-from dalenius.tables.sketch import Sketch, sketch_table
+from dalenius.tables.sketch import Overlap, Sketch, find_overlap, sketch_table
 from tests.people import KEY, people, sketch
 
 N = 400

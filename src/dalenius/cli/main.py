@@ -15,7 +15,7 @@ import typer
 import dalenius
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError, InternalError
-from dalenius.tables.postgres_uri import hide_passwords
+from dalenius.tables.postgres import hide_passwords
 
 # What `dalenius --help` says of each; a command's module is loaded only to run it, so that help is instant.
 COMMANDS = {

@@ -15,7 +15,7 @@ from dalenius.plain import plain_fields
 from dalenius.question.weighting import VIEW
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
-from dalenius.tables.postgres_uri import SCHEMES, checked, is_uri, without_password
+from dalenius.tables.postgres import SCHEMES, checked, is_uri, without_password
 
 _TARGETS = "postgresql://user@host/database, a file that ends in .duckdb, or a folder for CSV"
 _NO_FOLDERS = (".csv", ".db", ".json", ".parquet", ".sql", ".sqlite", ".tsv", ".txt", ".xlsx", ".zip")

@@ -19,8 +19,7 @@ from dalenius.errors import DaleniusError, EngineError, InputError
 from dalenius.export.staging import Staged
 from dalenius.question.weighting import VIEW
 from dalenius.sql import identifier, literal
-from dalenius.tables.postgres import connected
-from dalenius.tables.postgres_uri import without_password, without_secrets
+from dalenius.tables.postgres import connected, without_password, without_secrets
 from dalenius.tables.reading import read_batches
 
 

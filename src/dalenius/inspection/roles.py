@@ -3,6 +3,9 @@
 A guess is for a comment; the publisher decides. What looks like a person's name, an address, an e-mail, a
 phone or record number, an exact day (of birth) or free text is never proposed as quasi-identifier. No
 evidence quotes a cell.
+
+A name is compared with words that such columns are called by, in languages that tables come in, without
+accents.
 """
 
 from __future__ import annotations
@@ -14,9 +17,92 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from dalenius.inspection import words
 from dalenius.inspection.shapes import Shape
 from dalenius.mechanisms.feasible import ColumnFacts
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+NAMES = _words(
+    """
+    name names surname firstname lastname forename forenames givenname familyname fullname maiden
+    initials vorname vornamen nachname familienname nom prenom apellido apellidos nombre nombres
+    cognome nome sobrenome apelido naam achternaam voornaam navn fornavn efternavn etternavn namn fornamn
+    efternamn imie nazwisko jmeno prijmeni meno priezvisko ime priimek prezime nume prenume nimi etunimi
+    sukunimi nev vezeteknev keresztnev soyad soyadi isim vardas pavarde
+    имя фамилия отчество фио прізвище име ονομα επωνυμο שם الاسم 姓名 名字 名前 氏名 이름 성명
+    """
+)
+THINGS = _words(
+    """
+    district town city ward hospital clinic drug product school country region state county disease
+    test company department job plan insurance brand event file group category class course species
+    variety medication item model type site station shop store treatment
+    """
+)
+"""Their names are no person's."""
+ADDRESSES = _words(
+    """
+    address addresses addr adresse anschrift street strasse rue calle direccion indirizzo endereco
+    housenumber hausnummer latitude lat longitude lon lng gps coordinates geolocation ip ipaddress
+    postaladdress homeaddress
+    """
+)
+E_MAILS = _words(
+    """
+    email emails mail mailaddress emailaddress courriel correo
+    """
+)
+PHONES = _words(
+    """
+    phone phones telephone tel mobile cellphone phonenumber fax telefon telefonnummer handy telefono
+    telefone telefoon
+    """
+)
+NUMBERS = _words(
+    """
+    ssn mrn nhs iban passport aadhaar pesel cpf bsn dni cpr personnummer uuid guid uid vin
+    socialsecurity login username userid patientid personid customerid memberid
+    """
+)
+MAYBE_NUMBERS = _words(
+    """
+    id ids nr no num number nummer numero key record account konto license licence barcode serial
+    token card plate pid user handle url reference ref case
+    """
+)
+"""Only where there are many different ones: `number_of_rooms` and `region_id` are no one's numbers."""
+BIRTHS = _words(
+    """
+    birth born dob birthday birthdate dateofbirth bday geburt geburtsdatum geburtstag geboren geb
+    naissance nacimiento nascita nascimento fodelsedatum fodselsdato geboortedatum narozeni urodzenia
+    рождения 出生日期 生年月日
+    """
+)
+NO_DAY_OF_BIRTH = _words(
+    """
+    year weight order place country town city rate month type jahr
+    """
+)
+"""A year or a weight of birth is no day."""
+TEXTS = _words(
+    """
+    note notes comment comments remark remarks description freetext text narrative bemerkung
+    bemerkungen kommentar kommentare anamnese summary letter message details observations remarques
+    comentarios
+    """
+)
+SENSITIVE = _words(
+    """
+    disease diagnos diagnoz condition illness symptom hiv icd salary income wage earning occupation religion
+    crime offence offense conviction medication treatment therapy orientation vote party debt outcome
+    krankheit gehalt einkommen maladie enfermedad
+    """
+)
+"""Parts of names."""
+
 
 Role = Literal["unit", "identifiers", "quasi", "sensitive", "dropped"]
 
@@ -117,22 +203,20 @@ def _reads(look: _Look, by_name: object, by_cells: bool, what: str, role: Role) 
 
 
 def _e_mail(look: _Look) -> Guess | None:
-    by_name = look.tokens & words.E_MAILS and look.is_varied
+    by_name = look.tokens & E_MAILS and look.is_varied
     return _reads(look, by_name, look.shape.e_mail >= _HALF, "an e-mail address", "identifiers")
 
 
 def _phone(look: _Look) -> Guess | None:
     by_cells = look.is_text and not look.is_day and look.differs(0.2) and look.shape.phone >= _MOST
-    return _reads(
-        look, look.tokens & words.PHONES and look.is_varied, by_cells, "a phone number", "identifiers"
-    )
+    return _reads(look, look.tokens & PHONES and look.is_varied, by_cells, "a phone number", "identifiers")
 
 
 def _free_text(look: _Look) -> Guess | None:
     shape = look.shape
     if not look.is_text or not look.differs(0.2):
         return None
-    by_name = look.tokens & words.TEXTS and (shape.words >= 2 or look.differs(_HALF))
+    by_name = look.tokens & TEXTS and (shape.words >= 2 or look.differs(_HALF))
     by_cells = (shape.words >= 6 or shape.length >= 60) and shape.street < _HALF
     return _reads(look, by_name, by_cells, "free text", "dropped")
 
@@ -141,13 +225,13 @@ def _address(look: _Look) -> Guess | None:
     shape = look.shape
     has_places = shape.house >= _HALF and (shape.street >= 0.3 or shape.words >= 2.5)
     by_cells = look.is_text and not look.is_day and look.differs(0.2) and has_places
-    by_name = look.tokens & words.ADDRESSES and look.facts.n_distinct > 1
+    by_name = look.tokens & ADDRESSES and look.facts.n_distinct > 1
     return _reads(look, by_name, by_cells, "an address or a place", "identifiers")
 
 
 def _name(look: _Look) -> Guess | None:
-    called = look.tokens & words.NAMES
-    is_thing = look.tokens & words.THINGS and called <= {"name", "names", "nom", "nombre", "nome"}
+    called = look.tokens & NAMES
+    is_thing = look.tokens & THINGS and called <= {"name", "names", "nom", "nombre", "nome"}
     by_cells = look.is_text and look.differs(0.3) and look.shape.words < 6 and look.shape.name >= _MOST
     by_name = look.is_text and called and not is_thing
     return _reads(look, by_name, by_cells, "a person's name", "identifiers")
@@ -155,7 +239,7 @@ def _name(look: _Look) -> Guess | None:
 
 def _birth(look: _Look) -> Guess | None:
     has_years = not look.is_day and not look.is_text and look.facts.n_distinct <= 150
-    if not look.tokens & words.BIRTHS or look.tokens & words.NO_DAY_OF_BIRTH or has_years:
+    if not look.tokens & BIRTHS or look.tokens & NO_DAY_OF_BIRTH or has_years:
         return None
     evidence = (
         f"its name looks like a date of birth ({look.values}); only its year, or an age, could be quasi"
@@ -165,7 +249,7 @@ def _birth(look: _Look) -> Guess | None:
 
 def _named_number(look: _Look) -> Guess | None:
     """A number of a record or a person; one that repeats may say whose rows are whose."""
-    if not (look.tokens & words.NUMBERS or (look.tokens & words.MAYBE_NUMBERS and look.differs(0.2))):
+    if not (look.tokens & NUMBERS or (look.tokens & MAYBE_NUMBERS and look.differs(0.2))):
         return None
     evidence = f"its name looks like a number of a record or a person ({look.values})"
     if look.facts.n_distinct < look.n_rows:
@@ -175,7 +259,7 @@ def _named_number(look: _Look) -> Guess | None:
 
 def _sensitive(look: _Look) -> Guess | None:
     name = "".join(look.name_words)
-    is_so = any(word in look.tokens or (len(word) > 5 and word in name) for word in words.SENSITIVE)
+    is_so = any(word in look.tokens or (len(word) > 5 and word in name) for word in SENSITIVE)
     return _guess(look, "sensitive", f"its name says so ({look.values})") if is_so else None
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
-from dalenius.policy.sections import Columns
+from dalenius.policy import Columns
 from dalenius.randomness import KEY_BITS, Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.tables.domains import DeclaredDomain

@@ -3,10 +3,12 @@
 An open release has its manifest, and its tables as views of a closed-off database. A new one is there whole
 or not at all: all is written into a hidden folder beside its final place, which is renamed when complete.
 A run that was killed leaves only such a folder, which no reader opens and the next run removes.
+What it says of itself is the manifest of a draft whose tables have been written.
 """
 
 from __future__ import annotations
 
+import datetime
 import fcntl
 import hashlib
 import os
@@ -23,8 +25,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
-from dalenius.mechanisms.base import Check
-from dalenius.release.manifest import FILE_NAME, Manifest, SeriesEntry, read_manifest
+from dalenius.mechanisms.base import Check, Draft
+from dalenius.policy import Policy
+from dalenius.release.manifest import (
+    FILE_NAME,
+    FORMAT,
+    FORMAT_VERSION,
+    Column,
+    Made,
+    Manifest,
+    Rows,
+    SeriesEntry,
+    TableEntry,
+    read_manifest,
+)
 from dalenius.sql import connect_shared, identifier, scan_parquet
 
 
@@ -274,3 +288,47 @@ def sha256(path: Path) -> str:
     """The file's SHA-256, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def build_manifest(
+    policy: Policy,
+    draft: Draft,
+    schema: pa.Schema,
+    tables: Sequence[TableEntry],
+    *,
+    is_seeded: bool,
+    series: SeriesEntry | None = None,
+    is_draft: bool = False,
+) -> Manifest:
+    """Everything that is public about a release; no seed, no private count, no path, no time of day."""
+    statement = draft.statement
+    n_published = tables[0].rows if draft.n_published is None else draft.n_published
+    return Manifest(
+        format=FORMAT,
+        format_version=FORMAT_VERSION,
+        id=secrets.token_hex(16),
+        created=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        for_publication=not is_seeded,
+        mechanism=Made(kind=policy.mechanism.kind, method=draft.method),
+        promise=statement.promise,
+        assumes=statement.assumes,
+        not_covered=statement.not_covered,
+        disclosed=statement.disclosed,
+        parameters=statement.parameters,
+        columns=describe_columns(policy, schema),
+        rows=Rows(published=n_published, suppressed=draft.n_suppressed),
+        tables=tuple(tables),
+        series=series,
+        outright=draft.outright,
+        draft=is_draft or None,
+    )
+
+
+def describe_columns(policy: Policy, schema: pa.Schema) -> tuple[Column, ...]:
+    """Name, role and type of what is published."""
+    roles = dict.fromkeys(policy.columns.quasi, "quasi") | dict.fromkeys(
+        policy.columns.sensitive, "sensitive"
+    )
+    return tuple(
+        Column(name=name, role=role, type=str(schema.field(name).type)) for name, role in roles.items()
+    )

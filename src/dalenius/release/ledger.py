@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from dalenius.errors import EngineError, InputError
-from dalenius.release.overlap import Overlap, find_overlap
-from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketch import Overlap, Sketch, find_overlap
 
 ENVIRONMENT = "DALENIUS_LEDGER"
 _VERSION = 4

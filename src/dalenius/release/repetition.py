@@ -5,7 +5,7 @@ either may: what a person's two buckets share, two noisy values of one person, a
 ledger knows a table by its records (a large one by how often each column has each value), and by its counts
 of sensitive values: the same counts under another choice or recoding of the other columns are the same
 people. A table with a few more or fewer records, or with other names, types or codes, is known by a sketch of
-its records (`tables/sketch.py`, `release/overlap.py`).
+its records (`tables/sketch.py`).
 """
 
 from __future__ import annotations

@@ -1,18 +1,33 @@
-"""Releases that belong together: a folder whose sub-folders are the releases of one series."""
+"""Releases that belong together: a folder whose sub-folders are the releases of one series.
+
+A series of views: the promise is planned for v views of one unchanged table, and the later ones are drawn in
+view of the earlier ones. With `views = v` above 1 the policy's `release` is a folder that holds them as
+`view-1`, `view-2`, …
+
+A series of batches: the same policy on the people of day 1, day 2, …, each batch published by itself. The
+policy's `release` is then a folder that holds them as `batch-1`, `batch-2`, … Every batch is eligible or
+thinned on its own, so every promise is about one batch; the manifests say that a series weakens it.
+"""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.mechanisms.base import SeriesPlace, Statement
-from dalenius.release.folder import StoredRelease, sha256
-from dalenius.release.ledger import Ledger
+from dalenius.engines.base import OpenedTable
+from dalenius.errors import InputError, PolicyError, PromiseNotMet, ReleaseCorrupt
+from dalenius.mechanisms import registry
+from dalenius.mechanisms.base import Draft, PlannedSeries, SeriesPlace, Statement
+from dalenius.mechanisms.stages import serial_mechanism
+from dalenius.policy import Policy
+from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.kinds import read_promise
+from dalenius.release.folder import StoredRelease, changed_files, describe_columns, sha256
+from dalenius.release.ledger import Entry, Ledger, open_ledger
 from dalenius.release.manifest import FILE_NAME, SeriesEntry
 
 
@@ -123,3 +138,187 @@ def series_folder(release: Path, target: Path) -> Iterator[None]:
         if is_new:
             release.rmdir()
         raise
+
+
+def view_folder(release: Path) -> Path:
+    """Where the next view goes."""
+    return release / f"view-{len(releases_in(release)) + 1}"
+
+
+def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries:
+    """The view to publish now.
+
+    Raises:
+        PromiseNotMet: all views are published, or the table has changed since the first.
+    """
+    assert policy.release is not None  # noqa: S101  (the caller has checked)
+    earlier = releases_in(policy.release)
+    ledger = open_ledger(policy.ledger)
+    fingerprint, records = scan.fingerprint(ledger.key()), scan.record_fingerprint(ledger.key())
+    index, n_views = len(earlier) + 1, policy.mechanism.views
+    if earlier:
+        refuse_wrong_series(earlier, ledger, policy.release)
+        planned = serial_mechanism(policy).planned_series(earlier[0].manifest, index)
+        _refuse_one_too_many(planned, index, n_views)
+        _refuse_changed_files(earlier)
+        if not _is_known(earlier[0], ledger, fingerprint, records):
+            raise _changed_table(planned, index)
+    place = SeriesPlace(
+        id=earlier[0].series.id if earlier else secrets.token_hex(16),
+        index=index,
+        of=n_views,
+        earlier=tuple(tuple(release.files(release.manifest.tables[0].name)) for release in earlier),
+    )
+    return NextInSeries(
+        kind="views",
+        place=place,
+        ledger=ledger,
+        fingerprint=fingerprint,
+        records=records,
+        earlier=earlier,
+    )
+
+
+def _refuse_one_too_many(planned: PlannedSeries, index: int, n_views: int) -> None:
+    if index > planned.views:
+        raise PromiseNotMet(
+            f"all {planned.views} views that the promise was planned for are published: a tuple that appears "
+            f"in one more would have a posterior of {planned.if_one_more:.3f}, and {planned.promised:g} was "
+            "promised",
+            hint="ask the views that there are; a policy for more views needs more noise from the first one "
+            "on",
+        )
+    if n_views != planned.views:
+        raise InputError(
+            f"the series was planned for {planned.views} views, and the policy now says {n_views}",
+            hint=f"set views = {planned.views}",
+        )
+
+
+def _refuse_changed_files(earlier: tuple[StoredRelease, ...]) -> None:
+    """The next view is drawn in view of what the earlier ones have shown, so that must be what is read."""
+    changed = [f"{release.path}: {change}" for release in earlier for change in changed_files(release)]
+    if changed:
+        raise InputError(
+            changed[0], hint="put it back as it was published: the next view is drawn in view of all of them"
+        )
+
+
+def _is_known(first: StoredRelease, ledger: Ledger, fingerprint: str, records: str) -> bool:
+    """Whether the table is the one that all views are of."""
+    return all(_is_same(entry, fingerprint, records) for entry in ledger.series(first.series.id))
+
+
+def _is_same(entry: Entry, fingerprint: str, records: str) -> bool:
+    """By whole records; a view that an older version published is known by the other fingerprint alone."""
+    return entry.source_fingerprint == fingerprint and entry.record_fingerprint in (None, records)
+
+
+def _changed_table(planned: PlannedSeries, index: int) -> PromiseNotMet:
+    return PromiseNotMet(
+        f"the table has changed since the first view: a tuple that is new in it and appears in view {index} "
+        f"would have a posterior of {planned.if_changed:.3f}, and {planned.promised:g} was promised",
+        hint="a series is bound to one unchanged table; publish the changed table as a release of its own",
+    )
+
+
+_ASSUMES = ("nobody is in two batches of the series",)
+_NOT_COVERED = (
+    "what the batches of the series tell together: a series weakens every promise here, because one batch "
+    "tells about the next (a value that is the commonest on one day is likely to be so on the next)",
+)
+
+
+def batch_folder(release: Path) -> Path:
+    """Where the next batch goes."""
+    if (release / FILE_NAME).exists():
+        raise InputError(
+            f"{release} is a release of its own, not the folder of a series",
+            hint="choose another `release` in the policy for the series",
+        )
+    return release / f"batch-{len(releases_in(release)) + 1}"
+
+
+def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
+    """The batch to publish now.
+
+    Raises:
+        InputError: the policy has changed since the first batch, or this table is one of the batches.
+    """
+    assert policy.release is not None  # noqa: S101  (the caller has checked)
+    earlier = releases_in(policy.release)
+    ledger = open_ledger(policy.ledger)
+    fingerprint = scan.fingerprint(ledger.key())
+    series_id = secrets.token_hex(16)
+    if earlier:
+        refuse_wrong_series(earlier, ledger, policy.release)
+        _refuse_other_policy(earlier[0], policy, scan)
+        series_id = earlier[0].series.id
+        for entry in ledger.series(series_id):
+            if entry.source_fingerprint == fingerprint:
+                raise InputError(
+                    f"this table was published already, as batch {entry.series_index} of the series",
+                    hint="a batch holds people that are in no other; --source names today's table",
+                )
+    return NextInSeries(
+        kind="batches",
+        place=SeriesPlace(id=series_id, index=len(earlier) + 1, of=None),
+        ledger=ledger,
+        fingerprint=fingerprint,
+        records=None,
+        earlier=earlier,
+    )
+
+
+def as_batch(draft: Draft) -> Draft:
+    """The draft with what its being one of a series adds to the statement."""
+    statement = draft.statement
+    return replace(
+        draft,
+        statement=replace(
+            statement,
+            assumes=(*statement.assumes, *_ASSUMES),
+            not_covered=(*statement.not_covered, *_NOT_COVERED),
+        ),
+    )
+
+
+def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable) -> None:
+    """All batches have the columns, types and promise of the first, so that they can be added up."""
+    ours = {column.name: column for column in describe_columns(policy, scan.schema)}
+    theirs = {column.name: column for column in first.manifest.columns}
+    changed = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+    if changed:
+        raise InputError(
+            "columns of this batch differ from those of the first in name, role or type: "
+            + ", ".join(changed),
+            hint="all batches of a series have the same columns; `dalenius inspect` shows the types",
+        )
+    if not (_same_promise(first, policy) and _same_stage(first, policy)):
+        raise InputError(
+            "the policy has changed since the first batch: another promise or method of suppression",
+            hint="a series has one promise; another one is a new series in another folder",
+        )
+
+
+def _same_promise(first: StoredRelease, policy: Policy) -> bool:
+    """Whether the policy promises what the first batch does: every value of it, the threshold that it had."""
+    promise = policy.promise
+    if first.manifest.promise["kind"] != promise.kind:
+        return False
+    stated = read_promise(first.manifest.promise)
+    if not isinstance(promise, FPrivacy) or not isinstance(stated, FPrivacy):
+        return stated == promise
+    mechanism = registry.room(first.mechanism, first.method, "mechanism").MECHANISM
+    with first.connect() as connection:
+        counts = mechanism.count_values(connection, first.manifest)
+    try:
+        return counts is None or promise.thresholds(counts) == stated.thresholds(counts)
+    except (PolicyError, PromiseNotMet):  # it names a value that the first batch does not have, or must
+        return False
+
+
+def _same_stage(first: StoredRelease, policy: Policy) -> bool:
+    before = registry.stage_room("suppress", "published").read(first.manifest)
+    now = policy.suppress
+    return (None if before is None else before.method) == (None if now is None else now.method)

@@ -15,7 +15,7 @@ from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.stages import check_release, count_outright
 from dalenius.plain import plain_fields
-from dalenius.policy.sections import RESERVED_NAMES
+from dalenius.policy import RESERVED_NAMES
 from dalenius.release.folder import MALFORMED, StoredRelease, check_files
 from dalenius.release.manifest import Manifest
 from dalenius.release.series import open_release

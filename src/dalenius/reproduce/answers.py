@@ -21,7 +21,7 @@ from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.plan.one_size import plan_anatomy
+from dalenius.mechanisms.bucketize.plan.methods import plan_anatomy
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.dealing import deal
 from dalenius.mechanisms.perturb.apply import Perturber

@@ -5,11 +5,20 @@ cell becomes a keyed number, a combination of columns the sum of its cells' numb
 columns does not matter. Of some combinations (all columns, all but one, pairs of the most distinctive ones)
 the sketch keeps the smallest sums and how often each occurs: a sample of records that two tables about the
 same people share, whatever else was changed in one of them.
+
+Whether two tables are about the same people is decided from their sketches, without assuming what people are
+like. Take a combination of cells that occurs t times in both tables together. If the tables are of different
+people, each of the t is in the first table by the toss of a coin, however common the combination is and
+however its columns go together. If they are of the same people, it is not: it is in both tables equally
+often, up to what was changed. So unlikely evenness is the sign, and columns that many tables share, such as
+age and sex, are none. What is tested is the dispersion of the counts; its chance is bounded (Chernoff), not
+approximated.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +27,7 @@ from itertools import combinations
 import duckdb
 import numpy as np
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Floats, Ints
 from dalenius.sql import count, identifier, one_row
 from dalenius.tables.recode import NUMERIC_TYPES
 
@@ -257,3 +266,103 @@ def _smallest(
     return Combination(
         width=len(places), whole=is_whole, complete=len(found) <= kept, sums=sums, counts=counts
     )
+
+
+FALSE_ALARM = 1e-6
+"""The chance that two tables of different people are taken for the same; half is for whole records."""
+_TILTS = np.geomspace(0.01, 1000, 60)
+_NOT_EVEN = 0.55
+"""Of the dispersion that chance gives: counts that have more of it are not suspiciously even."""
+_MANY = 400
+"""So many tosses are as good as normal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """How much of a table is in another one."""
+
+    people: int
+    """About how many of the new table's people are in the earlier one."""
+    rows: int
+    """Of how many."""
+    earlier_rows: int
+
+
+def find_overlap(new: Sketch, earlier: Sketch) -> Overlap | None:
+    """About how many people are in both tables; None where chance may have made them alike."""
+    if not np.isin(_all_sums(new), _all_sums(earlier)).any():
+        return None  # soon, for most of a long ledger
+    shared = [
+        (ours, theirs)
+        for ours in new.combinations
+        for theirs in earlier.combinations
+        if ours.width == theirs.width and np.isin(ours.sums, theirs.sums, assume_unique=True).any()
+    ]
+    n_parts = sum(not (ours.whole and theirs.whole) for ours, theirs in shared)
+    found: list[tuple[int, float]] = []
+    for ours, theirs in shared:
+        allowed = FALSE_ALARM / 2 / (1 if ours.whole and theirs.whole else n_parts)
+        x, y = _counts(ours, theirs)
+        if _log_chance(x, y) <= math.log(allowed):
+            found.append((ours.width, float(np.minimum(x, y).sum() / x.sum())))
+    if not found:
+        return None
+    # more columns are more surely the same person's
+    _, share = max(found)
+    return Overlap(people=round(share * new.n_rows), rows=new.n_rows, earlier_rows=earlier.n_rows)
+
+
+def _all_sums(sketch: Sketch) -> Ints:
+    return np.concatenate([one.sums for one in sketch.combinations])
+
+
+def _counts(ours: Combination, theirs: Combination) -> tuple[Ints, Ints]:
+    """How often each sum occurs in the one and in the other table, as far as both know all of them."""
+    limit = min(ours.limit, theirs.limit)
+    sums = np.union1d(ours.sums, theirs.sums)
+    sums = sums[sums <= limit]
+    counted = []
+    for one in (ours, theirs):
+        counts = np.zeros(len(sums), dtype=np.int64)
+        inside = one.sums <= limit
+        counts[np.searchsorted(sums, one.sums[inside])] = one.counts[inside]
+        counted.append(counts)
+    return counted[0], counted[1]
+
+
+def _log_chance(x: Ints, y: Ints) -> float:
+    """A bound on the chance, as a logarithm, that counts of different people are spread as evenly as these.
+
+    What occurs once in all says nothing. The coin is that of these cells, not of the tables' sizes: a table
+    of one town has more in common with some cells of a country's than with others, and an average of coins
+    only spreads counts more.
+    """
+    total = x + y
+    x, total = x[total > 1], total[total > 1]
+    if not len(x) or not 0 < x.sum() < total.sum():
+        return 0.0
+    share = float(x.sum() / total.sum())
+    observed = float(_deviation(x, total, share).sum())
+    if observed >= _NOT_EVEN * len(x):
+        return 0.0  # soon, for most of a long ledger; no bound would be small enough
+    sizes, n_cells = np.unique(total, return_counts=True)
+    exponents = _TILTS * observed
+    for size, n in zip(sizes.tolist(), n_cells.tolist(), strict=True):
+        exponents = exponents + n * _log_transform(size, share)
+    return float(min(0.0, exponents.min()))
+
+
+def _deviation(x: Ints, total: Ints | int, share: float) -> Floats:
+    """The square of the distance from what is expected, in standard deviations."""
+    return np.asarray((x - share * total) ** 2 / (total * share * (1 - share)), dtype=np.float64)
+
+
+def _log_transform(size: int, share: float) -> Floats:
+    """Log E exp(-θ deviation) of so many tosses, for every tilt θ."""
+    if size > _MANY:
+        return np.asarray(-0.5 * np.log1p(2 * _TILTS), dtype=np.float64)
+    x = np.arange(size + 1)
+    ways = np.array([math.lgamma(size + 1) - math.lgamma(i + 1) - math.lgamma(size - i + 1) for i in x])
+    log_p = ways + x * math.log(share) + (size - x) * math.log1p(-share)
+    terms = np.exp(log_p[None, :] - _TILTS[:, None] * _deviation(x, size, share)[None, :])
+    return np.asarray(np.log(terms.sum(axis=1)), dtype=np.float64)

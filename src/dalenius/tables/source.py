@@ -15,8 +15,7 @@ from dalenius.sql import refuse_unusable_names
 from dalenius.tables.csv import CSV_SUFFIXES, CsvSource
 from dalenius.tables.frames import FrameSource, SparkFrameSource
 from dalenius.tables.parquet import ParquetSource
-from dalenius.tables.postgres import read_table
-from dalenius.tables.postgres_uri import is_uri
+from dalenius.tables.postgres import is_uri, read_table
 
 
 class Source(Protocol):

@@ -38,8 +38,8 @@ from dalenius.engines.spark import scan as spark_scan
 from dalenius.engines.spark import writing as spark_writing
 from dalenius.engines.spark.engine import SparkEngine
 from dalenius.engines.spark.errors import spark_errors
+from dalenius.engines.spark.source import from_wire, to_wire
 from dalenius.engines.spark.tasks import Digest
-from dalenius.engines.spark.wire import from_wire, to_wire
 from tests.engines.spark import flaky
 
 _BY_NAME = {subject.name.removesuffix(", on Spark"): subject for subject in SPARK_SUBJECTS}

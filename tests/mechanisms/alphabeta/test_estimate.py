@@ -12,9 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dalenius.mechanisms.alphabeta.answer import last_view
+from dalenius.mechanisms.alphabeta.answer import (
+    NEVER,
+    combine_views,
+    estimate_count,
+    last_view,
+    working_share,
+)
 from dalenius.mechanisms.alphabeta.apply import next_view
-from dalenius.mechanisms.alphabeta.estimate import NEVER, combine_views, estimate_count, working_share
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, alphabeta_rho, usual_decay
 from dalenius.mechanisms.frapp.answer import FrappRates, estimate_frapp
 from dalenius.mechanisms.tuples import interval

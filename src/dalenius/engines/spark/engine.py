@@ -27,9 +27,8 @@ from dalenius.engines.preparing import (
 )
 from dalenius.engines.spark.errors import guard, spark_errors
 from dalenius.engines.spark.scan import SparkScan, add_up, open_partitions
-from dalenius.engines.spark.source import RELATION, SparkSource, find_source
+from dalenius.engines.spark.source import RELATION, SparkSource, find_source, spark_schema, wire_schema
 from dalenius.engines.spark.tasks import SUMS, AggregateTask, PrepareTask
-from dalenius.engines.spark.wire import spark_schema, wire_schema
 from dalenius.errors import EngineError
 from dalenius.policy import Policy
 from dalenius.sql import connect

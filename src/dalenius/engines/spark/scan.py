@@ -16,7 +16,7 @@ from dalenius.engines.base import Progress
 from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
 from dalenius.engines.spark.errors import guard, spark_errors
 from dalenius.engines.spark.shuffle import BLOCKS, GROUP, CountDifferentTask, MeetTask
-from dalenius.engines.spark.source import RELATION, SparkSource
+from dalenius.engines.spark.source import RELATION, SparkSource, from_wire, spark_schema, wire_schema
 from dalenius.engines.spark.tasks import (
     DOMAINS,
     FOUND,
@@ -29,7 +29,6 @@ from dalenius.engines.spark.tasks import (
     TallyTask,
     census_schema,
 )
-from dalenius.engines.spark.wire import from_wire, spark_schema, wire_schema
 from dalenius.engines.spark.writing import Partitions, SparkWriter
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable

@@ -3,6 +3,8 @@
 Tasks read Parquet files themselves, each its part: columns go from the file to Arrow as they are, where
 Spark would make rows of them, and Arrow columns of these. Parts follow from the files alone, not from the
 number of machines, so that two passes see the same ones. Rows of other sources are handed to tasks by Spark.
+
+Spark lacks some types of Arrow: such columns travel as a type that loses nothing, and back (`to_wire`).
 """
 
 from __future__ import annotations
@@ -18,8 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dalenius.engines.preparing import selection
-from dalenius.engines.spark.wire import from_wire, spark_schema, to_wire, wire_schema
-from dalenius.errors import InternalError
+from dalenius.errors import InternalError, SourceError
 from dalenius.mechanisms.base import Batches
 from dalenius.policy import Policy
 from dalenius.sql import connect, one_row
@@ -28,6 +29,80 @@ from dalenius.tables.frames import FrameSource, SparkFrameSource
 from dalenius.tables.parquet import ParquetSource
 from dalenius.tables.reading import BATCH_ROWS, read_batches, rebatch
 from dalenius.tables.source import Source
+
+_NAMES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+}
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.null(): pa.string(),
+}
+
+
+def wire_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns under names that Spark cannot confuse, c0, c1, …, in types that it has."""
+    return pa.schema([(f"c{i}", _wire_type(field)) for i, field in enumerate(schema)])
+
+
+def spark_schema(wire: pa.Schema) -> str:
+    """The same for Spark."""
+    return ", ".join(f"{field.name} {_spark_type(field.type)}" for field in wire)
+
+
+def to_wire(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of that schema as it travels."""
+    return _cast(batch, schema, wire_schema(schema))
+
+
+def from_wire(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """What has travelled, as it was."""
+    return _cast(batch, schema, schema)
+
+
+def _cast(batch: pa.RecordBatch, own: pa.Schema, wanted: pa.Schema) -> pa.RecordBatch:
+    arrays = []
+    for column, field, own_field in zip(batch.columns, wanted, own, strict=True):
+        middle = own_field.type if _as_number(own_field.type) and column.type != pa.int64() else column.type
+        cast = column if column.type == middle else column.cast(middle)  # a time in its own unit first
+        arrays.append(cast if cast.type == field.type else cast.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([pa.field(f.name, f.type) for f in wanted]))
+
+
+def _as_number(kind: pa.DataType) -> bool:
+    """Times travel as the whole numbers that they are stored as: Spark knows microseconds only."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_time64(kind) or pa.types.is_duration(kind))
+
+
+def _wire_type(field: pa.Field) -> pa.DataType:
+    kind = field.type
+    if _as_number(kind):
+        return pa.int64()
+    found = _WIDER.get(kind, kind)
+    if found not in _NAMES and not pa.types.is_decimal128(found):
+        raise SourceError(
+            f"column {field.name!r} is of type {kind}, which does not travel through Spark",
+            hint="recode it to a text, a number or a date, or use --engine local",
+        )
+    return found
+
+
+def _spark_type(kind: pa.DataType) -> str:
+    return f"decimal({kind.precision},{kind.scale})" if pa.types.is_decimal128(kind) else _NAMES[kind]
+
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
-from dalenius.engines.spark.source import Preparation
-from dalenius.engines.spark.wire import spark_schema, to_wire, wire_schema
+from dalenius.engines.spark.source import Preparation, spark_schema, to_wire, wire_schema
 from dalenius.mechanisms.base import Batches, Counting
 from dalenius.tables.codes import find_codes
 

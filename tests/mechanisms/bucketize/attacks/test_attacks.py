@@ -17,8 +17,7 @@ from dalenius.mechanisms.bucketize.attacks.association import learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.order import attack_dealing
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
-from dalenius.mechanisms.bucketize.estimate.regression import Regression
+from dalenius.mechanisms.bucketize.estimate.regression import Geometry, Regression
 from dalenius.question.targets import Score, Targets
 from dalenius.threats.result import Audit
 from tests.auditing.releases import codes_of, deal, people, write_release

@@ -13,11 +13,12 @@ from scipy import stats
 
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
-from dalenius.mechanisms.bucketize.estimate.geometry import Geometry, Spectrum
 from dalenius.mechanisms.bucketize.estimate.prior import ScatterPrior, learn_prior
 from dalenius.mechanisms.bucketize.estimate.regression import (
     Anatomy,
+    Geometry,
     Regression,
+    Spectrum,
     assignment_variance,
     value_variances,
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
-from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
+from dalenius.mechanisms.bucketize.estimate.regression import Geometry
 from dalenius.mechanisms.bucketize.estimate.shrinkage import OWN_WAYS, own_way_variance
 from dalenius.question.targets import Score, Targets, widened
 

@@ -21,8 +21,7 @@ from dalenius.errors import PolicyError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions import plan as region_plan
-from dalenius.mechanisms.bucketize.regions.cells import NumberCells, TextCells, first_cells
-from dalenius.mechanisms.bucketize.regions.cut import CutRule, least_rows
+from dalenius.mechanisms.bucketize.regions.cut import CutRule, NumberCells, TextCells, first_cells, least_rows
 from dalenius.mechanisms.bucketize.regions.published import Regions
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.stages import mechanism_of

@@ -12,7 +12,7 @@ import pytest
 
 import dalenius
 from dalenius.auditing import audit_release
-from dalenius.mechanisms.perturb.attacks.case import PerturbCase
+from dalenius.mechanisms.perturb.attacks.laws import PerturbCase
 from dalenius.threats.result import Audit
 from tests.auditing.releases import people, sign
 

@@ -20,10 +20,10 @@ from dalenius.mechanisms.bucketize.attacks.linking import (
 from dalenius.mechanisms.bucketize.attacks.order import (
     attack_bucket_numbers,
     attack_dealing,
+    attack_places,
     attack_row_order,
     attack_source_order,
 )
-from dalenius.mechanisms.bucketize.attacks.places import attack_places
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult

@@ -27,8 +27,7 @@ from dalenius.mechanisms.bucketize.attacks.case import (
     usable_columns,
 )
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
-from dalenius.mechanisms.bucketize.estimate.regression import Regression
+from dalenius.mechanisms.bucketize.estimate.regression import Geometry, Regression
 from dalenius.question.targets import Score
 from dalenius.threats.result import AttackResult, Threat, measured
 

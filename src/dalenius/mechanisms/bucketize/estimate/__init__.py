@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 from dalenius.arrays import Codes, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Estimator
-from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.prior import MOST_RELATED, learn_prior
 from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage, Regions
-from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Regression
+from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Geometry, Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 
 __all__ = ["ESTIMATORS", "Estimator", "make_estimator"]

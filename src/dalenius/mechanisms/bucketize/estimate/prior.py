@@ -24,7 +24,7 @@ import numpy as np
 
 from dalenius.arrays import Codes, Floats
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.geometry import Geometry, Spectrum
+from dalenius.mechanisms.bucketize.estimate.regression import Geometry, Spectrum
 from dalenius.question.targets import Score
 
 _GRID = np.linspace(np.log(0.005), np.log(20.0), 25)

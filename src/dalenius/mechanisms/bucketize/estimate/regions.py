@@ -19,9 +19,8 @@ import numpy as np
 
 from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.prior import ScatterPrior, relative_scale, simple_conditions
-from dalenius.mechanisms.bucketize.estimate.regression import Regression
+from dalenius.mechanisms.bucketize.estimate.regression import Geometry, Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 from dalenius.question.targets import Estimates, Score, Targets
 

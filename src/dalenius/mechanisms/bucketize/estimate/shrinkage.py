@@ -28,7 +28,6 @@ import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.geometry import Geometry
 from dalenius.mechanisms.bucketize.estimate.prior import (
     SCALE_OF_NUMBERS,
     ScatterPrior,
@@ -37,6 +36,7 @@ from dalenius.mechanisms.bucketize.estimate.prior import (
     relative_scale,
 )
 from dalenius.mechanisms.bucketize.estimate.regression import (
+    Geometry,
     Regression,
     assignment_variance,
     ratio,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dalenius.mechanisms.perturb.attacks.case import PerturbCase
-from dalenius.mechanisms.perturb.attacks.laws import attack_laws
+from dalenius.mechanisms.perturb.attacks.laws import PerturbCase, attack_laws
 from dalenius.mechanisms.perturb.attacks.linking import (
     attack_another_prior,
     attack_corruption,

@@ -14,7 +14,7 @@ import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.base import repeat_evidence
-from dalenius.mechanisms.perturb.attacks.case import PerturbCase
+from dalenius.mechanisms.perturb.attacks.laws import PerturbCase
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.chance import SHARE, Chance, least_level
 from dalenius.threats.interval import clopper_pearson, least_rate
