@@ -19,6 +19,7 @@ SOURCE = Path(dalenius.__file__).parent
 # Vocabulary below, mechanisms in the middle, drivers above: a room imports from its own line and from those
 # before it. A module's room is the longest of these names that its own begins with.
 LAYERS = [
+    ["system"],
     ["errors", "arrays", "plain", "files"],
     ["exact", "sql", "randomness", "prefetch"],
     ["tables"],

@@ -6,6 +6,8 @@ import os
 import secrets
 from pathlib import Path
 
+from dalenius import system
+
 PRIVATE = 0o600
 """Who may read a file that tells about the table: its owner."""
 SHARED = 0o666
@@ -29,11 +31,16 @@ def create_private(path: Path, text: str) -> None:
 
 def make_private(path: Path) -> None:
     """A file that only its owner may read, before something that asks for a name writes into it."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE))
-    path.chmod(PRIVATE)
+    if path.exists():
+        system.restrict(path)
+    else:
+        os.close(system.create_private(path))
 
 
 def _create(path: Path, text: str, mode: int) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    if mode == PRIVATE:
+        handle = system.create_private(path)
+    else:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with open(handle, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)

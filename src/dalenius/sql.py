@@ -5,16 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import secrets
-import stat
-import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from dalenius import system
 from dalenius.errors import SourceError
 
 _MEMORY_BEFORE_SPILLING = "1GiB"
@@ -68,7 +65,7 @@ def connect(spill: Path | None = None, *, threads: int | None = None) -> duckdb.
     # The files of a release all have the time of their day: another one under the same name looks the same.
     connection.execute("SET enable_external_file_cache = false")
     # DuckDB's own place, `.tmp` in the working folder, can be read by everybody.
-    folder = _private_folder(os.getuid()) / secrets.token_hex(8) if spill is None else spill
+    folder = system.private_temporary_folder() / secrets.token_hex(8) if spill is None else spill
     connection.execute(f"SET temp_directory = {literal(str(folder))}")
     if spill is not None:
         connection.execute(f"SET memory_limit = {literal(_MEMORY_BEFORE_SPILLING)}")
@@ -101,17 +98,6 @@ def _close(process: int, database: duckdb.DuckDBPyConnection) -> None:
     """Remove what was spilled; a forked process would wait for threads that it does not have."""
     if os.getpid() == process:
         database.close()
-
-
-@cache
-def _private_folder(user: int) -> Path:
-    """A folder that only this user can read; DuckDB makes its own in it when it must, and removes them."""
-    folder = Path(tempfile.gettempdir()) / f"dalenius-{user}"
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == user and not stat.S_IMODE(found.st_mode) & 0o077
-    return folder if is_ours else Path(tempfile.mkdtemp(prefix="dalenius-"))  # somebody else took the name
 
 
 def one_row(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 import dalenius
+from dalenius import system
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError, InternalError
 from dalenius.tables.postgres import hide_passwords
@@ -84,6 +85,7 @@ def _not_loaded() -> None: ...
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 3 a promise is not met."""
+    system.stop_on_signals()
     sys.exit(run(sys.argv[1:] or ["--help"]))
 
 

@@ -9,14 +9,13 @@ What it says of itself is the manifest of a draft whose tables have been written
 from __future__ import annotations
 
 import datetime
-import fcntl
 import hashlib
 import os
 import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +23,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dalenius import system
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
 from dalenius.mechanisms.base import Check, Draft
 from dalenius.policy import Policy
@@ -130,21 +130,45 @@ def new_release(target: Path) -> Iterator[Path]:
         )
     _remove_abandoned(target)
     folder = target.parent / f".{target.name}.partial-{secrets.token_hex(8)}"
-    try:
-        folder.mkdir(mode=0o700)
-        (folder / SPILL).mkdir()
-        lock = (folder / _LOCK).open("w")
-    except OSError as error:
-        raise EngineError(f"cannot write beside {target}: {error.strerror}") from error
-    try:
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with _hold(folder, target):
+        try:
+            try:
+                system.make_private_folder(folder)
+                (folder / SPILL).mkdir()
+            except OSError as error:
+                raise _cannot_write(target, error) from error
             yield folder
             shutil.rmtree(folder / SPILL)
-            (folder / _LOCK).unlink()
             _seal(folder, target)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _hold(folder: Path, target: Path) -> Iterator[None]:
+    """Hold a lock beside the folder while it is written: other runs see that it is not abandoned."""
+    path = _lock_of(folder)
+    try:
+        try:
+            file = path.open("w")
+        except OSError as error:
+            raise _cannot_write(target, error) from error
+        with file:
+            system.lock(file)
+            if not path.exists():
+                raise EngineError(f"another run took {folder} for abandoned", hint="try again")
+            yield
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # Windows: another run looks whether it is held, and removes it
+            path.unlink()
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}{_LOCK}")
+
+
+def _cannot_write(target: Path, error: OSError) -> EngineError:
+    return EngineError(f"cannot write beside {target}: {error.strerror or error}")
 
 
 def draft_of(release: Path) -> Path:
@@ -166,12 +190,12 @@ def earlier_draft_aside(target: Path) -> Iterator[None]:
         return
     _refuse_other_than_draft(target)
     aside = target.with_name(f".{target.name}.before-{secrets.token_hex(8)}")
-    target.rename(aside)
+    system.rename(target, aside)
     try:
         yield
     except BaseException:
         if not target.exists():
-            aside.rename(target)
+            system.rename(aside, target)
         raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -201,35 +225,33 @@ def refuse_existing(target: Path) -> None:
 
 def _seal(folder: Path, target: Path) -> None:
     today = int(time.time()) // _DAY * _DAY
+    system.share(folder)
     for path in (*folder.rglob("*"), folder):
-        path.chmod(0o644 if path.is_file() else 0o755)
         os.utime(path, (today, today))  # copies keep it, and a release tells the day it was made, never finer
-        _sync(path)
+        system.sync(path)
     try:
-        folder.rename(target)
+        system.rename(folder, target)
     except OSError:
         refuse_existing(target)  # another run was faster
         raise
-    _sync(target.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    system.sync(target.parent)
 
 
 def _remove_abandoned(target: Path) -> None:
     """Remove what killed runs left behind: hidden folders of this release that no process holds."""
-    for folder in target.parent.glob(f".{target.name}.partial-*"):
-        try:
-            with (folder / _LOCK).open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-        except OSError:
-            continue  # another run is writing there
+    for path in target.parent.glob(f".{target.name}.partial-*"):
+        folder = path.with_name(path.name.removesuffix(_LOCK))
+        lock = _lock_of(folder)
+        if lock.exists():
+            try:
+                with lock.open("a") as file:
+                    system.lock(file)
+                    shutil.rmtree(folder, ignore_errors=True)
+                lock.unlink()
+            except OSError:
+                continue  # another run is writing there
+        else:  # by an earlier version, which locked a file in the folder
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 MALFORMED = (

@@ -15,12 +15,13 @@ import secrets
 import sqlite3
 import struct
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from dalenius import system
 from dalenius.errors import EngineError, InputError
 from dalenius.tables.sketch import Overlap, Sketch, find_overlap
 
@@ -200,8 +201,7 @@ def open_ledger(path: Path | None) -> Ledger:
     if path is None and ENVIRONMENT in os.environ:
         path = Path(os.environ[ENVIRONMENT]).expanduser()
     if path is None:
-        data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-        path = Path(data) / "dalenius" / "ledger"
+        path = system.data_folder() / "dalenius" / "ledger"
     return Ledger(path=path)
 
 
@@ -219,10 +219,11 @@ def _make_private(path: Path) -> None:
         with path.open("rb") as file:
             start = file.read(len(_SQLITE))
         if start in (b"", _SQLITE):
-            path.chmod(0o600)
+            system.restrict(path)
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with suppress(FileExistsError):  # another run was faster
+        os.close(system.create_private(path))
 
 
 def _prepare(database: sqlite3.Connection) -> None:
