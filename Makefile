@@ -9,7 +9,7 @@ CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 JAVA := $(shell command -v java 2>/dev/null)
 MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium) $(if $(JAVA),,openjdk-17-jre-headless)
 
-.PHONY: install services demo test check lint types bench bench-peers bench-spark coverage figures lock clean
+.PHONY: install services demo test test-lowest dist check lint types bench bench-peers bench-spark coverage figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -47,6 +47,23 @@ types: .venv/.tests
 
 check: lint types test  ## what a change must pass
 
+LOWEST := tests/system tests/promises tests/policy tests/tables tests/question tests/release tests/ask tests/contract \
+  tests/test_publishing.py
+
+test-lowest: .venv-lowest/.lowest  ## the core tests with the oldest versions that pyproject.toml allows
+	.venv-lowest/bin/python -m pytest -m "not slow" $(LOWEST)
+
+.venv-lowest/.lowest: requirements-lowest.txt pyproject.toml
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet -r requirements-lowest.txt pytest pytest-randomly hypothesis
+	.venv-lowest/bin/pip install --quiet --no-deps -e .
+	touch $@
+
+dist: .venv/.tests  ## wheel and source archive; the same bytes for the same commit, whoever builds them
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -d dist
+	sha256sum dist/*
+
 bench: .venv/.tests  ## speed, as ratios in one run
 	$(BIN)/python -m bench.plan_speed
 	$(BIN)/python -m bench.ask_speed
@@ -78,4 +95,4 @@ lock: .venv/.tests  ## pin the newest versions that pyproject.toml allows
 	  --strip-extras --extra test -o requirements-test.lock pyproject.toml
 
 clean:
-	rm -rf .venv .venv-peers demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-peers demo dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -79,3 +82,39 @@ def test_every_command_starts_from_the_wheel_without_the_extras(wheel: Path, tmp
     )
     assert ran.returncode == 0, ran.stderr
     assert "Try next" in ran.stdout
+
+
+def test_the_same_source_makes_the_same_archives(tmp_path: Path) -> None:
+    """Neither the time of building, nor that of the files, nor the folder shows."""
+    pytest.importorskip("hatchling")
+    hashes = []
+    for name in ("one", "two"):
+        copy = tmp_path / name
+        kept = shutil.ignore_patterns(".*", "__pycache__", "releases", "results", "demo", "site")
+        shutil.copytree(PROJECT, copy, ignore=kept, copy_function=shutil.copyfile)
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
+        build = [sys.executable, "-m", "hatchling", "build", "-d", "built"]
+        subprocess.run(build, cwd=copy, check=True, capture_output=True, env=environment)
+        built = sorted((copy / "built").iterdir())
+        hashes.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built})
+        os.utime(copy / "src" / "dalenius" / "api.py", (0, 0))
+    assert len(hashes[0]) == 2
+    assert hashes[0] == hashes[1]
+
+
+def test_the_oldest_versions_are_those_that_are_allowed() -> None:
+    """`make test-lowest` tries each bound of the dependencies, and nothing else."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    bounds = dict(entry.split(">=") for entry in project["dependencies"])
+    lines = (PROJECT / "requirements-lowest.txt").read_text(encoding="utf-8").splitlines()
+    tried = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert set(tried) == set(bounds)
+    assert all(re.sub(r"(\.0)+$", "", tried[n]) == re.sub(r"(\.0)+$", "", bounds[n]) for n in bounds)
+
+
+def test_the_version_is_one() -> None:
+    named = re.search(
+        r"^version: (\S+)$", (PROJECT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert named is not None
+    assert named[1] == dalenius.__version__

@@ -43,7 +43,7 @@ __all__ = [
     "report",
     "verify",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
