@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 
 import dalenius
 from bench.coverage_questions import QUASI, people, questions, truths
-from dalenius.ask.asking import answer_asked
-from dalenius.ask.opened import open_for_asking
+from dalenius.ask import answer_asked, open_for_asking
 from dalenius.mechanisms.alphabeta import answer as alphabeta
 from dalenius.mechanisms.alphabeta.apply import first_view, next_view, union
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
@@ -40,9 +39,8 @@ from dalenius.mechanisms.perturb.answer import PerturbedRows
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
-from dalenius.mechanisms.rows.estimation import Found, TargetEstimation
-from dalenius.mechanisms.rows.model import RowEstimator, RowModel
-from dalenius.mechanisms.tuples.answer.model import TupleModel
+from dalenius.mechanisms.rows.estimation import Found, RowEstimator, RowModel, TargetEstimation
+from dalenius.mechanisms.tuples.answer.estimation import TupleModel
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.answer import Answer
 from dalenius.question.database import Database, Deadline, Limits, Request, Workspace

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from bench.anatomy_workload import Original, load
 from dalenius.arrays import Ints
 from dalenius.evaluate.metrics import Spread, mean_relative_error
-from dalenius.evaluate.questions import Cells
+from dalenius.evaluate.workload import Cells
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions.cut import Cut, CutRule, Grid, first_cells, least_rows, spreads

@@ -18,10 +18,9 @@ from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison
 from dalenius.evaluate.frontier_chart import draw_frontier
-from dalenius.pages.charts import draw_plan
+from dalenius.pages.pictures import draw_plan
 from dalenius.reproduce.catalogue import EXPERIMENTS
-from dalenius.reproduce.experiment import Experiment, Reproduction
-from dalenius.reproduce.picture import draw
+from dalenius.reproduce.experiment import Experiment, Reproduction, draw
 
 FIGURES = Path(__file__).parent / "figures"
 PAGE = Path(__file__).parent / "reproduce.md"

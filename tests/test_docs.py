@@ -15,7 +15,7 @@ import pytest
 
 from dalenius import errors
 from dalenius.cli.main import COMMANDS, application, run
-from dalenius.promises.kinds import PROMISES
+from dalenius.promises import PROMISES
 
 PROJECT = Path(__file__).parent.parent
 PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dalenius.ask.asking import ask, ask_many
+from dalenius.ask import ask, ask_many
 from dalenius.auditing import audit_release
 from dalenius.engines.base import Engine
 from dalenius.engines.registry import engine_named

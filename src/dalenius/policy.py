@@ -16,7 +16,7 @@ from typing import Any, Literal
 from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
 from dalenius.mechanisms import config, registry
 from dalenius.mechanisms.config import MechanismConfig, StageConfig
-from dalenius.promises.kinds import PROMISES, Promise
+from dalenius.promises import PROMISES, Promise
 from dalenius.tables import domains
 from dalenius.tables.domains import DeclaredDomain
 from dalenius.tables.postgres import is_uri

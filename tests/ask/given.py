@@ -10,13 +10,12 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 from dalenius.arrays import Bools, Floats
-from dalenius.ask.asking import answer_asked
+from dalenius.ask import answer_asked
 from dalenius.question.answer import Answer
 from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
-from dalenius.question.model import Column, Combination, Estimators, Key, Plane, Possible
+from dalenius.question.model import Column, Combination, Estimators, Key, Plane, Possible, Total, totals_of
 from dalenius.question.query import Expression, Query
 from dalenius.question.sql import parse
-from dalenius.question.totals import Total, totals_of
 
 
 @dataclass(frozen=True, kw_only=True)

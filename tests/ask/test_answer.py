@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.ask import ask
-from dalenius.ask.consistency import project
+from dalenius.ask.finishing import project
 from dalenius.errors import QueryError
 from dalenius.release.folder import StoredRelease
 from tests.ask.releases import write_release

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 import dalenius
-from dalenius.ask.asking import ask_many
+from dalenius.ask import ask_many
 from tests.chance import FALSE_ALARM
 
 N_RELEASES = 16

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.ask import ask
-from dalenius.ask.ratios import denominator, fieller, possible_ratio
+from dalenius.ask.formulas import denominator, fieller, possible_ratio
+from dalenius.question.model import totals_of
 from dalenius.question.query import Aggregate, AggregateRef, Arithmetic, Expression, Number
-from dalenius.question.totals import totals_of
 from dalenius.release.folder import StoredRelease
 from tests.ask.releases import write_release
 from tests.chance import FALSE_ALARM

@@ -20,9 +20,8 @@ from dalenius.engines.base import silent
 from dalenius.errors import InputError, PolicyError
 from dalenius.evaluate.compare import compare_policies, sample_randomness
 from dalenius.evaluate.comparison import Comparison, Standing
-from dalenius.evaluate.contender import matched_epsilon, policy_contender
-from dalenius.evaluate.sample import release_seed
-from dalenius.evaluate.sharing import read_shared
+from dalenius.evaluate.contender import matched_epsilon, policy_contender, release_seed
+from dalenius.evaluate.original import read_shared
 from dalenius.evaluate.sql_workload import SqlWorkload
 from dalenius.evaluate.workload import AnatomyWorkload, Marginals
 from dalenius.policy import Policy

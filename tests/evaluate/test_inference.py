@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.evaluate.contender import matched_epsilon, promised_bound
-from dalenius.evaluate.sample import noisy_counts
+from dalenius.evaluate.contender import matched_epsilon, noisy_counts, promised_bound
 from dalenius.policy import Policy
 from dalenius.tables.histogram import Histogram
 

@@ -20,17 +20,18 @@ from dalenius.evaluate.contender import (
     NOISE,
     NOTHING,
     Contender,
+    Sample,
     all_labels,
     baselines,
+    draw_sample,
     label_of,
     not_comparable,
     policy_contender,
     promised_bound,
 )
 from dalenius.evaluate.measures import MEASURES, encode, joint_columns, measures_named, predict
-from dalenius.evaluate.questions import Cells
-from dalenius.evaluate.sample import Sample, draw_sample
-from dalenius.evaluate.sharing import Shared, read_shared
+from dalenius.evaluate.original import Shared, read_shared
+from dalenius.evaluate.workload import Cells
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.measures import Measures, measures_of
 from dalenius.policy import Policy

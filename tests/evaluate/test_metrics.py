@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.evaluate import metrics
-from dalenius.evaluate.questions import Cells, Questions, TrueAnswer
+from dalenius.evaluate.workload import Cells, Questions, TrueAnswer
 from dalenius.question.answer import Answer, AnswerRow
 
 NUMBER = st.floats(0, 1000).map(lambda x: round(x, 3))

@@ -17,12 +17,18 @@ from dalenius.errors import DaleniusError, InputError, InternalError, PromiseNot
 from dalenius.evaluate import compare
 from dalenius.evaluate.compare import compare_policies, sample_randomness
 from dalenius.evaluate.comparison import Standing
-from dalenius.evaluate.contender import NOISE, NOTHING, Contender, policy_contender
-from dalenius.evaluate.original import Original
-from dalenius.evaluate.questions import Questions, TrueAnswer
-from dalenius.evaluate.sample import Sample, draw_sample, publish_aside, release_seed
-from dalenius.evaluate.sharing import read_shared
-from dalenius.evaluate.workload import Marginals
+from dalenius.evaluate.contender import (
+    NOISE,
+    NOTHING,
+    Contender,
+    Sample,
+    draw_sample,
+    policy_contender,
+    publish_aside,
+    release_seed,
+)
+from dalenius.evaluate.original import Original, read_shared
+from dalenius.evaluate.workload import Marginals, Questions, TrueAnswer
 from dalenius.policy import Policy
 from dalenius.promises.bounds import Bound
 from dalenius.randomness import Randomness

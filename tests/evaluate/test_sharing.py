@@ -12,7 +12,7 @@ import pytest
 from dalenius.engines.base import silent
 from dalenius.errors import InputError, PolicyError
 from dalenius.evaluate.compare import WORKLOADS, find_workload, read_policies
-from dalenius.evaluate.sharing import in_memory, read_shared, same_source
+from dalenius.evaluate.original import in_memory, read_shared, same_source
 from dalenius.evaluate.sql_workload import SqlWorkload
 from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool, Marginals
 from dalenius.policy import Policy

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from dalenius.errors import DaleniusError
-from dalenius.evaluate.questions import Questions
 from dalenius.evaluate.sql_workload import SqlWorkload
+from dalenius.evaluate.workload import Questions
 from dalenius.randomness import Randomness
 from tests.evaluate.tables import awkward_original
 

@@ -29,9 +29,9 @@ from dalenius.pages.document import (
     Table,
     Verdict,
 )
-from dalenius.pages.formatting import write_number
 from dalenius.pages.html import render_html
 from dalenius.pages.pictures import Scale, describe, draw, scale_of
+from dalenius.pages.words import write_number
 from dalenius.pages.writing import default_path, render_text, to_json
 from tests.reporting.pages import Page
 

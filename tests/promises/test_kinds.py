@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
+from dalenius.promises import PROMISES, read_promise
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.f_privacy import FPrivacy
-from dalenius.promises.kinds import PROMISES, read_promise
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.tables.histogram import Histogram

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dalenius.promises.kinds import PROMISES
+from dalenius.promises import PROMISES
 
 ONE_IN_FIVE = {"kind": "l-diversity", "l": 5}
 LIMITS = [

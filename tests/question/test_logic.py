@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.question.logic import take_apart, where
 from dalenius.question.query import (
     Atom,
     Choice,
@@ -19,6 +18,8 @@ from dalenius.question.query import (
     TruthTest,
     atoms,
     columns_of,
+    take_apart,
+    where,
 )
 
 Truth = bool | None

@@ -19,7 +19,7 @@ from dalenius.pages.writing import render_text
 from dalenius.release.series import open_release
 from dalenius.reporting import build as building
 from dalenius.reporting.build import build_report
-from dalenius.reporting.truth import Truth
+from dalenius.reporting.distribution import Truth
 from tests.auditing.releases import deal, people, write_release
 from tests.contract.subject import people as sorted_people
 from tests.contract.subjects import SUBJECTS

@@ -9,7 +9,7 @@ import pytest
 
 from dalenius.reproduce.alphabeta import N_VIEWS, ratio
 from dalenius.reproduce.catalogue import EXPERIMENTS
-from dalenius.reproduce.picture import draw
+from dalenius.reproduce.experiment import draw
 
 
 def test_views_as_printed_do_not_keep_the_promise(tmp_path: Path) -> None:

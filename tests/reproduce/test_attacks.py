@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dalenius.reproduce.bucketization_attacks import SHARE, theorem
+from dalenius.reproduce.bucketization import SHARE, theorem
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.experiment import column_counts
 

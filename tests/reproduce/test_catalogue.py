@@ -20,10 +20,11 @@ from dalenius.reproduce.experiment import (
     Reproduction,
     Row,
     Scale,
+    _drawn_cells,
+    draw,
     track,
     watched,
 )
-from dalenius.reproduce.picture import _drawn_cells, draw
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 RESULTS = {

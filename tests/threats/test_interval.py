@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.threats.chance import FALSE_ALARM, Chance, binomial_tail
-from dalenius.threats.interval import clopper_pearson, rank_correlation
+from dalenius.threats.chance import FALSE_ALARM, Chance, binomial_tail, clopper_pearson, rank_correlation
 
 
 @given(n=st.integers(1, 200), share=st.floats(0, 1))

@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.threats import several
-from dalenius.threats.original import People
-from dalenius.threats.several import expect_right, link, shared_coins, two_releases
+from dalenius.threats import original
+from dalenius.threats.original import People, expect_right, link, shared_coins, two_releases
 
 
 def numbered(rows: list[int]) -> pa.Table:
@@ -27,7 +26,7 @@ def test_people_are_linked_where_both_releases_show_them_once() -> None:
 
 
 def test_of_too_many_people_evenly_spaced_ones_are_linked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several, "_MOST_PEOPLE", 10)
+    monkeypatch.setattr(original, "_MOST_PEOPLE", 10)
     table = numbered(list(range(100)))
     people = People.find(table, table, ["uid"])
     linked = link(people, people, np.arange(100), n_values=100)

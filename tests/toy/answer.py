@@ -9,7 +9,7 @@ import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
-from dalenius.mechanisms.rows.model import RowModel
+from dalenius.mechanisms.rows.estimation import RowModel
 from dalenius.question.model import Estimators
 from dalenius.question.targets import Estimates, Range, Score, Targets
 from dalenius.release.folder import StoredRelease

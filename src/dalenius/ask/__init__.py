@@ -1,10 +1,200 @@
-"""Asking a release: SQL in, estimates with error bars out.
+"""Asking a release: SQL in, estimates with error bars out. Releases that were asked stay open, encoded once.
 
 >>> from dalenius.ask import ask, ask_many, Answer
 """
 
-from dalenius.ask.asking import ask, ask_many
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.arrays import Floats
+from dalenius.ask.finishing import Result, finish, make_consistent
+from dalenius.ask.formulas import Estimated, Wanted, aggregate, estimate_formulas, estimates_alone
+from dalenius.errors import InputError, QueryError, ReleaseCorrupt, did_you_mean
+from dalenius.mechanisms import registry
 from dalenius.question.answer import Answer, AnswerRow
-from dalenius.question.database import Limits
+from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
+from dalenius.question.model import Asked, Estimation, Model, Question
+from dalenius.question.query import AggregateRef, Query
+from dalenius.question.sql import parse_shared
+from dalenius.release.folder import MALFORMED, StoredRelease, refuse_changed
 
 __all__ = ["Answer", "AnswerRow", "Limits", "ask", "ask_many"]
+
+
+_KEPT_OPEN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opened:
+    """A release's encoded form, and what was found out about its values so far."""
+
+    model: Model
+    database: Database
+    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+
+    def workspace(self, request: Request) -> Workspace:
+        """For questions with auxiliary tables nothing is shared with other questions."""
+        deadline = Deadline(request.limits)
+        if not request.tables and request.limits.memory == Limits().memory:
+            return Workspace(database=self.database, deadline=deadline, remembered=self.remembered)
+        return Workspace(database=Database(request.tables, request.limits), deadline=deadline)
+
+
+_open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()
+
+
+def open_for_asking(release: StoredRelease) -> Opened:
+    """The release's encoded form; the last few are kept."""
+    room = registry.find_room(release.mechanism, release.method, "answer")
+    if room is None:
+        raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
+    key = (str(release.path.resolve()), str(release.manifest.id), len(release.earlier))
+    if key not in _open:
+        refuse_changed(release)
+        try:
+            model: Model = room.load(release)
+        except MALFORMED as error:
+            raise ReleaseCorrupt(
+                f"{release.path}: the tables are not those of {release.mechanism} ({type(error).__name__})",
+                hint="`dalenius verify` lists what is wrong",
+            ) from error
+        _open[key] = Opened(model=model, database=Database({}, Limits()))
+        while len(_open) > _KEPT_OPEN:
+            _open.popitem(last=False)
+    _open.move_to_end(key)
+    return _open[key]
+
+
+def ask(
+    release: StoredRelease,
+    sql: str,
+    *,
+    confidence: float = 0.95,
+    estimator: str | None = None,
+    tables: Mapping[str, pa.Table] | None = None,
+    consistent: bool = False,
+    limits: Limits | None = None,
+) -> Answer:
+    """Answer a question from a release; `ask_many` explains the arguments."""
+    return ask_many(
+        release,
+        [sql],
+        confidence=confidence,
+        estimator=estimator,
+        tables=tables,
+        consistent=consistent,
+        limits=limits,
+    )[0]
+
+
+def ask_many(
+    release: StoredRelease,
+    sqls: Iterable[str],
+    *,
+    confidence: float = 0.95,
+    estimator: str | None = None,
+    tables: Mapping[str, pa.Table] | None = None,
+    consistent: bool = False,
+    limits: Limits | None = None,
+) -> list[Answer]:
+    """Answer many questions; work that they share is done once.
+
+    Args:
+        release: The opened release.
+        sqls: The questions.
+        confidence: The share of intervals that should hold the truth.
+        estimator: One of the mechanism's estimators; None: its default.
+        tables: Auxiliary tables that sub-selects may read, by name.
+        consistent: Move the estimates to a table that is possible: no negative counts, totals that add up.
+        limits: Time and memory, for all questions together; by default the time grows with their number.
+    """
+    texts = list(sqls)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence {confidence} is not between 0 and 1", hint="for example 0.95")
+    opened = open_for_asking(release)
+    model = opened.model
+    known = model.estimators.names
+    if estimator is not None and estimator not in known:
+        hint = did_you_mean(estimator, known)
+        raise InputError(f"estimator {estimator!r} is unknown for this mechanism", hint=hint)
+    limits = limits or Limits(seconds=60.0 + 0.5 * len(texts))
+    request = Request(
+        confidence=confidence,
+        estimator=estimator or known[0],
+        tables=tables or {},
+        consistent=consistent,
+        limits=limits,
+    )
+    workspace = opened.workspace(request)
+    queries = [parse_shared(text, model.names, request.tables) for text in texts]
+    answers: list[Answer] = []
+    for start in range(0, len(queries), model.together):
+        part = queries[start : start + model.together]
+        answers += answer_asked(model, part, model.evaluate(part, workspace), request, workspace)
+    return [_about_published(answer, _n_withheld(release)) for answer in answers]
+
+
+def _n_withheld(release: StoredRelease) -> int:
+    return sum(one.manifest.rows.suppressed or 0 for one in release.parts)
+
+
+def _about_published(answer: Answer, n_withheld: int) -> Answer:
+    """Where records were withheld, even an exact answer is about the published ones only."""
+    if not n_withheld:
+        return answer
+    note = (
+        f"this is about the published records; {n_withheld} more were withheld, and of the commonest "
+        "sensitive values a larger share than of the others"
+    )
+    return replace(answer, assumption=f"{answer.assumption}; {note}" if answer.assumption else note)
+
+
+def answer_asked(
+    model: Model, queries: Sequence[Query], asked: Asked, request: Request, workspace: Workspace
+) -> list[Answer]:
+    """Answer questions that were evaluated on the release's values, all at once."""
+    estimation = model.estimation(asked, request.estimator, request.confidence)
+    estimated = [
+        _estimate_totals(estimation, number, query, question, request.consistent)
+        for number, (query, question) in enumerate(zip(queries, asked.questions, strict=True))
+    ]
+    workspace.deadline.check()
+    items = [Wanted.of(one, item.formula) for one in estimated for item in one.query.items]
+    others = [(one, k) for one in estimated for k in _named_besides(one.query)]
+    columns = iter(
+        Result(column=column, is_certain=estimation.is_rounding(column))
+        for column in estimate_formulas(estimation, items, request.confidence)
+    )
+    named = zip(others, estimates_alone(estimation, [aggregate(*pair) for pair in others]), strict=True)
+    by_question: dict[int, dict[str, Floats]] = {}
+    for (one, k), estimate in named:
+        by_question.setdefault(one.number, {})[f"a{k}"] = estimate
+    answers = []
+    for one in estimated:
+        results = [next(columns) for _ in one.query.items]
+        answers.append(finish(model, one, results, by_question.get(one.number, {}), request, workspace))
+    return answers
+
+
+def _estimate_totals(
+    estimation: Estimation, number: int, query: Query, question: Question, consistent: bool
+) -> Estimated:
+    totals = estimation.totals(number)
+    if consistent:
+        is_count = np.array([total.kind == "count" for total in question.totals], dtype=bool)
+        totals = make_consistent(totals, is_count, estimation.possible(number))
+    return Estimated(number=number, query=query, question=question, totals=totals, is_moved=consistent)
+
+
+def _named_besides(query: Query) -> list[int]:
+    """The aggregates that HAVING and ORDER BY may name and that are not selected."""
+    if not query.finish:
+        return []
+    selected = [item.formula for item in query.items]
+    return [k for k in range(len(query.aggregates)) if AggregateRef(index=k) not in selected]

@@ -10,13 +10,13 @@ from typing import Annotated
 import pyarrow.csv
 import typer
 
-from dalenius.ask.asking import ask
+from dalenius.ask import ask
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.cli.reader.ask import say_answer
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.mechanisms.base import Plan
-from dalenius.pages.charts import draw_plan
+from dalenius.pages.pictures import draw_plan
 from dalenius.pages.writing import default_path, write_report
 from dalenius.policy import Policy
 from dalenius.publishing import Published, make_plan, write_release

@@ -9,10 +9,9 @@ import typer
 
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import InputError, did_you_mean
-from dalenius.pages.charts import refuse_other_formats
+from dalenius.pages.pictures import refuse_other_formats
 from dalenius.reproduce.catalogue import EXPERIMENTS
-from dalenius.reproduce.experiment import watched
-from dalenius.reproduce.picture import draw, refuse_table
+from dalenius.reproduce.experiment import draw, refuse_table, watched
 
 
 def command(

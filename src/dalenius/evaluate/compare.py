@@ -13,15 +13,12 @@ from pathlib import Path
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import DaleniusError, InputError, InternalError, PromiseNotMet, did_you_mean
 from dalenius.evaluate.comparison import Comparison, Standing
-from dalenius.evaluate.contender import Contender, baselines, policy_contender
+from dalenius.evaluate.contender import Contender, baselines, draw_sample, policy_contender
 from dalenius.evaluate.measures import Measure, measures_named
 from dalenius.evaluate.metrics import Spread, bands_over_draws
-from dalenius.evaluate.original import Original
-from dalenius.evaluate.questions import Cells, Questions
-from dalenius.evaluate.sample import draw_sample
-from dalenius.evaluate.sharing import Shared, read_shared
+from dalenius.evaluate.original import Original, Shared, read_shared
 from dalenius.evaluate.sql_workload import SqlWorkload
-from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool, Marginals, Workload
+from dalenius.evaluate.workload import AnatomyWorkload, Cells, EqualityPool, Marginals, Questions, Workload
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 

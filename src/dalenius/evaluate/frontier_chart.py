@@ -11,7 +11,7 @@ from typing import Any
 from dalenius.errors import InputError
 from dalenius.evaluate.comparison import Comparison, Standing
 from dalenius.evaluate.contender import NOTHING, all_labels, label_of
-from dalenius.pages.charts import COLOURS, drawing_library, save_private
+from dalenius.pages.pictures import COLOURS, drawing_library, save_private
 
 _WIDTH, _HEIGHT = 560, 360
 _LINE = 14

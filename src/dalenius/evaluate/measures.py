@@ -20,11 +20,9 @@ import pyarrow as pa
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InputError, did_you_mean
 from dalenius.evaluate import metrics
-from dalenius.evaluate.contender import NOISE, NOTHING
+from dalenius.evaluate.contender import NOISE, NOTHING, Sample, publish_aside
 from dalenius.evaluate.original import Original
-from dalenius.evaluate.questions import Cells, Questions
-from dalenius.evaluate.sample import Sample, publish_aside
-from dalenius.evaluate.workload import joint_counts
+from dalenius.evaluate.workload import Cells, Questions, joint_counts
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import connect

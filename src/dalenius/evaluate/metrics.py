@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 
 from dalenius.arrays import Floats
-from dalenius.evaluate.questions import Cells
+from dalenius.evaluate.workload import Cells
 
 SMALL_SHARE = 0.001
 """Counts below this share of the records are measured against it."""

@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dalenius.errors import InputError, QueryError
 from dalenius.evaluate.original import Original
-from dalenius.evaluate.questions import Key, Questions, TrueAnswer
+from dalenius.evaluate.workload import Key, Questions, TrueAnswer
 from dalenius.question.names import ROW, place
 from dalenius.question.query import (
     Aggregate,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
 from dalenius.mechanisms import registry
-from dalenius.promises.kinds import Promise
+from dalenius.promises import Promise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ from dalenius.pages.document import (
     Tone,
     Verdict,
 )
-from dalenius.pages.formatting import NOTHING, write_cell, write_interval, write_number
 from dalenius.pages.pictures import Scale, draw, draw_axis, draw_key, scale_of
+from dalenius.pages.words import NOTHING, write_cell, write_interval, write_number
 
 _SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "warning": "!", "note": "–"}
 

@@ -11,8 +11,8 @@ from typing import Any
 from dalenius.errors import InputError
 from dalenius.files import PRIVATE, SHARED, write_whole
 from dalenius.pages.document import Block, Bullets, Commands, Facts, Notice, Paragraph, Report, Table
-from dalenius.pages.formatting import write_cell
 from dalenius.pages.html import render_html
+from dalenius.pages.words import write_cell
 from dalenius.release.folder import StoredRelease
 
 

@@ -1,1 +1,27 @@
-"""What is promised about a release, one promise a file; how it is kept is the mechanisms' business."""
+"""What can be promised: one promise a file, and all of them by the name that policies and manifests use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dalenius.promises.d_gamma_privacy import DGammaPrivacy
+from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.l_diversity import LDiversity
+from dalenius.promises.rho_privacy import RhoPrivacy
+
+BucketPromise = FPrivacy | LDiversity
+"""The promises that set a threshold for every value."""
+Promise = BucketPromise | RhoPrivacy | DGammaPrivacy
+PROMISES: dict[str, type[FPrivacy] | type[LDiversity] | type[RhoPrivacy] | type[DGammaPrivacy]] = {
+    promise.kind: promise for promise in (FPrivacy, LDiversity, RhoPrivacy, DGammaPrivacy)
+}
+
+
+def read_promise(promise: Mapping[str, Any]) -> Promise:
+    """The promise that a manifest states as data.
+
+    >>> read_promise({"kind": "l-diversity", "l": 4})
+    LDiversity(l=4)
+    """
+    return PROMISES[promise["kind"]].from_manifest(promise)

@@ -24,8 +24,8 @@ from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Draft, PlannedSeries, SeriesPlace, Statement
 from dalenius.mechanisms.stages import serial_mechanism
 from dalenius.policy import Policy
+from dalenius.promises import read_promise
 from dalenius.promises.f_privacy import FPrivacy
-from dalenius.promises.kinds import read_promise
 from dalenius.release.folder import StoredRelease, changed_files, describe_columns, sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
 from dalenius.release.manifest import FILE_NAME, SeriesEntry

@@ -1,7 +1,11 @@
-"""From a release to its report. Without the original it is made from the release folder alone."""
+"""From a release to its report. Without the original it is made from the release folder alone.
+
+The last section says what was checked, the hashes of the files, and the commands that repeat all of it.
+"""
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from dalenius.auditing import audit_release
@@ -10,22 +14,105 @@ from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.pages import document as doc
 from dalenius.pages.words import words_of
-from dalenius.release.folder import StoredRelease
+from dalenius.release.folder import StoredRelease, sha256
+from dalenius.release.manifest import FILE_NAME
 from dalenius.release.verify import Verdict as Checked
 from dalenius.release.verify import tell_outright, verify_release
-from dalenius.reporting.attacked import describe_audit, verdict_of
-from dalenius.reporting.distribution import describe_distribution
+from dalenius.reporting.distribution import Truth, describe_distribution, question_of
 from dalenius.reporting.published import (
+    describe_audit,
     describe_promise,
     describe_published,
     describe_words,
     n_published,
     subject_of,
+    verdict_of,
 )
-from dalenius.reporting.repeating import describe_checks, describe_commands, describe_files
-from dalenius.reporting.truth import Truth
 from dalenius.reporting.utility import describe_utility
 from dalenius.threats.result import Audit
+
+
+def describe_checks(checked: Checked) -> doc.Section:
+    """The section on what `dalenius verify` found."""
+    return doc.Section(
+        id="checks",
+        title="Checked from the release alone",
+        blocks=(
+            doc.Paragraph(
+                text="Anybody who has the release can check this, without the original and without trusting "
+                "the publisher."
+            ),
+            doc.Table(
+                caption="Checks",
+                columns=doc.head("check", "result", "what was found"),
+                rows=tuple(
+                    (
+                        check.name,
+                        doc.Verdict(tone="good", text="passed")
+                        if check.ok
+                        else doc.Verdict(tone="bad", text="FAILED"),
+                        check.detail,
+                    )
+                    for check in checked.checks
+                ),
+            ),
+        ),
+    )
+
+
+def describe_files(release: StoredRelease) -> doc.Section:
+    """The section on files and their hashes."""
+    parts = release.parts
+    rows: list[tuple[doc.Cell, ...]] = []
+    for part in parts:
+        place = f"{part.path.name}/" if len(parts) > 1 else ""
+        rows.append((doc.Code(text=place + FILE_NAME), doc.Code(text=sha256(part.path / FILE_NAME))))
+        rows += [
+            (doc.Code(text=place + file.file), doc.Code(text=file.sha256))
+            for table in part.manifest.tables
+            for file in table.files
+        ]
+    return doc.Section(
+        id="files",
+        title="Files",
+        blocks=(
+            doc.Paragraph(
+                text="A file is the one that this report is about if it has the same SHA-256; "
+                "“sha256sum” prints it."
+            ),
+            doc.Table(
+                caption="SHA-256 of every file",
+                columns=doc.head("file", "SHA-256"),
+                rows=tuple(rows),
+            ),
+        ),
+    )
+
+
+def describe_commands(release: StoredRelease, *, is_private: bool, seed: int | None) -> doc.Section:
+    """The section on repeating what the report says."""
+    columns = release.columns("sensitive") or release.columns("quasi")[:1]
+    question = shlex.quote(question_of(columns))
+    lines = [
+        ("dalenius verify RELEASE --strict", "the checks"),
+        (f"dalenius ask RELEASE {question}", "how often each value occurs"),
+        ("dalenius report RELEASE", "the report for everybody, byte for byte the same"),
+    ]
+    coins = "" if seed is None else f" --seed {seed}"
+    if is_private:
+        lines += [
+            (f"dalenius audit RELEASE --original ORIGINAL{coins}", "the attacks"),
+            (f"dalenius report RELEASE --original ORIGINAL{coins}", "this private report"),
+        ]
+    original = "; ORIGINAL is the table that was published, or the policy that published it"
+    return doc.Section(
+        id="commands",
+        title="How to repeat it",
+        blocks=(
+            doc.Paragraph(text=f"RELEASE is the folder of the release{original if is_private else ''}."),
+            doc.Commands(lines=tuple((line, meaning) for line, meaning in lines)),
+        ),
+    )
 
 
 def build_report(

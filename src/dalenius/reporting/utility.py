@@ -9,16 +9,15 @@ from itertools import combinations
 
 import numpy as np
 
-from dalenius.ask.asking import ask
+from dalenius.ask import ask
 from dalenius.errors import QueryError
 from dalenius.evaluate.metrics import SMALL_SHARE, median_relative_error
-from dalenius.evaluate.questions import Cells
+from dalenius.evaluate.workload import Cells
 from dalenius.pages import document as doc
-from dalenius.pages.formatting import write_number
-from dalenius.pages.words import key_of
+from dalenius.pages.words import key_of, write_number
 from dalenius.question.answer import AnswerRow
 from dalenius.release.folder import StoredRelease
-from dalenius.reporting.truth import Truth
+from dalenius.reporting.distribution import Truth
 from dalenius.sql import identifier, one_row
 
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from dalenius.arrays import Bools, Floats, Int32s, Ints
 from dalenius.evaluate.original import CountQuestion, Original
-from dalenius.evaluate.questions import Cells
-from dalenius.evaluate.workload import AnatomyWorkload, EqualityPool
+from dalenius.evaluate.workload import AnatomyWorkload, Cells, EqualityPool
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan

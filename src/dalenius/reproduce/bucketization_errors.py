@@ -16,8 +16,7 @@ import numpy as np
 
 from dalenius.evaluate.metrics import Spread, mean_relative_error, median_relative_error
 from dalenius.evaluate.original import CountQuestion, Original
-from dalenius.evaluate.questions import Cells
-from dalenius.evaluate.workload import AnatomyWorkload
+from dalenius.evaluate.workload import AnatomyWorkload, Cells
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.randomness import Randomness

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dalenius.reproduce import (
     alphabeta,
     bucketization,
-    bucketization_attacks,
     bucketization_errors,
     bucketization_runtime,
     census,
@@ -26,7 +25,7 @@ PAPERS: dict[str, tuple[Experiment, ...]] = {
         *bucketization_errors.EXPERIMENTS,
         bucketization_runtime.FIGURE_6,
         bucketization_runtime.FIGURE_7,
-        *bucketization_attacks.EXPERIMENTS,
+        *bucketization.EXPERIMENTS,
     ),
     "Publishing Skewed Sensitive Microdata (suppression)": suppression.EXPERIMENTS,
     "Small Domain Randomization (perturbation)": (

@@ -7,6 +7,8 @@ one for each such attack (Bonferroni's bound: the shares add up, however the att
 A release is accused by an attack whose p-value is within its share.
 
 Tails are bounded by Chernoff's method, which errs on the side of silence also where counts are small.
+
+Success rates have exact intervals (Clopper and Pearson).
 """
 
 from __future__ import annotations
@@ -17,8 +19,45 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betainccinv, betaincinv
 
 from dalenius.arrays import Floats
+
+DISPLAY = 0.95
+
+
+def clopper_pearson(successes: float, trials: float, confidence: float = DISPLAY) -> tuple[float, float]:
+    """The exact interval of a binomial probability; expected (fractional) successes are rounded outwards.
+
+    >>> low, high = clopper_pearson(5, 10)
+    >>> round(low, 3), round(high, 3)
+    (0.187, 0.813)
+    """
+    tail = (1 - confidence) / 2
+    return least_rate(successes, trials, tail), largest_rate(successes, trials, tail)
+
+
+def least_rate(successes: float, trials: float, tail: float) -> float:
+    """The rate above which the true one is, but for a probability of `tail`."""
+    down = math.floor(successes + 1e-9)
+    return 0.0 if trials <= 0 or down <= 0 else float(betaincinv(down, trials - down + 1, tail))
+
+
+def largest_rate(successes: float, trials: float, tail: float) -> float:
+    """The rate below which the true one is, but for a probability of `tail`."""
+    up = math.ceil(successes - 1e-9)
+    return 1.0 if trials <= 0 or up >= trials else float(betainccinv(up + 1, trials - up, tail))
+
+
+def rank_correlation(first: ArrayLike, second: ArrayLike) -> float:
+    """Spearman's correlation of two sequences without ties in one of them; 0 for fewer than two."""
+    a, b = (np.argsort(np.argsort(np.asarray(x), kind="stable"), kind="stable") for x in (first, second))
+    n = len(a)
+    if n < 2:
+        return 0.0
+    centre = (n - 1) / 2
+    return float(((a - centre) * (b - centre)).sum() / (n * (n * n - 1) / 12))
+
 
 FALSE_ALARM = 1e-6
 """The probability with which an audit accuses a release that keeps its promise, all attacks together."""

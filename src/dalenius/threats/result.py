@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dalenius.plain import Plain, plain_fields
-from dalenius.threats.chance import SHARE, Chance, binomial_tail, share_of
-from dalenius.threats.interval import clopper_pearson
+from dalenius.threats.chance import SHARE, Chance, binomial_tail, clopper_pearson, share_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 
 from dalenius.release.folder import StoredRelease, changed_files
 from dalenius.release.manifest import FILE_NAME
-from dalenius.threats.chance import SHARE
-from dalenius.threats.interval import rank_correlation
+from dalenius.threats.chance import SHARE, rank_correlation
 from dalenius.threats.original import People, Subject
 from dalenius.threats.result import AttackResult, Threat
 

@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 import dalenius
-from dalenius.ask.asking import answer_asked
+from dalenius.ask import answer_asked
 from dalenius.errors import InputError, QueryError
 from dalenius.mechanisms.alphabeta import answer as alphabeta
 from dalenius.mechanisms.alphabeta.apply import first_view, next_view, union
@@ -27,7 +27,7 @@ from dalenius.mechanisms.frapp import answer as frapp
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.frapp.published import PublishedFrapp
-from dalenius.mechanisms.tuples.answer.model import TupleModel
+from dalenius.mechanisms.tuples.answer.estimation import TupleModel
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.answer import Answer

@@ -26,8 +26,8 @@ from dalenius.mechanisms.alphabeta import check
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan
 from dalenius.mechanisms.base import Draft
-from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain, group_of
+from dalenius.mechanisms.tuples.plan import read_domain
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.release.folder import sha256

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dalenius
-from dalenius.ask import ask, ask_many, opened
+from dalenius.ask import Opened, _open, ask, ask_many
 from dalenius.mechanisms.perturb.answer import PerturbedRows, merge_terms, without_overlap
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
@@ -280,12 +280,12 @@ def opened_as(release: StoredRelease, model: Model, name: str) -> StoredRelease:
     """The release, but with what another draw of its coins would have published."""
     other = replace(release, manifest=replace(release.manifest, id=name))
     key = (str(release.path.resolve()), name, 0)
-    shared = opened._open.get((str(release.path.resolve()), "shared", 0))
+    shared = _open.get((str(release.path.resolve()), "shared", 0))
     if shared is None:
-        shared = opened.Opened(model=model, database=Database({}, Limits()))
-    opened._open.clear()
-    opened._open[key[0], "shared", 0] = shared
-    opened._open[key] = replace(shared, model=model)  # the values are the same: what was looked up stays
+        shared = Opened(model=model, database=Database({}, Limits()))
+    _open.clear()
+    _open[key[0], "shared", 0] = shared
+    _open[key] = replace(shared, model=model)  # the values are the same: what was looked up stays
     return other
 
 

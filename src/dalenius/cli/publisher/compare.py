@@ -15,7 +15,7 @@ from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_wor
 from dalenius.evaluate.comparison import Comparison, Standing
 from dalenius.evaluate.contender import not_comparable
 from dalenius.evaluate.measures import Measure
-from dalenius.pages.charts import refuse_other_formats
+from dalenius.pages.pictures import refuse_other_formats
 from dalenius.release.verify import tell_outright
 
 MEASURES_SIDE_BY_SIDE = 2

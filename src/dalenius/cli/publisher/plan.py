@@ -40,7 +40,7 @@ def command(
         )
         return error.exit_code
     if chart is not None:
-        from dalenius.pages.charts import draw_plan
+        from dalenius.pages.pictures import draw_plan
 
         draw_plan(plan, chart)
     if as_json:

@@ -7,7 +7,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from dalenius.ask.asking import ask
+from dalenius.ask import ask
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_table
 from dalenius.errors import InputError
 from dalenius.question.answer import Answer

@@ -10,9 +10,9 @@ from typing import Any
 
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
-from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.plan import read_domain
 from dalenius.promises.d_gamma_privacy import Adversary
 from dalenius.release.manifest import Manifest
 

@@ -29,7 +29,7 @@ from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
 from dalenius.mechanisms.bucketize.published import read_tables
-from dalenius.mechanisms.rows.model import RowModel
+from dalenius.mechanisms.rows.estimation import RowModel
 from dalenius.question.model import Estimators
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease

@@ -9,7 +9,7 @@ from typing import Any, Self
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_integer
 from dalenius.mechanisms.config import MechanismConfig
-from dalenius.promises.kinds import Promise
+from dalenius.promises import Promise
 from dalenius.promises.l_diversity import LDiversity
 
 MAX_BUCKET = 50

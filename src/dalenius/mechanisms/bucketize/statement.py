@@ -6,7 +6,7 @@ from typing import Any
 
 from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
-from dalenius.promises.kinds import BucketPromise
+from dalenius.promises import BucketPromise
 
 _ASSUMES = (
     "one row is one person",

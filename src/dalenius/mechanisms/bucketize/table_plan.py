@@ -19,9 +19,9 @@ from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, violations
 from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
 from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
-from dalenius.pages.charts import COLOURS
+from dalenius.pages.pictures import COLOURS
 from dalenius.plain import plain_fields
-from dalenius.promises.kinds import BucketPromise
+from dalenius.promises import BucketPromise
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.tables.histogram import Histogram, label
 

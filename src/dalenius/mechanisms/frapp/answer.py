@@ -15,8 +15,7 @@ import numpy as np
 from dalenius.arrays import Floats
 from dalenius.mechanisms.frapp import published
 from dalenius.mechanisms.frapp.published import PublishedFrapp
-from dalenius.mechanisms.tuples.answer.estimation import Covariance
-from dalenius.mechanisms.tuples.answer.model import TupleModel, read_codes
+from dalenius.mechanisms.tuples.answer.estimation import Covariance, TupleModel, read_codes
 from dalenius.mechanisms.tuples.answer.rows import Sums
 from dalenius.mechanisms.tuples.domain import TupleCodes
 from dalenius.mechanisms.tuples.interval import CountEstimate, Interval, TupleVariance, count_interval

@@ -21,10 +21,9 @@ from dalenius.mechanisms.frapp.published import PublishedFrapp, read
 from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order, code_tuples
 from dalenius.mechanisms.tuples.domain import word_ids
 from dalenius.release.folder import StoredRelease
-from dalenius.threats.chance import SHARE, Chance, least_level
+from dalenius.threats.chance import SHARE, Chance, clopper_pearson, least_level, least_rate
 from dalenius.threats.counts import Counts, judge_laws, summed
 from dalenius.threats.facets import Facet
-from dalenius.threats.interval import clopper_pearson, least_rate
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Threat
 from dalenius.threats.traces import attack_metadata

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.frapp.plan import FrappLaw
-from dalenius.mechanisms.tuples.declared import read_domain
 from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.plan import read_domain
 from dalenius.release.manifest import Manifest
 
 

@@ -25,7 +25,7 @@ from dalenius.mechanisms.perturb.estimate import (
     total_of_terms,
     totals_of_products,
 )
-from dalenius.mechanisms.rows.model import RowModel
+from dalenius.mechanisms.rows.estimation import RowModel
 from dalenius.question.model import Estimators
 from dalenius.question.targets import Range, Score, Targets
 from dalenius.release.folder import StoredRelease

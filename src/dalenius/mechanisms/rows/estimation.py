@@ -1,4 +1,7 @@
-"""From scores and weights to numbers: every total is a target, and so is every combination of totals."""
+"""From scores and weights to numbers: every total is a target, and so is every combination of totals.
+
+`RowModel` is a release with a row per person, as questions are asked of it.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,22 @@ from typing import Protocol
 import numpy as np
 
 from dalenius.arrays import Bools, Floats, divide
-from dalenius.mechanisms.rows.summands import Summands, Term
-from dalenius.question.model import Column, Combination, Plane, Possible
+from dalenius.mechanisms.rows.lookup import Lookup
+from dalenius.mechanisms.rows.summands import ScoreList, Summands, Term, summands
+from dalenius.question.database import Workspace
+from dalenius.question.model import (
+    Column,
+    Combination,
+    Estimator,
+    Estimators,
+    Plane,
+    Possible,
+    Total,
+    null_sums,
+)
+from dalenius.question.query import Query
 from dalenius.question.targets import Range, Score, Targets
-from dalenius.question.totals import Total, null_sums
+from dalenius.tables.columns import CodedTable
 
 _WEIGHTS_AT_ONCE = 20_000_000
 _EXACT = 1e-9
@@ -234,3 +249,44 @@ def _is_exact(column: Column, n_rows: int) -> Bools:
     """Which estimates have no error beyond rounding."""
     scale = np.fmax(np.abs(column.estimate), 1.0) + 1e-6 * n_rows
     return np.asarray(column.std_error <= _EXACT * scale * np.sqrt(n_rows))
+
+
+class RowEstimator(Estimator, Protocol):
+    """One way of estimating totals from a release's rows."""
+
+    def estimation(self, scores: Sequence[Score]) -> TargetEstimation:
+        """Prepare estimates from scores of the published rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowModel:
+    """The rows and sensitive values of such a release, encoded."""
+
+    rows: CodedTable
+    """The quasi columns, a row per published row."""
+    sensitive: CodedTable
+    """The sensitive columns, a row per sensitive value."""
+    estimators: Estimators[RowEstimator]
+    summary: str
+    together = 128
+    coins = "the coins of the publisher alone"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The quasi columns, then the sensitive ones."""
+        return (*self.rows.columns, *self.sensitive.columns)
+
+    def evaluate(self, queries: Sequence[Query], workspace: Workspace) -> RowsAsked:
+        """What the questions add up; questions about the same rows share their scores."""
+        lookup = Lookup(rows=self.rows, sensitive=self.sensitive, workspace=workspace)
+        scores = ScoreList()
+        questions = []
+        for query in queries:
+            workspace.deadline.check()
+            questions.append(summands(lookup, query, scores))
+        return RowsAsked(questions=tuple(questions), scores=tuple(scores.scores))
+
+    def estimation(self, asked: RowsAsked, estimator: str, confidence: float) -> RowEstimation:
+        """Estimate what the questions add up."""
+        source = self.estimators[estimator].estimation(asked.scores)
+        return RowEstimation.of(asked, source, confidence, self.rows.n_rows)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from dalenius.arrays import Bits
 from dalenius.errors import QueryError
 from dalenius.question.database import Workspace
-from dalenius.question.logic import where
 from dalenius.question.query import (
     Atom,
     Condition,
@@ -28,6 +27,7 @@ from dalenius.question.query import (
     atoms,
     columns_of,
     expression_of,
+    where,
 )
 from dalenius.tables.columns import Coded, CodedTable
 

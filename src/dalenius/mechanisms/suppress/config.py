@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.mechanisms.config import MechanismConfig, StageConfig, parse_method
-from dalenius.promises.kinds import Promise
+from dalenius.promises import Promise
 from dalenius.promises.l_diversity import LDiversity
 
 

@@ -21,8 +21,8 @@ from dalenius.mechanisms.alphabeta.attacks.views import (
     attack_views,
 )
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, choose_law, usual_decay
-from dalenius.mechanisms.tuples.declared import describe_domain
 from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.plan import describe_domain
 from dalenius.release.folder import StoredRelease, sha256
 from tests.auditing.releases import write_manifest
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.mechanisms.tuples.answer.atoms import Atoms
-from dalenius.mechanisms.tuples.answer.formula import Formula
+from dalenius.mechanisms.tuples.answer.formula import Atoms, Formula
 from dalenius.mechanisms.tuples.answer.network import Weights, integer_weights, sum_formula
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.database import Database, Deadline, Limits, Workspace

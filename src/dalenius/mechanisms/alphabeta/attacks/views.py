@@ -18,10 +18,9 @@ from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.release.folder import StoredRelease
-from dalenius.threats.chance import SHARE, least_level
-from dalenius.threats.interval import clopper_pearson, largest_rate, least_rate
+from dalenius.threats.chance import SHARE, clopper_pearson, largest_rate, least_level, least_rate
+from dalenius.threats.original import shared_coins
 from dalenius.threats.result import AttackResult, Threat
-from dalenius.threats.several import shared_coins
 
 _NOISIER = "publish with parameters for the number of views that there will be"
 

@@ -23,9 +23,9 @@ from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_last_person
 from dalenius.tables.codes import number
-from dalenius.threats.interval import clopper_pearson
+from dalenius.threats.chance import clopper_pearson
+from dalenius.threats.original import Linked, expect_right, link, shared_coins, two_releases
 from dalenius.threats.result import AttackResult, Threat, measured
-from dalenius.threats.several import Linked, expect_right, link, shared_coins, two_releases
 
 LINKING = Threat(
     knows="everybody's quasi-identifiers, and so each person's bucket",

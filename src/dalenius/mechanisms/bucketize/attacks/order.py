@@ -15,10 +15,9 @@ import scipy.sparse as sp
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import MOST_PAIRS, BucketCase
 from dalenius.tables.codes import number
-from dalenius.threats.chance import Chance
+from dalenius.threats.chance import Chance, rank_correlation
 from dalenius.threats.counts import Counts, judge_laws, summed
 from dalenius.threats.facets import Facet, place_in_source
-from dalenius.threats.interval import rank_correlation
 from dalenius.threats.result import AttackResult, Threat, against_chance
 from dalenius.threats.traces import SOURCE_ORDER, correlated
 

@@ -16,10 +16,9 @@ from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.perturb.attacks.laws import PerturbCase
 from dalenius.promises.rho_privacy import frequency_behind
-from dalenius.threats.chance import SHARE, Chance, least_level
-from dalenius.threats.interval import clopper_pearson, least_rate
+from dalenius.threats.chance import SHARE, Chance, clopper_pearson, least_level, least_rate
+from dalenius.threats.original import Linked, expect_right, link, shared_coins, two_releases
 from dalenius.threats.result import AttackResult, Threat, against_chance
-from dalenius.threats.several import Linked, expect_right, link, shared_coins, two_releases
 
 THREAT = Threat(
     knows="everybody's quasi-identifiers, so the person's part and published value; the parts' histograms "

@@ -2,6 +2,8 @@
 
 Every estimate is a weighted sum over the view's rows, plus a multiple of a sum over the domain. Its
 covariances have a known part, from the domain alone, and a part that is itself estimated, from the table.
+
+`TupleModel` is a view, or several, as questions are asked of it.
 """
 
 from __future__ import annotations
@@ -9,18 +11,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 from scipy.special import ndtri
 
 from dalenius.arrays import Bools, Floats
-from dalenius.mechanisms.tuples.answer.question import TupleQuestion
+from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.mechanisms.tuples.answer.formula import Atoms
+from dalenius.mechanisms.tuples.answer.question import TupleQuestion, evaluate
 from dalenius.mechanisms.tuples.answer.rows import Sums, ViewRows
+from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.interval import Interval
-from dalenius.question.model import Column, Combination, Estimator, Plane, Possible
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.question.database import Workspace
+from dalenius.question.model import Column, Combination, Estimator, Estimators, Plane, Possible, null_sums
+from dalenius.question.query import Query
 from dalenius.question.targets import Range
-from dalenius.question.totals import null_sums
+from dalenius.release.folder import StoredRelease
 
 _FEW_TUPLES = 30
 """Below the variance of this many tuples a sum is not taken as normal."""
@@ -199,3 +209,59 @@ def _factors(combination: Combination) -> dict[int, Floats]:
 
 def _root(variance: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TupleModel:
+    """The tuples that a view shows, or all views of a series, encoded."""
+
+    domain: Domain
+    names: tuple[str, ...]
+    """The columns that can be asked about."""
+    codes: TupleCodes
+    """Of every tuple that some view shows."""
+    n_shown: tuple[int, ...]
+    """How many rows each view shows."""
+    counts_rows: bool
+    """Whether a row that repeats another counts again."""
+    estimators: Estimators[Kernel]
+    noise: NoiseLaw | None = None
+    """How inserted tuples spread over the domain; None: evenly."""
+    together = 1  # what a question finds out about millions of rows is dropped before the next
+    coins = "the coins of the mechanism alone, nothing about the data"
+
+    @cached_property
+    def rows(self) -> ViewRows:
+        """The rows, as questions look them up."""
+        return ViewRows.of(self.domain, self.codes)
+
+    def evaluate(self, queries: Sequence[Query], workspace: Workspace) -> TuplesAsked:
+        """The questions as functions on the tuples of the domain."""
+        atoms = Atoms(domain=self.domain, workspace=workspace)
+        questions = []
+        for query in queries:
+            workspace.deadline.check()
+            questions.append(evaluate(query, atoms, self.noise))
+        return TuplesAsked(questions=tuple(questions))
+
+    def estimation(self, asked: TuplesAsked, estimator: str, confidence: float) -> TupleEstimation:
+        """Estimate what the questions add up."""
+        return TupleEstimation.of(asked, self.rows, self.estimators[estimator], confidence)
+
+    @property
+    def summary(self) -> str:
+        """What was read."""
+        rows = ", ".join(f"{n:,}" for n in self.n_shown)
+        counted = "rows" if self.counts_rows else "different rows"
+        return (
+            f"view: {rows} rows, of a domain of {self.domain.size:,} tuples; answers count {counted}, not "
+            "clipped: an estimate may be negative"
+        )
+
+
+def read_codes(release: StoredRelease, domain: Domain) -> TupleCodes:
+    """The tuples that a release's view shows."""
+    try:
+        return domain.encode(release.read("view", domain.names))
+    except (pa.ArrowException, InputError) as error:
+        raise ReleaseCorrupt(f"{release.path}: the view cannot be read") from error

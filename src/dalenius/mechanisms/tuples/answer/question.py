@@ -18,16 +18,14 @@ import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.errors import QueryError
-from dalenius.mechanisms.tuples.answer.atoms import Atoms
-from dalenius.mechanisms.tuples.answer.formula import Formula, Table, both
+from dalenius.mechanisms.tuples.answer.formula import Atoms, Formula, Table, both
 from dalenius.mechanisms.tuples.answer.network import Tensor, integer_weights, sum_formula
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.database import Deadline
-from dalenius.question.model import Key
+from dalenius.question.model import Key, Total, argument_numbers, key_codes, totals_of
 from dalenius.question.names import ROW
 from dalenius.question.query import Expression, GroupKey, Query
-from dalenius.question.totals import Total, argument_numbers, key_codes, totals_of
 
 LARGEST_RESULT = 2**22
 _MOST_GROUPS = 50_000
