@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 
-from dalenius.mechanisms.suppress.law import Beliefs, Law, beliefs_from, n_arrangements, violating_partitions
+from dalenius.mechanisms.suppress.d_suppression import (
+    Beliefs,
+    Law,
+    beliefs_from,
+    n_arrangements,
+    violating_partitions,
+)
 
 Counts = tuple[int, ...]
 

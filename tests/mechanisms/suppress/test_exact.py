@@ -13,19 +13,20 @@ from hypothesis import strategies as st
 from dalenius.errors import InternalError
 from dalenius.mechanisms.suppress import exact
 from dalenius.mechanisms.suppress import exact as exact_programme
-from dalenius.mechanisms.suppress.d_suppression import safe_d, unsafe_d
+from dalenius.mechanisms.suppress.d_suppression import (
+    beliefs_from,
+    expect_suppressed,
+    n_arrangements,
+    safe_d,
+    unsafe_d,
+    violating_partitions,
+)
 from dalenius.mechanisms.suppress.exact import (
     best_laws,
     exact_law,
     exact_posterior,
     keep_grouped,
     tables_like,
-)
-from dalenius.mechanisms.suppress.law import (
-    beliefs_from,
-    expect_suppressed,
-    n_arrangements,
-    violating_partitions,
 )
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from tests.mechanisms.suppress import brute

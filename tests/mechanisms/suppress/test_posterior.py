@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from dalenius.mechanisms.suppress import r_posterior
-from dalenius.mechanisms.suppress.d_suppression import cut_to_level, minimal_suppression, safe_d
-from dalenius.mechanisms.suppress.law import (
+from dalenius.mechanisms.suppress.d_suppression import (
     beliefs_from,
+    cut_to_level,
+    minimal_suppression,
     n_arrangements,
+    safe_d,
     safe_posterior,
     violating_partitions,
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.errors import InputError, InternalError, PromiseNotMet
-from dalenius.mechanisms.suppress.law import draw_from, expect_suppressed, integer_below
+from dalenius.mechanisms.suppress.d_suppression import draw_from, expect_suppressed, integer_below
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM

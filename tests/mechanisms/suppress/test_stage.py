@@ -25,12 +25,12 @@ from dalenius.mechanisms.base import Draft
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.stages import Staged, StagedPlan, mechanism_of
-from dalenius.mechanisms.suppress.exact import exact_law
-from dalenius.mechanisms.suppress.law import (
+from dalenius.mechanisms.suppress.d_suppression import (
     Law,
     n_arrangements,
     violating_partitions,
 )
+from dalenius.mechanisms.suppress.exact import exact_law
 from dalenius.mechanisms.suppress.plan import SuppressPlan, view_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness

@@ -32,7 +32,7 @@ from dalenius.mechanisms.alphabeta import published
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.tuples.answer.estimation import Covariance, Kernel, TupleModel, read_codes
-from dalenius.mechanisms.tuples.answer.rows import Sums
+from dalenius.mechanisms.tuples.answer.question import Sums
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, distinct_words, word_ids
 from dalenius.mechanisms.tuples.interval import (
     CountEstimate,

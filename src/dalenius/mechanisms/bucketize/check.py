@@ -12,8 +12,7 @@ import numpy as np
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize import published
-from dalenius.mechanisms.bucketize.published import Entries, read_entries
-from dalenius.mechanisms.bucketize.regions.published import check_regions
+from dalenius.mechanisms.bucketize.published import Entries, check_regions, read_entries
 from dalenius.prefetch import prefetch
 from dalenius.promises.bounds import Thresholds
 from dalenius.release.manifest import Manifest

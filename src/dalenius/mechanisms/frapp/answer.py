@@ -16,7 +16,7 @@ from dalenius.arrays import Floats
 from dalenius.mechanisms.frapp import published
 from dalenius.mechanisms.frapp.published import PublishedFrapp
 from dalenius.mechanisms.tuples.answer.estimation import Covariance, TupleModel, read_codes
-from dalenius.mechanisms.tuples.answer.rows import Sums
+from dalenius.mechanisms.tuples.answer.question import Sums
 from dalenius.mechanisms.tuples.domain import TupleCodes
 from dalenius.mechanisms.tuples.interval import CountEstimate, Interval, TupleVariance, count_interval
 from dalenius.question.model import Estimators

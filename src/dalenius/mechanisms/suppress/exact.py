@@ -45,11 +45,15 @@ from scipy.sparse import coo_array
 from dalenius.errors import InternalError
 from dalenius.mechanisms.suppress.d_suppression import (
     Counts,
+    Law,
+    Posterior,
+    beliefs_from,
     least_violating_count,
+    n_arrangements,
+    partitions,
     safe_d,
     stop_when_eligible,
 )
-from dalenius.mechanisms.suppress.law import Law, Posterior, beliefs_from, n_arrangements, partitions
 
 _GRAIN = 2**40  # probabilities are rounded down to multiples of 1/_GRAIN
 N_SOLVED = 400

@@ -29,16 +29,20 @@ import numpy as np
 from dalenius.errors import InputError, InternalError, did_you_mean
 from dalenius.mechanisms.suppress.d_suppression import (
     Counts,
+    Law,
+    Posterior,
     check_counts,
+    draw_from,
+    expect_suppressed,
     is_eligible,
     minimal_suppression,
     safe_d,
+    safe_posterior,
     secret_ranks,
     suppress_all,
     unsafe_d,
 )
 from dalenius.mechanisms.suppress.exact import exact_law, exact_posterior, exact_view_posterior
-from dalenius.mechanisms.suppress.law import Law, Posterior, draw_from, expect_suppressed, safe_posterior
 from dalenius.mechanisms.suppress.r_posterior import (
     MOST_WORK,
     largest,

@@ -20,8 +20,7 @@ from typing import Literal
 import numpy as np
 
 from dalenius.mechanisms.dealing import distinct_integers
-from dalenius.mechanisms.suppress.d_suppression import Counts, is_candidate_for_l
-from dalenius.mechanisms.suppress.law import Posterior
+from dalenius.mechanisms.suppress.d_suppression import Counts, Posterior, is_candidate_for_l
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 
 N_LISTED = 2_000

@@ -25,10 +25,11 @@ from dalenius.errors import InputError, PromiseNotMet
 from dalenius.mechanisms.suppress.d_suppression import (
     Counts,
     Ladder,
+    draw_from,
+    integer_below,
     stop_when_eligible_and_candidate,
     unsafe_d,
 )
-from dalenius.mechanisms.suppress.law import draw_from, integer_below
 
 Weights = tuple[Fraction, ...]
 

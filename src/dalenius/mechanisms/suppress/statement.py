@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dalenius.mechanisms.base import Statement
-from dalenius.mechanisms.suppress.law import Posterior
+from dalenius.mechanisms.suppress.d_suppression import Posterior
 
 _MOST_DIGITS = 60
 _PAPER = "Publishing Skewed Sensitive Microdata"

@@ -20,9 +20,9 @@ from dalenius import Policy
 from dalenius.errors import PolicyError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.published import Regions
 from dalenius.mechanisms.bucketize.regions import plan as region_plan
 from dalenius.mechanisms.bucketize.regions.cut import CutRule, NumberCells, TextCells, first_cells, least_rows
-from dalenius.mechanisms.bucketize.regions.published import Regions
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.stages import mechanism_of
 from dalenius.publishing import make_plan

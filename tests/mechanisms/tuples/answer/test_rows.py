@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
 from dalenius.mechanisms.tuples.answer.network import Tensor, contract
-from dalenius.mechanisms.tuples.answer.rows import ViewRows
+from dalenius.mechanisms.tuples.answer.question import ViewRows
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.query import Expression, Membership
 from dalenius.tables import columns as coded_columns

@@ -21,8 +21,7 @@ from scipy.special import ndtri
 from dalenius.arrays import Bools, Floats
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.tuples.answer.formula import Atoms
-from dalenius.mechanisms.tuples.answer.question import TupleQuestion, evaluate
-from dalenius.mechanisms.tuples.answer.rows import Sums, ViewRows
+from dalenius.mechanisms.tuples.answer.question import Sums, TupleQuestion, ViewRows, evaluate
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.interval import Interval
 from dalenius.mechanisms.tuples.noise import NoiseLaw
