@@ -44,6 +44,8 @@ LAYERS = [
     ["publishing", "ask", "auditing", "export", "inspection"],
     ["evaluate"],
     ["reproduce", "reporting"],
+    ["web"],
+    ["serve"],
     ["api"],
     ["cli"],
     ["__main__"],
@@ -78,7 +80,19 @@ def imported_modules(path: Path) -> set[str]:
     return names - {""}
 
 
-DRIVERS = ["ask", "auditing", "reporting", "export", "publishing", "inspection", "evaluate", "api", "cli"]
+DRIVERS = [
+    "ask",
+    "auditing",
+    "reporting",
+    "export",
+    "publishing",
+    "inspection",
+    "evaluate",
+    "api",
+    "cli",
+    "web",
+    "serve",
+]
 """What drives all mechanisms and knows none of them."""
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-PASSWORD = "s3cret/@ 'wörd'"  # noqa: S105  (of a server that lives for one test run)
+PASSWORD = "s3cret/@ 'wörd'"
 
 
 def find_programs() -> Path | None:

@@ -32,6 +32,8 @@ REQUIRED = (
 OPTIONAL = {
     "adbc-driver-postgresql": "postgres",
     "altair": "plots",
+    "fastapi": "serve",
+    "uvicorn": "serve",
     "pyspark": "spark",
     "vl-convert-python": "plots",
     "opendp": "evaluate",

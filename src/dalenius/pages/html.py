@@ -46,7 +46,7 @@ def render_html(report: Report) -> str:
     header = SubElement(body, "header")
     _add(header, "h1", report.title)
     for block in report.lead:
-        header.append(_block(block))
+        header.append(render_block(block))
     body.append(_contents(report.sections))
     main = SubElement(body, "main")
     for section in report.sections:
@@ -55,14 +55,15 @@ def render_html(report: Report) -> str:
 
 
 @functools.cache
-def _style() -> str:
+def style_sheet() -> str:
+    """The rules that every page has."""
     return resources.files("dalenius.pages").joinpath("style.css").read_text(encoding="utf-8")
 
 
 def _head(report: Report) -> Element:
     head = Element("head")
     SubElement(head, "meta", {"charset": "utf-8"})
-    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(style_sheet().encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": policy})
     SubElement(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
@@ -71,7 +72,7 @@ def _head(report: Report) -> Element:
     if report.private:
         SubElement(head, "meta", {"name": "robots", "content": "noindex, nofollow, noarchive"})
     _add(head, "title", f"PRIVATE – {report.title}" if report.private else report.title)
-    SubElement(head, "style").text = _style()
+    SubElement(head, "style").text = style_sheet()
     return head
 
 
@@ -89,11 +90,12 @@ def _section(section: Section) -> Element:
     element = Element("section", {"id": section.id, "aria-labelledby": heading})
     _add(element, "h2", section.title, {"id": heading})
     for block in section.blocks:
-        element.append(_block(block))
+        element.append(render_block(block))
     return element
 
 
-def _block(block: Block) -> Element:
+def render_block(block: Block) -> Element:
+    """A block as an element."""
     match block:
         case Paragraph(text=text):
             element = Element("p")

@@ -118,7 +118,7 @@ def describe_words(release: StoredRelease) -> doc.Section:
 def describe_promise(release: StoredRelease) -> doc.Section:
     """What is promised, for whom, and what is not."""
     blocks: list[doc.Block] = [
-        doc.Notice(tone="note", title="The promise", text=_promise_in_words(release)),
+        doc.Notice(tone="note", title="The promise", text=promise_in_words(release)),
         *_paragraphs(release),
     ]
     parts = [part.manifest for part in release.parts]
@@ -132,7 +132,7 @@ def describe_promise(release: StoredRelease) -> doc.Section:
     return doc.Section(id="promise", title="What is promised, and what is not", blocks=tuple(blocks))
 
 
-def _promise_in_words(release: StoredRelease) -> str:
+def promise_in_words(release: StoredRelease) -> str:
     """One or two sentences that say what nobody can do."""
     promise, say = release.manifest.promise, words_of(release).promise
     if say is not None:

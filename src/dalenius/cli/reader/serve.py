@@ -1,0 +1,122 @@
+"""`dalenius serve RELEASE…`: the analysts' read-only service over releases."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dalenius.cli.output import JsonOption, print_json, say
+from dalenius.errors import EngineError, InputError
+from dalenius.web.guard import Access, host_names, is_loopback
+
+_SHORTEST_TOKEN = 16
+
+
+def command(
+    releases: Annotated[list[Path], typer.Argument(help="Release folders, or folders of series.")],
+    as_json: JsonOption = False,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any free one.")] = 8765,
+    tokens: Annotated[
+        Path | None, typer.Option(help="A file of tokens, one per line. By default one is made and printed.")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Let everybody on this machine ask; on loopback only.")
+    ] = False,
+    name: Annotated[
+        list[str] | None, typer.Option(help="Another name that the server is known by, e.g. behind a proxy.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time for one request.")] = 30.0,
+    memory: Annotated[int, typer.Option(min=64, help="Megabytes for one request.")] = 2048,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Requests answered at a time.")] = 2,
+    waiting: Annotated[int, typer.Option(min=0, help="Requests that may wait; more are turned away.")] = 32,
+) -> int:
+    """Answer analysts' questions over HTTP, from releases alone. Stop it with Ctrl-C."""
+    try:
+        import uvicorn
+
+        from dalenius.serve.app import create_app
+        from dalenius.serve.workers import Allowed
+    except ModuleNotFoundError as error:
+        raise InputError(f"the service needs {error.name}", hint='pip install "dalenius[serve]"') from error
+    known = _tokens(tokens, no_token=no_token, host=host)
+    listening = _listen(host, port)
+    port = listening.getsockname()[1]
+    access = Access(hosts=host_names(host, port, name or []), tokens=frozenset(known))
+    allowed = Allowed(seconds=seconds, megabytes=memory, workers=workers, waiting=waiting)
+    app = create_app(releases, access, allowed)
+    _say_where(host, port, known, as_json=as_json, shown=tokens is None)
+    _log_to_stderr()
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    uvicorn.Server(config).run(sockets=[listening])
+    return 0
+
+
+def _tokens(file: Path | None, *, no_token: bool, host: str) -> list[str]:
+    if no_token:
+        if not is_loopback(host) or file is not None:
+            raise InputError(
+                "--no-token is for this machine alone", hint="leave --host out, or give --tokens FILE"
+            )
+        return []
+    if file is None:
+        return [secrets.token_urlsafe(24)]
+    try:
+        found = file.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file} cannot be read as a file of tokens") from error
+    if not found or min(map(len, found)) < _SHORTEST_TOKEN:
+        raise InputError(
+            f"{file} must hold tokens of at least {_SHORTEST_TOKEN} characters, one per line",
+            hint="python3 -c 'import secrets; print(secrets.token_urlsafe(24))' makes one",
+        )
+    return found
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(128)  # who is quick waits until the releases are checked
+    except OSError as error:
+        listening.close()
+        raise EngineError(
+            f"cannot listen on {host}, port {port}: {error.strerror}", hint="--port 0 takes any free one"
+        ) from error
+    return listening
+
+
+def _say_where(host: str, port: int, tokens: list[str], *, as_json: bool, shown: bool) -> None:
+    own = f"[{host}]" if ":" in host else host
+    url = f"http://{own}:{port}/"
+    token = tokens[0] if tokens and shown else None
+    if as_json:
+        print_json({"url": url, "token": token})
+    else:
+        say(f"serving on {url}" + (f"?token={token}" if token else ""))
+        say("programs send the header: Authorization: Bearer TOKEN; Ctrl-C stops the service")
+    sys.stdout.flush()
+    if not is_loopback(host):
+        print(
+            "warning: other machines can reach this address, and nothing here is encrypted; "
+            "put a proxy with TLS in front of it",
+            file=sys.stderr,
+        )
+
+
+def _log_to_stderr() -> None:
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        logging.Formatter('{"time": "%(asctime)s", "logger": "%(name)s", "log": %(message)s}')
+    )
+    logger = logging.getLogger("dalenius.serve")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)

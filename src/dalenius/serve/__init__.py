@@ -1,0 +1,1 @@
+"""The analysts' read-only service over releases: it never sees a source."""

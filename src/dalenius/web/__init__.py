@@ -1,0 +1,1 @@
+"""What the pages in a browser share: who may see them, and how they are written."""

@@ -1,0 +1,82 @@
+"""A page in a browser, built as elements: the serialiser escapes every text, and no script is needed.
+
+It has the blocks and the style sheet of the reports (`pages/`), and a few rules for forms beside them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from importlib import resources
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from dalenius.pages.document import Block
+from dalenius.pages.html import render_block, style_sheet
+
+STYLE_PATH = "/style.css"
+
+
+@functools.cache
+def style() -> str:
+    """The style sheet of the reports, and that of forms."""
+    forms = resources.files("dalenius.web").joinpath("forms.css").read_text(encoding="utf-8")
+    return style_sheet() + "\n" + forms
+
+
+def element(tag: str, text: str | None = None, /, **attributes: str) -> Element:
+    """An element; `class_` and `for_` are the attributes that Python has other uses for.
+
+    >>> tostring(element("p", "a < b", class_="note"), encoding="unicode")
+    '<p class="note">a &lt; b</p>'
+    """
+    made = Element(tag, {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()})
+    made.text = text
+    return made
+
+
+def within(parent: Element, *children: Element) -> Element:
+    """The parent with these children added."""
+    parent.extend(children)
+    return parent
+
+
+def blocks(parts: Iterable[Block]) -> list[Element]:
+    """Blocks of a report, as elements."""
+    return [render_block(part) for part in parts]
+
+
+def field(name: str, label: str, control: Element) -> Element:
+    """A labelled control of a form."""
+    control.set("id", f"field-{name}")
+    control.set("name", name)
+    return within(element("p", class_="field"), element("label", label, for_=f"field-{name}"), control)
+
+
+def choice(options: Iterable[tuple[str, str]], chosen: str) -> Element:
+    """A list to choose from: values and what they are called."""
+    select = element("select")
+    for value, title in options:
+        option = SubElement(select, "option", {"value": value})
+        option.text = title
+        if value == chosen:
+            option.set("selected", "selected")
+    return select
+
+
+def form(action: str, csrf: str, *children: Element) -> Element:
+    """A form that carries its page's own secret."""
+    made = element("form", method="post", action=action)
+    return within(made, element("input", type="hidden", name="csrf", value=csrf), *children)
+
+
+def render(title: str, content: Iterable[Element]) -> str:
+    """The whole page."""
+    page = Element("html", {"lang": "en"})
+    head = SubElement(page, "head")
+    SubElement(head, "meta", {"charset": "utf-8"})
+    SubElement(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
+    SubElement(head, "meta", {"name": "color-scheme", "content": "light dark"})
+    SubElement(head, "title").text = title
+    SubElement(head, "link", {"rel": "stylesheet", "href": STYLE_PATH})
+    within(SubElement(SubElement(page, "body"), "main"), element("h1", title), *content)
+    return "<!DOCTYPE html>\n" + tostring(page, encoding="unicode", method="html") + "\n"

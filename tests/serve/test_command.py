@@ -1,0 +1,111 @@
+"""`dalenius serve` as a program: started, asked with what its own description allows, and stopped."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.conftest import PROJECT
+
+schemathesis = pytest.importorskip("schemathesis")
+httpx = pytest.importorskip("httpx")
+RELEASES = PROJECT / "tests" / "releases"
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "dalenius", "serve", *arguments]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A service that runs."""
+
+    url: str
+    headers: dict[str, str]
+    process: subprocess.Popen[str]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    started = subprocess.Popen(
+        command(str(RELEASES / "perturb"), "--port", "0", "--seconds", "600", "--json"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stdout is not None
+    told = ""
+    while not told.rstrip().endswith("}"):
+        line = started.stdout.readline()
+        assert line, "it ended before it said where it listens"
+        told += line
+    where = json.loads(told)
+    yield Running(
+        url=where["url"].rstrip("/"), headers={"Authorization": f"Bearer {where['token']}"}, process=started
+    )
+    started.terminate()
+    started.communicate()
+
+
+def test_no_request_that_its_description_allows_is_an_internal_error(running: Running) -> None:
+    """Whatever is sent, the status and the body are those that the service's OpenAPI description names."""
+    schema = schemathesis.openapi.from_url(f"{running.url}/openapi.json", headers=running.headers)
+    seen: set[int] = set()
+
+    for operation in schema.get_all_operations():
+
+        @given(case=operation.ok().as_strategy())
+        @settings(
+            max_examples=6,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate],
+        )
+        def send(case: Any) -> None:
+            response = case.call(base_url=running.url, headers=running.headers)
+            seen.add(response.status_code)
+            assert response.status_code < 500
+            if response.status_code != 404 or case.path_parameters:
+                case.validate_response(response, checks=[schemathesis.checks.not_a_server_error])
+
+        send()
+    assert 200 in seen
+
+
+def test_it_answers_and_refuses_over_http(running: Running) -> None:
+    url = f"{running.url}/releases/perturb/ask"
+    good = httpx.post(url, json={"sql": "SELECT COUNT(*) FROM t"}, headers=running.headers, timeout=600)
+    assert good.json()["rows"][0]["estimate"] > 0
+    assert httpx.post(url, json={"sql": "SELECT COUNT(*) FROM t"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--no-token", "--host", "192.0.2.1"], "--no-token is for this machine alone"),
+        (["--tokens", "/no/such/file"], "cannot be read as a file of tokens"),
+        (["--port", "99999"], "65535"),
+    ],
+)
+def test_wrong_options_are_refused(arguments: list[str], message: str) -> None:
+    ended = subprocess.run(
+        command(str(RELEASES / "perturb"), *arguments), capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert message in ended.stderr
+
+
+def test_what_is_no_release_is_refused() -> None:
+    ended = subprocess.run(
+        command(str(PROJECT / "docs"), "--port", "0"), capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2
+    assert "is not a release" in ended.stderr
