@@ -143,7 +143,8 @@ def answer(
         buckets = Bucketized.of(plan_buckets(problem), own, key).buckets
         type_of[people] = n_types + buckets.type_of[buckets.row_bucket]
         n_types += len(buckets.copies)
-        weights.append((buckets.composition @ pool.is_counted[present]) / buckets.type_size[:, None])
+        counted = pool.is_counted[present].astype(np.float64)
+        weights.append((buckets.composition @ counted) / buckets.type_size[:, None])
     shares = np.concatenate(weights)
     estimate = np.array([shares[type_of[rows], q].sum() for q, rows in enumerate(pool.conditions)])
     truth = np.array([pool.is_counted[codes[rows], q].sum() for q, rows in enumerate(pool.conditions)])

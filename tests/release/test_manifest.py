@@ -7,10 +7,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from dalenius.errors import ReleaseCorrupt
-from dalenius.release.manifest import FILE_NAME, Manifest, read_manifest, schema_errors, write_manifest
+from dalenius.plain import misfits
+from dalenius.release.manifest import (
+    FILE_NAME,
+    Manifest,
+    read_manifest,
+    schema,
+    schema_errors,
+    write_manifest,
+)
 
 KEPT = sorted(path.parent for path in (Path(__file__).parents[1] / "releases").glob(f"*/{FILE_NAME}"))
 SERIES = {"id": "0" * 32, "kind": "views", "index": 2, "of": 3}
@@ -61,3 +70,43 @@ def test_a_place_in_a_series_that_cannot_be_is_refused(wrong: dict[str, Any], tm
 def test_a_good_one_is_not() -> None:
     assert schema_errors(data_of(KEPT[0]) | {"series": SERIES}) == []
     assert schema_errors(data_of(KEPT[0]) | {"series": SERIES | {"kind": "batches", "of": None}}) == []
+
+
+def places(data: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path to every part of a JSON value."""
+    parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [here, *(place for key, part in parts for place in places(part, (*here, key)))]
+
+
+def broken(data: Any, place: tuple[Any, ...], part: Any) -> Any:
+    """The value with one part left out (`...`) or replaced."""
+    if not place:
+        return None if part is ... else part
+    whole = json.loads(json.dumps(data))
+    inner = whole
+    for key in place[:-1]:
+        inner = inner[key]
+    if part is ...:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = part
+    return whole
+
+
+def test_the_schema_is_read_as_its_standard_says() -> None:
+    validator = jsonschema.Draft202012Validator(schema())
+    data = data_of(KEPT[0]) | {"series": SERIES}
+    n_refused = 0
+    for place in places(data):
+        for part in (..., None, True, 0, -1, 2.0, 2.5, "x", "a/b/c", [], ["x"], {}, {"kind": 1}):
+            tried = broken(data, place, part)
+            theirs = sorted(error.json_path for error in validator.iter_errors(tried))
+            ours = sorted(error.split(": ")[0] for error in schema_errors(tried))
+            assert ours == theirs, (place, part)
+            n_refused += bool(ours)
+    assert n_refused > 300
+
+
+def test_a_word_that_is_not_known_is_not_passed_over() -> None:
+    with pytest.raises(ValueError, match="maxLength"):
+        list(misfits("abc", {"maxLength": 2}))

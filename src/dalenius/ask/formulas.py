@@ -19,9 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
 
-from dalenius.arrays import Bools, Floats, divide
+from dalenius.arrays import Bools, Floats, divide, normal_quantile
 from dalenius.question.model import Column, Combination, Estimation, Linear, Question, Total, linearize
 from dalenius.question.query import Aggregate, AggregateRef, Arithmetic, Expression, Formula, Number, Query
 
@@ -204,7 +203,7 @@ def _ratios(
     estimation: Estimation, first_order: dict[int, tuple[Wanted, Column]], confidence: float
 ) -> dict[int, Column]:
     """Those formulas that are ratios, with intervals that heed the uncertainty of their denominators."""
-    normal = float(ndtri((1 + confidence) / 2))
+    normal = normal_quantile((1 + confidence) / 2)
     below: dict[int, Linear] = {}
     for k, (one, _) in first_order.items():
         found = one.asked.denominator(one.formula)

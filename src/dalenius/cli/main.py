@@ -16,7 +16,6 @@ import dalenius
 from dalenius import system
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, InputError, InternalError
-from dalenius.tables.postgres import hide_passwords
 
 # What `dalenius --help` says of each; a command's module is loaded only to run it, so that help is instant.
 COMMANDS = {
@@ -87,7 +86,31 @@ def _not_loaded() -> None: ...
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 3 a promise is not met."""
     system.stop_on_signals()
-    sys.exit(run(sys.argv[1:] or ["--help"]))
+    arguments = sys.argv[1:] or ["--help"]
+    if arguments[0] in COMMANDS and "--help" not in arguments:
+        _keep_pandas_out()
+    sys.exit(run(arguments))
+
+
+def _keep_pandas_out() -> None:
+    """Let pyarrow look for pandas now and not find it.
+
+    It looks once, when it makes its first array of a list, and where pandas is installed that takes longer
+    than most commands. What really makes a data frame (`to_pandas`) looks again, and finds it.
+    """
+    import pyarrow as pa
+
+    class NoPandas:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    not_there = NoPandas()
+    sys.meta_path.insert(0, not_there)
+    try:
+        pa.array([])
+    finally:
+        sys.meta_path.remove(not_there)
 
 
 def run(arguments: list[str]) -> int:
@@ -154,6 +177,8 @@ def _bug(error: Exception) -> InternalError:
 
 
 def _usage_message(error: typer.TyperException) -> str:
+    from dalenius.tables.postgres import hide_passwords  # which loads DuckDB
+
     format_message = getattr(error, "format_message", None)
     return hide_passwords(str(format_message() if format_message else error))
 

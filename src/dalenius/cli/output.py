@@ -15,6 +15,9 @@ import typer
 if TYPE_CHECKING:  # rich and the engines are loaded where they are used: `--json` and `--help` need neither
     from dalenius.engines.base import Progress as ShowProgress
 
+_PLAIN_WIDTH = 80
+"""How wide a table may be, in characters, to be written as it is where it is not shown on a terminal."""
+
 SourceOption = Annotated[
     Path | None, typer.Option("--source", help="Instead of the policy's own source, e.g. today's batch.")
 ]
@@ -35,20 +38,25 @@ def print_json(payload: dict[str, Any]) -> None:
 
 def say(text: str = "") -> None:
     """A line for people."""
-    from rich.console import Console
-
-    Console(highlight=False, markup=False, soft_wrap=True).print(text)
+    print(text)
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table for people; columns after the first are right-aligned if they hold numbers."""
+    is_right = [i > 0 and all(_looks_numeric(row[i]) for row in rows) for i in range(len(headings))]
+    lines = [headings, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
+    if not sys.stdout.isatty() and _is_simple(lines) and sum(widths) + 2 * len(widths) <= _PLAIN_WIDTH:
+        for line in lines:  # rich, which folds and colours, takes longer to load than most commands to run
+            placed = zip(line, widths, is_right, strict=True)
+            print("  ".join(cell.rjust(wide) if right else cell.ljust(wide) for cell, wide, right in placed))
+        return
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, heading in enumerate(headings):
-        is_number = i > 0 and all(_looks_numeric(row[i]) for row in rows)
-        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(heading, justify="right" if is_right[i] else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
     Console(highlight=False, markup=False).print(table)
@@ -87,6 +95,12 @@ def progress_bar(unit: str = "rows") -> Iterator[ShowProgress]:
             bar.update(tasks[step], completed=done, total=total)
 
         yield show
+
+
+def _is_simple(lines: Sequence[Sequence[str]]) -> bool:
+    """Whether every character of a table is one place wide, and no cell has several lines."""
+    characters = {character for line in lines for cell in line for character in cell}
+    return all(c in "…–≤≥×" or (c.isascii() and c.isprintable()) for c in characters)
 
 
 def _finite(payload: Any) -> Any:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dalenius.arrays import Codes, Floats, Ints
+from dalenius.arrays import Codes, Floats, Ints, normal_cdf, normal_quantile, normal_quantiles
 
 Range = tuple[Floats, Floats]
 """The least and the most of each target."""
@@ -156,12 +156,11 @@ def widened(ends: Range, estimate: Floats, error: Floats, possible: Range, tail:
     >>> low.tolist(), high.round(2).tolist()
     ([-5.0], [0.98])
     """
-    from scipy.special import ndtr, ndtri
-
     usable = np.isfinite(error) & (error > 0)
     scale, (low, high), (least, most) = np.where(usable, error, 1.0), ends, possible
-    above = estimate - scale * ndtri(tail * np.maximum(ndtr((estimate - least) / scale), 1e-300))
-    below = estimate + scale * ndtri(tail * np.maximum(ndtr((most - estimate) / scale), 1e-300))
+    within = [normal_cdf(gap / scale) for gap in (estimate - least, most - estimate)]
+    left, right = (scale * normal_quantiles(tail * np.maximum(share, 1e-300)) for share in within)
+    above, below = estimate - left, estimate + right
     return np.where(usable, np.minimum(low, below), low), np.where(usable, np.maximum(high, above), high)
 
 
@@ -203,17 +202,15 @@ def intervals(estimates: Estimates, confidence: float) -> Range:
 
 
 def _quantile(estimates: Estimates, q: float) -> Floats:
-    from scipy.special import ndtr, ndtri
-
     sd = np.sqrt(np.maximum(estimates.variance, 0.0))
-    normal = estimates.mean + ndtri(q) * sd
+    normal = estimates.mean + normal_quantile(q) * sd
     low, high = normal.min(axis=1), normal.max(axis=1)
     if estimates.mean.shape[1] == 1 or not np.isfinite(normal).all():
         return np.asarray(low if q < 0.5 else high)
     safe = np.maximum(sd, 1e-12)
     for _ in range(40):  # the mixture's quantile lies between those of its components
         middle = (low + high) / 2
-        below = (estimates.weight * ndtr((middle[:, None] - estimates.mean) / safe)).sum(axis=1) < q
+        below = (estimates.weight * normal_cdf((middle[:, None] - estimates.mean) / safe)).sum(axis=1) < q
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray((low + high) / 2)
 

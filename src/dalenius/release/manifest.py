@@ -15,10 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
-import jsonschema
-
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.plain import plain_fields
+from dalenius.plain import misfits, plain_fields
 
 FORMAT = "dalenius-release"
 FORMAT_VERSION = 1
@@ -183,8 +181,7 @@ def schema() -> dict[str, Any]:
 
 def schema_errors(manifest: Any) -> list[str]:
     """What the JSON Schema finds wrong, each with its place."""
-    validator = jsonschema.Draft202012Validator(schema())
-    return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(manifest)]
+    return list(misfits(manifest, schema()))
 
 
 def read_manifest(folder: Path) -> Manifest:

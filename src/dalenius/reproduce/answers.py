@@ -76,7 +76,7 @@ class Bucketized:
         # the records without a type are counted last, and cut off
         counted = [np.bincount(types[rows], minlength=n_types + 1)[:n_types] for rows in conditions]
         share = np.stack(counted, axis=1) / buckets.type_size[:, None]
-        return np.asarray(buckets.composition.T @ share)
+        return buckets.composition.transpose() @ share
 
     @cached_property
     def _type_of_record(self) -> Ints:

@@ -21,7 +21,6 @@ from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
-import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
@@ -265,14 +264,15 @@ class _Centred:
 def _join_buckets(batches: Sequence[Buckets], codes: Sequence[Ints]) -> Buckets:
     """`codes`: for each batch, which of all values its own are."""
     first_bucket = accumulate((len(batch.size) for batch in batches), initial=0)
-    rows, bucket, value, count = [], [], [], []
+    rows, bucket, value, count = [], [], [], list[Floats]()
     for batch, own, first in zip(batches, codes, first_bucket, strict=False):
-        contents = sp.coo_array(batch.composition[batch.type_of])
+        contents = batch.composition.take(batch.type_of)
         rows.append(batch.row_bucket.astype(np.int64) + first)
-        bucket.append(contents.row.astype(np.int64) + first)
-        value.append(own[contents.col])
+        bucket.append(contents.rows + first)
+        value.append(own[contents.columns])
         count.append(contents.data)
-    return Buckets.of(*(np.concatenate(parts) for parts in (rows, bucket, value, count)))
+    home, place, code = (np.concatenate(parts) for parts in (rows, bucket, value))
+    return Buckets.of(home, place, code, np.concatenate(count))
 
 
 def _cells(table: CodedTable) -> pa.Table:

@@ -13,6 +13,8 @@ from dalenius.promises import Promise
 from dalenius.promises.l_diversity import LDiversity
 
 MAX_BUCKET = 50
+MEASURES = ("loss", "mse", "lower_bound", "gap")
+"""How good a plan is, by the names that JSON has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

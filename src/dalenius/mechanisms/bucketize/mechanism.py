@@ -1,35 +1,31 @@
-"""Bucketization as a mechanism: plan, draft, check."""
+"""Bucketization as a mechanism: plan, draft, check.
+
+What plans and applies is imported by the methods that do so: who only checks a release needs none of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
 
 from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Repeated, Scan
-from dalenius.mechanisms.bucketize.apply import Assigner, Coder, Layout, Places, qit_rows, st_rows
 from dalenius.mechanisms.bucketize.check import check_buckets
-from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
+from dalenius.mechanisms.bucketize.config import MEASURES
 from dalenius.mechanisms.bucketize.published import count_certain, count_published, read
-from dalenius.mechanisms.bucketize.regions.plan import RegionCoder, RegionLayout
-from dalenius.mechanisms.bucketize.repeated import repeat_part, repeat_table
-from dalenius.mechanisms.bucketize.shards import qit_shards, st_shards
-from dalenius.mechanisms.bucketize.statement import state_plan
-from dalenius.mechanisms.bucketize.table_plan import (
-    MEASURES,
-    BucketizePlan,
-    BucketPolicy,
-    plan_counts,
-    plan_in_regions,
-)
 from dalenius.mechanisms.stages import CountsMechanism
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.sql import unused_name
 from dalenius.tables.histogram import Histogram
+
+if TYPE_CHECKING:
+    from dalenius.mechanisms.bucketize.apply import Coder, Places
+    from dalenius.mechanisms.bucketize.table_plan import BucketizePlan, BucketPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +38,15 @@ class Bucketize:
 
     def plan(self, policy: BucketPolicy, scan: Scan) -> BucketizePlan:
         """The bucket sizes, how many of each, and how many records of each value go to each size."""
+        from dalenius.mechanisms.bucketize.table_plan import plan_counts, plan_in_regions
+
         plan = plan_counts(policy, scan.histogram(policy.columns.sensitive), scan.schema)
         return plan_in_regions(policy, plan, scan) if policy.mechanism.regions else plan
 
     def plan_counts(self, policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
         """The same for a table with these counts."""
+        from dalenius.mechanisms.bucketize.table_plan import plan_counts
+
         return plan_counts(policy, histogram, schema)
 
     def draft(self, policy: BucketPolicy, plan: BucketizePlan, randomness: Randomness) -> Draft:
@@ -57,6 +57,11 @@ class Bucketize:
         self, policy: BucketPolicy, plan: BucketizePlan, whole: Histogram, randomness: Randomness
     ) -> Draft:
         """The same for a plan of a part of a table's records."""
+        from dalenius.mechanisms.bucketize.apply import Assigner, qit_rows, st_rows
+        from dalenius.mechanisms.bucketize.regions.plan import RegionCoder
+        from dalenius.mechanisms.bucketize.shards import qit_shards, st_shards
+        from dalenius.mechanisms.bucketize.statement import state_plan
+
         encoder = plan.histogram.encoder(plan.schema)
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
@@ -98,12 +103,16 @@ class Bucketize:
 
     def repeat(self, policy: BucketPolicy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
         """A person's buckets in all releases, intersected."""
+        from dalenius.mechanisms.bucketize.repeated import repeat_table
+
         return repeat_table(plan, times)
 
     def repeat_part(
         self, policy: BucketPolicy, plan: BucketizePlan, whole: Histogram, times: int
     ) -> Repeated:
         """The same where each release leaves some people out."""
+        from dalenius.mechanisms.bucketize.repeated import repeat_part
+
         return repeat_part(plan, whole, policy.promise.thresholds(whole), times)
 
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
@@ -120,6 +129,10 @@ class Bucketize:
 
 
 def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:
+    from dalenius.mechanisms.bucketize.apply import Layout
+    from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
+    from dalenius.mechanisms.bucketize.regions.plan import RegionLayout
+
     if plan.fakes:
         return MixedLayout(plan.buckets, plan.problem, plan.fakes, randomness)
     if plan.regions:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dalenius.errors import PromiseNotMet
 from dalenius.exact import show
 from dalenius.mechanisms.base import PolicyOf, Scan
-from dalenius.mechanisms.bucketize.config import BucketizeConfig
+from dalenius.mechanisms.bucketize.config import MEASURES, BucketizeConfig
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, violations
@@ -26,7 +26,6 @@ from dalenius.promises.l_diversity import LDiversity
 from dalenius.tables.histogram import Histogram, label
 
 BucketPolicy = PolicyOf[BucketizeConfig, BucketPromise]
-MEASURES = ("loss", "mse", "lower_bound", "gap")
 _MOST_VALUES = 40
 
 

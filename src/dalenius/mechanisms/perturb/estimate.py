@@ -28,9 +28,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from scipy.special import ndtri
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Floats, Ints, normal_quantile
 from dalenius.mechanisms.perturb.channel import Laws
 
 
@@ -236,7 +235,7 @@ Ends = tuple[Floats, Floats]
 
 def score_ends(totals: Totals, confidence: float) -> Ends:
     """The ends of the score interval of each total."""
-    z2 = float(ndtri((1 + confidence) / 2)) ** 2
+    z2 = normal_quantile((1 + confidence) / 2) ** 2
     below, above = _reach(totals, -totals.slope, z2), _reach(totals, totals.slope, z2)
     return _possible(totals, totals.estimate - below, totals.estimate + above)
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import special
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Floats, Ints, normal_quantile
 
 Interval = tuple[float, float]
 _Condition = Callable[[int], bool]
@@ -91,7 +90,7 @@ def weighted_interval(estimate: CountEstimate, spread: Fraction, confidence: flo
 
 def score_interval(estimate: CountEstimate, confidence: float) -> Interval:
     """All Q whose own variance explains the estimate, by the normal law."""
-    z = float(special.ndtri((1 + confidence) / 2))
+    z = normal_quantile((1 + confidence) / 2)
     return _within(estimate, z**2, 0.0)
 
 
@@ -179,6 +178,8 @@ def _first_true(condition: _Condition, population: int, start: int, step: int) -
 
 def _cdf(observed: int, count: int, population: int, inside: float, outside: float) -> float:
     """Pr[Binomial(count, inside) + Binomial(population − count, outside) ≤ observed]."""
+    from scipy import special  # takes a quarter of a second to load: not for counts that are not small
+
     if observed < 0:
         return 0.0
     middle, reach = count * inside, 8 * math.sqrt(count * inside * (1 - inside)) + 25  # beyond: below 1e-14
@@ -194,7 +195,8 @@ def _cdf(observed: int, count: int, population: int, inside: float, outside: flo
 
 
 def _binomial_pmf(successes: Ints, n: int, p: float) -> Floats:
-    # scipy.stats has this too, and takes a second to load
+    from scipy import special  # scipy.stats has this too, and takes a second to load
+
     log_ways = special.gammaln(n + 1) - special.gammaln(successes + 1) - special.gammaln(n - successes + 1)
     log_pmf = log_ways + special.xlogy(successes, p) + special.xlog1py(n - successes, -p)
     return np.asarray(np.exp(log_pmf))

@@ -125,7 +125,7 @@ def test_moments_of_the_statistic() -> None:
         bucket = np.concatenate([rng.permutation(places[:4]), rng.permutation(places[4:])])
         buckets = buckets_of(bucket, value)
         seen.append(ScoreSums.of(buckets, [Score(rows=np.array([0, 4, 5, 6]))]).by_value[:, 0] / 2.0)
-    dense = buckets.composition.toarray()
+    dense = buckets.composition.to_dense()
     S = (dense / buckets.type_size[:, None] * buckets.copies[:, None]).T @ dense / 4.0
     t = np.array(seen)
     expected = S @ (2.0 * shares)

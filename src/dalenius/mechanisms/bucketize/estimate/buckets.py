@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
-from dalenius.arrays import Bools, Codes, Floats, Int32s, Ints
+from dalenius.arrays import Bools, Codes, Floats, Int32s, Ints, Sparse
 from dalenius.question.targets import Estimates, Range, Score, Targets
 
 _CELLS_AT_ONCE = 4_000_000
@@ -26,7 +25,7 @@ class Buckets:
     size: Floats
     """|g| of each bucket."""
     type_of: Int32s
-    composition: sp.csr_array
+    composition: Sparse
     """Types × values: how many of each sensitive value a bucket of the type holds."""
     copies: Floats
     """How many buckets there are of each type."""
@@ -41,16 +40,13 @@ class Buckets:
         (1, [2.0, 2.0])
         """
         n_buckets = int(bucket.max()) + 1
-        full = sp.csr_array(
-            (count.astype(np.float64), (bucket, value)), shape=(n_buckets, int(value.max()) + 1)
-        )
-        full.sum_duplicates()
+        full = Sparse.of(bucket, value, count.astype(np.float64), (n_buckets, int(value.max()) + 1))
         first, type_of = _types(full)
         return cls(
             row_bucket=row_bucket.astype(np.int32),
-            size=np.asarray(full.sum(axis=1)),
+            size=full.sum_rows(),
             type_of=type_of,
-            composition=sp.csr_array(full[first]),
+            composition=full.take(first),
             copies=np.bincount(type_of).astype(np.float64),
         )
 
@@ -62,24 +58,31 @@ class Buckets:
     @property
     def counts(self) -> Floats:
         """How often each sensitive value occurs, o_z."""
-        return np.asarray(self.composition.T @ self.copies)
+        held = self.composition
+        counts = np.bincount(held.columns, held.data * self.copies[held.rows], held.n_columns)
+        return counts.astype(np.float64)
 
     @property
     def type_size(self) -> Floats:
         """|g| of the buckets of each type."""
-        return np.asarray(self.composition.sum(axis=1))
+        return self.composition.sum_rows()
 
 
-def _types(full: sp.csr_array) -> tuple[Ints, Int32s]:
+def _types(full: Sparse) -> tuple[Ints, Int32s]:
     """A first bucket of each type, and every bucket's type; by hashes, and then compared entry by entry."""
     mixed = (np.arange(full.shape[1], dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    terms = mixed[full.indices] * full.data.astype(np.uint64)
-    hashes = np.add.reduceat(terms, full.indptr[:-1])
+    terms = mixed[full.columns] * full.data.astype(np.uint64)
+    hashes = np.add.reduceat(terms, full.starts[:-1])
     _, first, type_of = np.unique(hashes, return_index=True, return_inverse=True)
-    differ: sp.csr_array = full != full[first][type_of]  # type: ignore[assignment]
-    if differ.nnz:  # two contents with one hash
+    typical = full.take(first).take(type_of.ravel())
+    same = (
+        np.array_equal(typical.starts, full.starts)
+        and np.array_equal(typical.columns, full.columns)
+        and np.array_equal(typical.data, full.data)
+    )
+    if not same:  # two contents with one hash
         first = type_of = np.arange(full.shape[0])
     return first, type_of.ravel().astype(np.int32)
 
@@ -90,8 +93,8 @@ class ScoreSums:
 
     buckets: Buckets
     scores: tuple[Score, ...]
-    sums: sp.csc_array
-    """Buckets × scores: Σ score over the bucket's rows."""
+    sums: Sparse
+    """Scores × buckets: Σ score over the bucket's rows."""
     total: Floats
     squares: Floats
     """Σ score² of each score."""
@@ -107,12 +110,12 @@ class ScoreSums:
         ends = np.cumsum([0, *(len(where) for where, _ in columns)])
         where = np.concatenate([where for where, _ in columns]) if columns else np.zeros(0, dtype=np.int64)
         data = np.concatenate([sums for _, sums in columns]) if columns else np.zeros(0)
-        sums = sp.csc_array((data, where, ends), shape=(len(buckets.size), len(scores)))
+        sums = Sparse(starts=ends, columns=where, data=data, n_columns=len(buckets.size))
         return cls(
             buckets=buckets,
             scores=tuple(scores),
             sums=sums,
-            total=np.asarray(sums.sum(axis=0)),
+            total=sums.sum_rows(),
             squares=np.array([_dot(score, score) for score in scores]),
             by_value=_by_value(buckets, sums),
         )
@@ -136,6 +139,11 @@ class ScoreSums:
         dot = self._products[first, second]
         return float(dot / n - self.total[first] * self.total[second] / n**2)
 
+    def in_buckets(self, score: int) -> tuple[Ints, Floats]:
+        """Buckets where a score has a sum, and the sums."""
+        part = slice(self.sums.starts[score], self.sums.starts[score + 1])
+        return self.sums.columns[part], self.sums.data[part]
+
     def bucket_products(self, first: int, second: int) -> tuple[Ints, Floats]:
         """Buckets where the product of two scores has a sum, and the sums."""
         rows, values = _product(self.scores[first], self.scores[second])
@@ -153,17 +161,18 @@ class Estimator(Protocol):
         """Estimate every target."""
 
 
-def _by_value(buckets: Buckets, sums: sp.csc_array) -> Floats:
-    n_types, n_scores = len(buckets.copies), sums.shape[1]
+def _by_value(buckets: Buckets, sums: Sparse) -> Floats:
+    n_types, n_scores = len(buckets.copies), sums.shape[0]
+    by_value = buckets.composition.transpose()
     step = max(1, _CELLS_AT_ONCE // n_types)
-    parts = [np.zeros((buckets.composition.shape[1], 0))]
+    parts = [np.zeros((by_value.shape[0], 0))]
     for first in range(0, n_scores, step):
         end = min(first + step, n_scores)
-        part = slice(sums.indptr[first], sums.indptr[end])
-        column = np.repeat(np.arange(end - first), np.diff(sums.indptr[first : end + 1]))
-        place = buckets.type_of[sums.indices[part]].astype(np.int64) * (end - first) + column
+        part = slice(sums.starts[first], sums.starts[end])
+        column = np.repeat(np.arange(end - first), np.diff(sums.starts[first : end + 1]))
+        place = buckets.type_of[sums.columns[part]].astype(np.int64) * (end - first) + column
         by_type = np.bincount(place, sums.data[part], n_types * (end - first)).reshape(n_types, -1)
-        parts.append(np.asarray(buckets.composition.T @ (by_type / buckets.type_size[:, None])))
+        parts.append(by_value @ (by_type / buckets.type_size[:, None]))
     return np.concatenate(parts, axis=1)
 
 
@@ -204,7 +213,7 @@ def possible_range(sums: ScoreSums, targets: Targets) -> Range:
     is_set, is_count = _are_sets(targets), sums.is_count
     for score, terms in _by_score(targets, np.flatnonzero(is_set)):
         for start, part in _parts(terms, len(sums.scores[score].rows)):
-            held = np.asarray(sums.buckets.composition @ targets.weights[part].T)
+            held = sums.buckets.composition @ targets.weights[part].T
             found = _bound_count(sums, score, held) if is_count[score] else _bound_sum(sums, score, held)
             low[terms[start : start + len(part)]], high[terms[start : start + len(part)]] = found
     low[~is_set], high[~is_set] = -np.inf, np.inf
@@ -239,8 +248,8 @@ def _parts(terms: Ints, n_rows: int) -> Iterator[tuple[int, Ints]]:
 
 def _bound_count(sums: ScoreSums, score: int, held: Floats) -> Range:
     """`held`: types × terms, how many of the asked values a bucket holds."""
-    begin, end = sums.sums.indptr[score : score + 2]
-    where, q = sums.sums.indices[begin:end], sums.sums.data[begin:end, None]
+    where, found = sums.in_buckets(score)
+    q = found[:, None]
     s = held[sums.buckets.type_of[where]]
     size = sums.buckets.size[where, None]
     return np.maximum(0.0, q + s - size).sum(axis=0), np.minimum(q, s).sum(axis=0)

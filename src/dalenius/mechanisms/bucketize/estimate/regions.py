@@ -85,13 +85,12 @@ class Regions:
 
 def _part(buckets: Buckets, own: Ints) -> tuple[Buckets, Ints]:
     """Some buckets and their rows, and the values that they hold."""
-    contents = buckets.composition[buckets.type_of[own]].tocoo()
-    values, value = np.unique(contents.col, return_inverse=True)
+    contents = buckets.composition.take(buckets.type_of[own])
+    values, value = np.unique(contents.columns, return_inverse=True)
     number = np.full(len(buckets.size), -1, dtype=np.int64)
     number[own] = np.arange(len(own))
     home = number[buckets.row_bucket]
-    bucket = contents.row.astype(np.int64)
-    part = Buckets.of(home[home >= 0], bucket, value.ravel().astype(np.int64), contents.data)
+    part = Buckets.of(home[home >= 0], contents.rows, value.ravel().astype(np.int64), contents.data)
     return part, values.astype(np.int64)
 
 

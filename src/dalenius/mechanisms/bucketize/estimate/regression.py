@@ -26,7 +26,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
@@ -62,9 +61,8 @@ class Spectrum:
         """Decompose a release."""
         o = buckets.counts
         root = np.sqrt(o)
-        scaled = buckets.composition.multiply(1 / root[None, :])
-        weighted = sp.csr_array(scaled.multiply((buckets.copies / buckets.type_size)[:, None]))
-        eigenvalues, U = np.linalg.eigh((scaled.T @ weighted).toarray())
+        scaled = buckets.composition.scale_columns(1 / root)
+        eigenvalues, U = np.linalg.eigh(scaled.gram(buckets.copies / buckets.type_size))
         told = eigenvalues > _NOTHING
         lam = np.where(eigenvalues > 1 - _ROUNDING, 1.0, eigenvalues)[told]
         return cls(counts=o, eigenvalues=lam, vectors=U[:, told], hidden=root[:, None] * U[:, ~told])
@@ -187,9 +185,9 @@ class Anatomy:
 
 
 def _column(sums: ScoreSums, score: int) -> Floats:
-    dense = np.zeros(sums.sums.shape[0])
-    begin, end = sums.sums.indptr[score : score + 2]
-    dense[sums.sums.indices[begin:end]] = sums.sums.data[begin:end]
+    dense = np.zeros(len(sums.buckets.size))
+    where, found = sums.in_buckets(score)
+    dense[where] = found
     return dense
 
 
@@ -216,12 +214,12 @@ def _square(score: Score) -> Score:
 def assignment_variance(buckets: Buckets, loads: Floats) -> Floats:
     """Estimates × values: what one unit of v_z adds to the variance of estimates with these ℓ_z."""
     held = buckets.composition
-    weighted = held.T.multiply(buckets.copies[None, :]).tocsr()
+    weighted = held.transpose().scale_columns(buckets.copies)
     step = max(1, _CELLS_AT_ONCE // len(buckets.copies))
     parts = [np.zeros((0, len(buckets.counts)))]
     for start in range(0, len(loads), step):
-        factors = np.asarray(held @ loads[start : start + step].T) / buckets.type_size[:, None]
-        first, second = np.asarray(weighted @ factors), np.asarray(weighted @ factors**2)
+        factors = held @ loads[start : start + step].T / buckets.type_size[:, None]
+        first, second = weighted @ factors, weighted @ factors**2
         variance = second - first**2 / buckets.counts[:, None]
         # what is known exactly leaves nothing but the rounding of a difference
         parts.append(np.where(variance < 1e-12 * second, 0.0, variance).T)

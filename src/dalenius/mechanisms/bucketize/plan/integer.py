@@ -18,13 +18,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf
+from typing import TYPE_CHECKING
 
-import highspy
 import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.problem import ValueClasses
+
+if TYPE_CHECKING:
+    import highspy
 
 _MOST_AT_ONCE = 12
 _DUAL_UNIT = 2**40
@@ -98,6 +101,8 @@ class CutSource:
 
 def silent_solver() -> highspy.Highs:
     """A HiGHS instance that prints nothing and gives the same answer each time."""
+    import highspy  # not before there is something to solve: most plans are proven optimal without
+
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
@@ -116,7 +121,7 @@ class Master:
         self._solver = silent_solver()
         self._solver.setOptionValue("presolve", "off")  # it would discard the basis that the last round left
         n_sizes = len(sizes)
-        self._solver.addVars(n_sizes, np.zeros(n_sizes), np.full(n_sizes, highspy.kHighsInf))
+        self._solver.addVars(n_sizes, np.zeros(n_sizes), np.full(n_sizes, inf))
         self._solver.changeColsCost(n_sizes, self._columns, (sizes - 1.0) ** 2 / sizes)
         self._solver.addRow(1.0, 1.0, n_sizes, self._columns, np.ones(n_sizes))
 
@@ -137,16 +142,18 @@ class Master:
                 self._coefficients.append(row)
                 self._needs.append(need)
                 share = need / self._n_rows
-                self._solver.addRow(share, highspy.kHighsInf, len(row), self._columns, row / self._sizes)
+                self._solver.addRow(share, inf, len(row), self._columns, row / self._sizes)
         return len(self._needs) > before
 
     def solve(self) -> Floats | None:
         """The fractional numbers of buckets of the least loss, or None if the cuts contradict one another."""
+        from highspy import HighsModelStatus
+
         self._solver.run()
         status = self._solver.getModelStatus()
-        if status == highspy.HighsModelStatus.kInfeasible:
+        if status == HighsModelStatus.kInfeasible:
             return None
-        if status != highspy.HighsModelStatus.kOptimal:
+        if status != HighsModelStatus.kOptimal:
             raise InternalError(f"the linear programme of the optimum ended as {status}")
         shares = np.array(self._solver.getSolution().col_value)
         return np.asarray(np.maximum(shares, 0.0) * self._n_rows / self._sizes)
@@ -187,13 +194,13 @@ class IntegerProblem:
         """The linear relaxation in steps from the origin."""
         solver, n_sizes = silent_solver(), len(self.sizes)
         columns = np.arange(n_sizes, dtype=np.int32)
-        solver.addVars(n_sizes, -self.origin.astype(np.float64), np.full(n_sizes, highspy.kHighsInf))
+        solver.addVars(n_sizes, -self.origin.astype(np.float64), np.full(n_sizes, inf))
         solver.changeColsCost(n_sizes, columns, self.costs.astype(np.float64))
         rest = float(self.n_rows - int(self.origin @ self.sizes))
         solver.addRow(rest, rest, n_sizes, columns, self.sizes.astype(np.float64))
         needs = self.cuts.needs - self.cuts.coefficients @ self.origin
         for row, need in zip(self.cuts.coefficients.astype(np.float64), needs.tolist(), strict=True):
-            solver.addRow(float(need), highspy.kHighsInf, n_sizes, columns, row)
+            solver.addRow(float(need), inf, n_sizes, columns, row)
         return solver
 
 
@@ -251,8 +258,10 @@ def _fix(solver: highspy.Highs, column: int, value: float, least: float) -> Floa
 
 
 def _solve(solver: highspy.Highs) -> Floats | None:
+    from highspy import HighsModelStatus
+
     solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    if solver.getModelStatus() != HighsModelStatus.kOptimal:
         return None
     return np.array(solver.getSolution().col_value)
 
@@ -281,6 +290,8 @@ def branch_and_bound(
     problem: IntegerProblem, incumbent: Ints | None, abs_gap: float, max_nodes: int
 ) -> BranchResult:
     """HiGHS on the integer programme, started from the best setting known."""
+    import highspy
+
     solver, n_sizes = problem.to_solver(), len(problem.sizes)
     columns = np.arange(n_sizes, dtype=np.int32)
     solver.changeColsIntegrality(n_sizes, columns, np.array([highspy.HighsVarType.kInteger] * n_sizes))

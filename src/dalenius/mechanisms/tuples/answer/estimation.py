@@ -16,9 +16,8 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import ndtri
 
-from dalenius.arrays import Bools, Floats
+from dalenius.arrays import Bools, Floats, normal_quantile
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.tuples.answer.formula import Atoms
 from dalenius.mechanisms.tuples.answer.question import Sums, TupleQuestion, ViewRows, evaluate
@@ -113,7 +112,7 @@ class TupleEstimation:
 
     def combine(self, combinations: Sequence[Combination]) -> list[Column]:
         """Linear combinations of totals, which are as normal as their many tuples make them."""
-        z = float(ndtri((1 + self.confidence) / 2))
+        z = normal_quantile((1 + self.confidence) / 2)
         columns = []
         for one in combinations:
             # of a NULL that is none of the totals' own it is not known whether it is one
@@ -188,7 +187,7 @@ class TupleEstimation:
         number = sums.question.summands[total].number
         largest = (number.largest if number is not None else 1.0) * self.kernel.spread
         miss = 1 - self.confidence
-        reach = float(ndtri(1 - miss / 2)) * error
+        reach = normal_quantile(1 - miss / 2) * error
         few = np.flatnonzero(error**2 <= _FEW_TUPLES * largest**2)
         if len(few):
             part = self._covariance(question, total, total)

@@ -1,0 +1,92 @@
+"""What each command loads: nothing that it does not run.
+
+Modules are counted, not seconds; `python -m bench.startup` has the seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RELEASES = Path(__file__).parents[1] / "releases"
+HEAVY = {
+    "pandas",
+    "scipy",
+    "jsonschema",
+    "highspy",
+    "sqlglot",
+    "rich",
+    "altair",
+    "narwhals",
+    "randomgen",
+    "pyspark",
+    "opt_einsum",
+}
+RUN = """
+import json, sys
+from dalenius.cli import main
+try:
+    main()
+finally:
+    loaded = sorted({name.split(".")[0] for name in sys.modules} & set(json.loads(sys.stdin.read())))
+    print(json.dumps(loaded), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("startup")
+    rows = (f"{20 + i % 40},{i % 2},{('flu', 'cold', 'cough')[i % 3]}" for i in range(300))
+    (folder / "t.csv").write_text("\n".join(["age,sex,disease", *rows]))
+    (folder / "policy.toml").write_text(
+        'source = "t.csv"\nrelease = "made"\n[columns]\nquasi = ["age", "sex"]\nsensitive = ["disease"]\n'
+        '[promise]\nkind = "f-privacy"\ndefault = 0.5\n[mechanism]\nkind = "bucketize"\n'
+    )
+    return folder
+
+
+def loaded(folder: Path, *arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *arguments],
+        input=json.dumps(sorted(HEAVY)),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_publishing_planning_verifying_and_asking_load_what_they_run(home: Path) -> None:
+    assert loaded(home, "plan", "policy.toml", "--json") == set()
+    assert loaded(home, "publish", "policy.toml", "--seed", "1") <= {"randomgen"}
+    assert loaded(home, "verify", "made") == set()
+    question = "SELECT COUNT(*) FROM t WHERE age > 30 AND disease = 'flu'"
+    assert loaded(home, "ask", "made", question) <= {"sqlglot"}
+    grouped = "SELECT disease, AVG(age) FROM t GROUP BY disease"
+    assert loaded(home, "ask", "made", grouped) <= {"sqlglot"}
+
+
+def test_releases_of_every_mechanism_are_verified_without_what_plans_and_asks() -> None:
+    releases = sorted(str(path.parent) for path in RELEASES.glob("*/manifest.json"))
+    code = (
+        "import sys; from dalenius.cli.main import _keep_pandas_out, run; _keep_pandas_out();"
+        "assert all(run(['verify', release, '--json']) == 0 for release in sys.argv[2:]);"
+        "heavy = set(sys.argv[1].split(',')) & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code, ",".join(HEAVY), *releases], check=True)
+
+
+def test_a_data_frame_can_still_be_made() -> None:
+    code = (
+        "import sys; from dalenius.cli.main import _keep_pandas_out; _keep_pandas_out();"
+        "import pyarrow as pa; assert 'pandas' not in sys.modules;"
+        "assert pa.table({'a': [1, 2]}).to_pandas()['a'].sum() == 3"
+    )
+    pytest.importorskip("pandas")
+    subprocess.run([sys.executable, "-c", code], check=True)
