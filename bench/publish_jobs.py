@@ -72,21 +72,26 @@ def generate(n_rows: int, table: Path) -> None:
     )
 
 
-def publish(mechanism: str, table: Path) -> int:
-    """Publish the table and remove the release; the rows that it had."""
-    ledger = table.with_name("ledger")
-    policy = dalenius.Policy.from_dict(
+def policy_of(mechanism: str, table: Path) -> dalenius.Policy:
+    """Publishes the table to the folder `release` beside it."""
+    return dalenius.Policy.from_dict(
         {
             "source": str(table),
             "release": str(table.with_name("release")),
             "columns": {"quasi": _QUASI, "sensitive": ["disease"]},
-            "ledger": {"path": str(ledger)},
+            "ledger": {"path": str(table.with_name("ledger"))},
             **MECHANISMS[mechanism],
         }
     )
-    release = dalenius.publish(policy)
+
+
+def publish(mechanism: str, table: Path) -> int:
+    """Publish the table and remove the release; the rows that it had."""
+    release = dalenius.publish(policy_of(mechanism, table))
     shutil.rmtree(release.path)
-    ledger.unlink()  # or the next mechanism's release would be a second one of the same table
+    table.with_name(
+        "ledger"
+    ).unlink()  # or the next mechanism's release would be a second one of the same table
     return int(release.manifest["rows"]["published"])
 
 

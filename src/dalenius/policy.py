@@ -86,6 +86,8 @@ class Policy:
         columns = parse_columns(data.get("columns"), source, data.get("promise"))
         promise = parse_promise(data.get("promise"), columns)
         mechanism = parse_mechanism(data.get("mechanism", {}), promise)
+        suppress = parse_suppress(data.get("suppress"), promise, mechanism)
+        refuse_k(columns, mechanism, suppress)
         return cls(
             source=source,
             release=base / _text(data["release"], "release") if "release" in data else None,
@@ -94,7 +96,7 @@ class Policy:
             domains=parse_domains(data.get("domains", {}), columns, mechanism, base),
             promise=promise,
             mechanism=mechanism,
-            suppress=parse_suppress(data.get("suppress"), promise, mechanism),
+            suppress=suppress,
             series=parse_series(data.get("series"), mechanism),
             ledger=parse_ledger(data.get("ledger", {}), base),
             outright_allowed=parse_outright(data.get("outright")),
@@ -147,6 +149,8 @@ class Columns:
     """Whose rows are whose; dropped."""
     identifiers: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    k: int | None = None
+    """With so many people everybody shares the published quasi-identifiers; None: that is no condition."""
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -161,7 +165,7 @@ def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
     """
     section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
     lists = ("identifiers", "quasi", "sensitive", "dropped")
-    refuse_unknown_keys(section, ("unit", "undecided", *lists), "[columns]")
+    refuse_unknown_keys(section, ("unit", "undecided", "k", *lists), "[columns]")
     _refuse_undecided(_names(section.get("undecided", []), "[columns] undecided"), source)
     roles = {role: _names(section.get(role, []), f"[columns] {role}") for role in lists}
     unit = section.get("unit")
@@ -173,7 +177,7 @@ def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
     if not roles["sensitive"] and not (kind and kind.protects == "row"):
         raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
     _refuse_wrong_names(roles, source)
-    columns = Columns(unit=unit, **{role: roles[role] for role in lists})
+    columns = Columns(unit=unit, k=_parse_k(section), **{role: roles[role] for role in lists})
     if not columns.published:
         raise PolicyError("[columns] publishes no column", hint='e.g. quasi = ["age", "sex"]')
     for name in columns.published:
@@ -183,6 +187,34 @@ def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
                 hint=f"rename it in the source (reserved: {', '.join(RESERVED_NAMES)})",
             )
     return columns
+
+
+def _parse_k(section: Mapping[str, Any]) -> int | None:
+    k = section.get("k")
+    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 2):
+        raise PolicyError(
+            f"[columns] k: {k!r} must be a whole number from 2",
+            hint="k = 5: everybody shares the published quasi-identifiers with at least four others",
+        )
+    return k
+
+
+def refuse_k(columns: Columns, mechanism: MechanismConfig, suppress: StageConfig | None) -> None:
+    """Where it would be no condition on what is published."""
+    if columns.k is None:
+        return
+    if not mechanism.publishes_quasi:
+        raise PolicyError(
+            f"[columns] k: {mechanism.kind} publishes nobody's quasi-identifiers as they are, and that the "
+            "table passed such a test would tell what its promise does not cover",
+            hint="leave k out",
+        )
+    if suppress is not None:
+        raise PolicyError(
+            "[columns] k does not go with [suppress]: which people are withheld is drawn, so nobody can say "
+            "before how many of a group are published",
+            hint="leave k out and make columns coarser under [recode]; `dalenius plan` counts who is rare",
+        )
 
 
 def parse_promise(section: Any, columns: Columns) -> Promise:

@@ -45,7 +45,8 @@ from dalenius.release.series import (
     series_folder,
     view_folder,
 )
-from dalenius.release.verify import check_promise, tell_outright
+from dalenius.release.verify import check_k, check_promise, tell_outright
+from dalenius.tables.uniqueness import FEW, Uniqueness
 
 Kind = Literal["batches", "views"]
 _FOLDERS = {"batches": batch_folder, "views": view_folder}
@@ -86,10 +87,50 @@ class Published:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What would be published, and who is rare with what. Private: it is made from counts."""
+
+    plan: Plan | PromiseNotMet
+    """Or why there is none."""
+    uniqueness: Uniqueness | None
+    """None: the mechanism publishes nobody's quasi-identifiers as they are."""
+
+
 def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Plan:
     """What would be published; nothing is written."""
     with (engine or engine_for(policy)).open(policy, None, progress) as scan:
+        _refuse_rare(policy, scan)
         return mechanism_of(policy).plan(policy, scan)
+
+
+def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Preview:
+    """The plan, or why there is none, and how many people are rare with what is published of them."""
+    with (engine or engine_for(policy)).open(policy, None, progress) as scan:
+        found = _study_people(policy, scan) if policy.mechanism.publishes_quasi else None
+        try:
+            if found is not None and policy.columns.k is not None and found.rarity.n_few:
+                raise refuse_rare(found)
+            plan = mechanism_of(policy).plan(policy, scan)
+        except PromiseNotMet as error:
+            return Preview(plan=error, uniqueness=found)
+    return Preview(plan=plan, uniqueness=found)
+
+
+def _study_people(policy: Policy, scan: OpenedTable) -> Uniqueness:
+    columns, fixed = policy.columns, [name for name, _ in policy.recode]
+    return scan.uniqueness(columns.quasi, columns.k or FEW, fixed, seek=columns.k is not None)
+
+
+def _refuse_rare(policy: Policy, scan: OpenedTable) -> None:
+    """The policy's k: a condition on the quasi-identifiers that are published."""
+    if policy.columns.k is not None and scan.count_rare(policy.columns.quasi, policy.columns.k).n_few:
+        raise refuse_rare(_study_people(policy, scan))
+
+
+def refuse_rare(found: Uniqueness) -> PromiseNotMet:
+    """Somebody shares the published quasi-identifiers with fewer people than the policy's k."""
+    return PromiseNotMet(f"[columns] k = {found.fewer_than}: {found.sentence()}", hint=found.reaching())
 
 
 def write_release(
@@ -134,6 +175,7 @@ def write_release(
             is_synthetic = is_hospital(policy.source)
             if next_one is None and not randomness.is_seeded and not is_synthetic:
                 expect(policy, scan)
+            _refuse_rare(policy, scan)
             plan = mechanism_of(policy).plan(policy, scan)
             # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
             is_trial = randomness.is_seeded or is_synthetic
@@ -221,7 +263,8 @@ def _draft(policy: Policy, plan: Plan, randomness: Randomness, next_one: NextInS
 
 def _recheck(folder: Path) -> None:
     """The promise, checked on what was really written, before anybody can see it."""
-    failed = [check for check in check_promise(StoredRelease.open(folder)) if not check.ok]
+    written = StoredRelease.open(folder)
+    failed = [check for check in (*check_k(written), *check_promise(written)) if not check.ok]
     if failed:
         raise InternalError(
             f"what was written does not keep the promise ({failed[0].detail}); it was removed",

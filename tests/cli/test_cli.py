@@ -290,7 +290,7 @@ def test_a_bug_shows_its_place_and_no_cell(
     def broken(*_: object, **__: object) -> None:
         raise ValueError("cell: HIV")
 
-    monkeypatch.setattr("dalenius.cli.publisher.plan.make_plan", broken)
+    monkeypatch.setattr("dalenius.cli.publisher.plan.preview", broken)
     code, printed = call(capsys, "plan", folder / "patients.toml")
     assert (code, printed["error"]["kind"]) == (1, "InternalError")
     assert "ValueError in test_cli.py, line" in printed["error"]["message"]
@@ -332,7 +332,7 @@ def test_ctrl_c_is_no_bug(
         except RuntimeError as error:
             raise dalenius.EngineError("the table could not be read") from error
 
-    monkeypatch.setattr("dalenius.cli.publisher.plan.make_plan", stopped)
+    monkeypatch.setattr("dalenius.cli.publisher.plan.preview", stopped)
     code, printed = call(capsys, "plan", folder / "patients.toml")
     assert (code, printed["error"]["kind"]) == (1, "Stopped")
     assert run(["plan", str(folder / "patients.toml")]) == 1
@@ -346,7 +346,7 @@ def test_an_error_that_is_its_own_cause_is_told_like_any_other(
         error = dalenius.EngineError("the table could not be read")
         raise error from error
 
-    monkeypatch.setattr("dalenius.cli.publisher.plan.make_plan", fail)
+    monkeypatch.setattr("dalenius.cli.publisher.plan.preview", fail)
     code, printed = call(capsys, "plan", folder / "patients.toml")
     assert (code, printed["error"]["message"]) == (1, "the table could not be read")
 

@@ -11,6 +11,7 @@ from dalenius.mechanisms.base import PublishedTable, Scan
 from dalenius.policy import Policy
 from dalenius.release.manifest import TableEntry
 from dalenius.tables.sketch import Sketch
+from dalenius.tables.uniqueness import Rarity, Uniqueness
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how many rows are done, and how many there are (None: not known)."""
@@ -25,6 +26,17 @@ class OpenedTable(Scan, Protocol):
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write the tables of a release as Parquet into its folder, each in its order."""
+
+    def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
+        """How many people are among fewer than `few` with their cells of some published columns, exactly."""
+
+    def uniqueness(
+        self, columns: Sequence[str], few: int, fixed: Sequence[str], *, seek: bool = False
+    ) -> Uniqueness:
+        """The same, and where the engine can also why, and what would help.
+
+        With `seek` a way to leave nobody rare is looked for; `fixed` columns are coarse already.
+        """
 
     def expect_fingerprint(self, key: bytes) -> None:
         """It will be asked for soon: an engine that can starts on it."""

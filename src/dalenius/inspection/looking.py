@@ -17,6 +17,7 @@ from dalenius.plain import plain
 from dalenius.sql import connect, identifier, one_row
 from dalenius.tables.histogram import Histogram, count_values, label
 from dalenius.tables.source import Source
+from dalenius.tables.uniqueness import Uniqueness, study_uniqueness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class Inspection:
     """Whether the sensitive column was not given but goes by its name."""
     findings: Mapping[str, Finding]
     """What each mechanism could promise, and what each stage before one would cost, by their names."""
+    uniqueness: Uniqueness | None = None
+    """How many people are alone with some columns; None: none were given."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `inspect --json` prints it."""
@@ -53,15 +56,17 @@ class Inspection:
             else {**_histogram_dict(histogram), "guessed": self.is_guessed},
             "feasible": feasible,
             **stages,
+            "uniqueness": None if self.uniqueness is None else self.uniqueness.to_dict(),
         }
 
 
-def inspect_source(source: Source, sensitive: Sequence[str] = ()) -> Inspection:
+def inspect_source(source: Source, sensitive: Sequence[str] = (), quasi: Sequence[str] = ()) -> Inspection:
     """Count the columns' values, and ask every mechanism.
 
     Args:
         source: The table.
         sensitive: The sensitive columns; without any, the first one whose name says so, if one does.
+        quasi: What an attacker may know of a person: how many people are alone with it.
     """
     sensitive = find_columns(source, sensitive)
     facts = look_at(source, sensitive)
@@ -79,7 +84,13 @@ def inspect_source(source: Source, sensitive: Sequence[str] = ()) -> Inspection:
         guesses=guesses,
         is_guessed=not sensitive,
         findings={name: room.find(facts) for name, room in rooms.items() if room is not None},
+        uniqueness=_study(source, find_columns(source, quasi)) if quasi and facts.n_rows else None,
     )
+
+
+def _study(source: Source, quasi: tuple[str, ...]) -> Uniqueness:
+    with connect() as connection:
+        return study_uniqueness(connection, source.scan(connection), tuple(dict.fromkeys(quasi)))
 
 
 def guess_roles(source: Source, facts: TableFacts) -> tuple[Guess, ...]:

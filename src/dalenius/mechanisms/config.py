@@ -31,6 +31,8 @@ class MechanismConfig:
     """The kinds of series that `[series]` may ask for."""
     uses_domains: ClassVar[bool] = False
     """Whether `[domains]` can declare which values a column may take."""
+    publishes_quasi: ClassVar[bool] = True
+    """Whether every published record shows its person's quasi-identifiers as they are."""
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any]) -> Self:

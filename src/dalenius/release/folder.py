@@ -343,6 +343,7 @@ def build_manifest(
         series=series,
         outright=draft.outright,
         draft=is_draft or None,
+        k=policy.columns.k,
     )
 
 

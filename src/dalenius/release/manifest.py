@@ -139,6 +139,9 @@ class Manifest(_Entry):
     say."""
     draft: bool | None = None
     """Whether it is a rehearsal, outside the ledger, which the next one may replace; None: it is none."""
+    k: int | None = None
+    """With so many records every published one shares its quasi-identifiers, itself among them; None: that
+    was no condition."""
 
     @classmethod
     def _read(cls, name: str, data: Any) -> Any:

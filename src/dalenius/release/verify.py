@@ -20,6 +20,7 @@ from dalenius.release.folder import MALFORMED, StoredRelease, check_files
 from dalenius.release.manifest import Manifest
 from dalenius.release.series import open_release
 from dalenius.sql import count, identifier
+from dalenius.tables.uniqueness import count_rare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +127,34 @@ def check_promise(release: StoredRelease) -> list[Check]:
         return check_release(connection, release.manifest)
 
 
+def check_k(release: StoredRelease) -> Iterator[Check]:
+    """Where it was a condition, that every record shares its quasi-identifiers with enough others."""
+    k, quasi = release.manifest.k, release.columns("quasi")
+    if k is None:
+        return
+    with release.connect() as connection:
+        showing = [
+            table.name
+            for table in release.manifest.tables
+            if set(quasi) <= set(connection.sql(f"FROM {identifier(table.name)} LIMIT 0").columns)
+        ]
+        n_few = sum(count_rare(connection, identifier(name), quasi, k).n_few for name in showing)
+    yield Check(
+        name="k",
+        ok=bool(showing) and not n_few,
+        detail=f"{n_few:,} records share their quasi-identifiers with fewer than {k - 1} others"
+        if n_few
+        else f"every record shares its quasi-identifiers with at least {k - 1} others"
+        if showing
+        else "no table shows the quasi-identifiers",
+    )
+
+
 def _check_tables(release: StoredRelease) -> Iterator[Check]:
     try:
         yield _check_rows(release)
         yield _check_columns(release)
+        yield from check_k(release)
         yield from check_promise(release)
     except (DaleniusError, *MALFORMED) as error:
         known = isinstance(error, duckdb.Error | DaleniusError)

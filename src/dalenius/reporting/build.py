@@ -18,7 +18,7 @@ from dalenius.release.folder import StoredRelease, sha256
 from dalenius.release.manifest import FILE_NAME
 from dalenius.release.verify import Verdict as Checked
 from dalenius.release.verify import tell_outright, verify_release
-from dalenius.reporting.distribution import Truth, describe_distribution, question_of
+from dalenius.reporting.distribution import Truth, describe_distribution, describe_people, question_of
 from dalenius.reporting.published import (
     describe_audit,
     describe_promise,
@@ -144,7 +144,8 @@ def build_report(
         *(stage.WORDS.section(release) for stage in stage_rooms("words")),
     ]
     if truth is not None:
-        sections += [describe_utility(release, truth), describe_audit(audit, reason)]
+        sections += [describe_people(release, truth), describe_utility(release, truth)]
+        sections.append(describe_audit(audit, reason))
     sections += [
         describe_checks(checked),
         describe_files(release),

@@ -15,11 +15,13 @@ from dalenius.ask import ask
 from dalenius.auditing import read_original
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError, QueryError
+from dalenius.mechanisms.config import config_of
 from dalenius.pages import document as doc
 from dalenius.pages.words import SHOWN, Key, key_of, plural, quote_names, unit_of, words_of
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import connect, identifier, identifiers
 from dalenius.tables.histogram import show_value
+from dalenius.tables.uniqueness import FEW, study_uniqueness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -272,3 +274,33 @@ def _note(
     if assumption:
         notes.append(f"The intervals rest on this: {assumption}.")
     return " ".join(notes) or None
+
+
+def describe_people(release: StoredRelease, truth: Truth) -> doc.Section | None:
+    """The section on people whom few others are like; None where quasi-identifiers are not published."""
+    quasi = release.columns("quasi")
+    if not config_of(release.mechanism, release.method).publishes_quasi or not quasi:
+        return None
+    found = study_uniqueness(truth.connection, "t", quasi, few=release.manifest.k or FEW)
+    said = found.sentence()
+    blocks: list[doc.Block] = [
+        doc.Paragraph(
+            text=f"In the table that was published, {said}. The release shows these columns as they are: who "
+            "knows them of a person finds that person's record, or one of so few. What is bounded is what "
+            "the record then tells about the sensitive value."
+        )
+    ]
+    if found.rarity.n_few:
+        blocks.append(
+            doc.Table(
+                caption="Who is rare, by what an attacker knows",
+                columns=doc.head("the attacker knows", "alone", f"among fewer than {found.fewer_than}"),
+                rows=tuple(
+                    (known, doc.Number(value=rarity.n_alone), doc.Number(value=rarity.n_few))
+                    for known, rarity in found.lines()
+                ),
+                note="Rows with [recode] are what a policy with that line would leave; `k` under [columns] "
+                "makes it a condition." + (" Rows after the first are estimates." if found.estimated else ""),
+            )
+        )
+    return doc.Section(id="people", title="Who is alone with what can be known", blocks=tuple(blocks))

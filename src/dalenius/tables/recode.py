@@ -13,7 +13,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -56,6 +57,17 @@ class Bins:
 
     edges: tuple[Fraction, ...]
     needs = NUMERIC_TYPES
+
+    @classmethod
+    def near(cls, unit: Fraction, numbers: Sequence[float]) -> Bins:
+        """Bins whose edges are multiples of a unit near these numbers, the first and the last beyond them.
+
+        >>> [str(edge) for edge in Bins.near(Fraction(5), [17, 33, 34, 51, 91]).edges]
+        ['15', '35', '50', '95']
+        """
+        first, last = math.floor(numbers[0] / unit) * unit, (math.floor(numbers[-1] / unit) + 1) * unit
+        inner = {round(number / unit) * unit for number in numbers[1:-1]}
+        return cls(edges=(first, *sorted(edge for edge in inner if first < edge < last), last))
 
     def expression(self, column: str) -> str:
         """The label of the interval; NULL for what is outside all of them, which is refused before."""

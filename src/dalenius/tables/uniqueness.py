@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import duckdb
@@ -21,7 +21,7 @@ import duckdb
 from dalenius.exact import percent
 from dalenius.plain import plain_fields
 from dalenius.sql import count, identifier, one_row
-from dalenius.tables.recode import DATE_TYPES, NUMERIC_TYPES, DatePart, Prefix
+from dalenius.tables.recode import DATE_TYPES, NUMERIC_TYPES, Bins, DatePart, Prefix
 
 FEW = 5
 """Groups of fewer people are small, unless something else is asked."""
@@ -33,6 +33,9 @@ _NEARLY = Fraction(9, 10)
 """Columns that leave so many of the rare people rare are what makes them so."""
 _EXACT_COLUMNS = 5
 """Of so many columns all subsets are tried; of more, one column after the other is left out."""
+_SHOWN, _LADDER = 2, 6
+"""How many steps of making a column coarser are told, and how many are tried to leave nobody rare."""
+_TENTHS = ", ".join(f"{i / 10}" for i in range(11))
 _FEW_VALUES = 10
 """A column with so few values is not made coarser."""
 
@@ -55,11 +58,25 @@ class Change:
     rarity: Rarity
     recode: str | None = None
     """How the columns are made coarser, as the policy's section `[recode]` has it."""
+    left_out: tuple[str, ...] = ()
+    """Of the columns, those that are not published at all."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `--json` prints it."""
-        how = {} if self.recode is None else {"recode": self.recode}
-        return {"columns": list(self.columns), **how, **plain_fields(self.rarity)}
+        how = {"recode": self.recode, "left_out": list(self.left_out)}
+        told = {name: value for name, value in how.items() if value}
+        return {"columns": list(self.columns), **told, **plain_fields(self.rarity)}
+
+    def words(self) -> str:
+        """What is to be done.
+
+        >>> print(Change(columns=("age", "job"), recode="age = { round = 10 }", left_out=("job",),
+        ...              rarity=Rarity(n_alone=0, n_few=0)).words())
+        [recode] age = { round = 10 }, and 'job' in `dropped`
+        """
+        steps = [f"[recode] {self.recode}"] * (self.recode is not None)
+        dropped = _listed([repr(name) for name in self.left_out])
+        return ", and ".join(steps + [f"{dropped} in `dropped`"] * bool(dropped))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +93,20 @@ class Uniqueness:
     """With each column left out."""
     coarser: tuple[Change, ...] = ()
     """With columns made coarser, one at a time and in the end all that can be."""
+    way: Change | None = None
+    """What leaves nobody rare; None: it was not looked for, or not found."""
     estimated: bool = False
     """Whether what is not about all columns was found from a random choice of the rare people."""
 
+    @classmethod
+    def counted(cls, columns: Sequence[str], n_people: int, few: int, rarity: Rarity) -> Uniqueness:
+        """How many, and not why."""
+        return cls(columns=tuple(columns), n_people=n_people, fewer_than=few, rarity=rarity)
+
     def to_dict(self) -> dict[str, Any]:
         """As `--json` prints it."""
-        return {"columns": list(self.columns), **plain_fields(self.rarity), **plain_fields(self)}
+        shown = {**plain_fields(self.rarity), **plain_fields(self)}
+        return {"private": True, "columns": list(self.columns), **shown}
 
     def sentence(self) -> str:
         """How many people, in plain words.
@@ -98,6 +123,13 @@ class Uniqueness:
             f"{alone:,} of {self.n_people:,} people ({percent(alone / self.n_people)}) are alone with their "
             f"{known}, and {few:,} ({percent(few / self.n_people)}) are among fewer than {self.fewer_than}"
         )
+
+    def paragraph(self) -> list[str]:
+        """How many, what does it, and what would help, a line each."""
+        lines, helping = [self.sentence()], self.best_change()
+        if self.least is not None and len(self.least.columns) < len(self.columns):
+            lines.append(f"  {_listed(self.least.columns)}: enough for {self.least.rarity.n_few:,} of them")
+        return lines + [f"  what would help: {helping}"] * (helping is not None)
 
     def lines(self) -> Iterator[tuple[str, Rarity]]:
         """What an attacker may know, all of it first, and how rare people are with it."""
@@ -121,6 +153,17 @@ class Uniqueness:
             if change.rarity.n_few < self.rarity.n_few
         ]
         return "; ".join(words) or None
+
+    def reaching(self) -> str:
+        """How to leave nobody rare, for a hint."""
+        if self.way is not None:
+            return f"{self.way.words()} leaves nobody among fewer than {self.fewer_than}"
+        if self.n_people < self.fewer_than:
+            return f"the table has fewer than {self.fewer_than} people"
+        helping = self.best_change()
+        return "make columns coarser under [recode], or move them to `dropped`" + f"; {helping}" * bool(
+            helping
+        )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -147,6 +190,7 @@ def study_uniqueness(
     *,
     few: int = FEW,
     fixed: Sequence[str] = (),
+    seek: bool = False,
 ) -> Uniqueness:
     """Who is rare in a table to select from, with which columns, and what would change it.
 
@@ -156,13 +200,13 @@ def study_uniqueness(
         columns: What an attacker may know of a person.
         few: Groups of fewer people are small.
         fixed: Columns that are coarse already.
+        seek: Whether to look for a way to leave nobody rare, which takes as long again.
     """
-    steps = list(_find_steps(connection, relation, [name for name in columns if name not in fixed]))
+    free = [name for name in columns if name not in fixed]
+    steps = list(_find_steps(connection, relation, free, _LADDER if seek else _SHOWN))
     cells = [*map(identifier, columns), *(step.cell for step in steps)]
     with _counting(connection, relation, cells, len(columns), few) as people:
-        found = Uniqueness(
-            columns=tuple(columns), n_people=people.n_people, fewer_than=few, rarity=people.total
-        )
+        found = Uniqueness.counted(columns, people.n_people, few, people.total)
         if not people.total.n_few or not columns:
             return found
         return replace(
@@ -173,6 +217,7 @@ def study_uniqueness(
                 for i, name in enumerate(columns)
             ),
             coarser=tuple(_make_coarser(people, columns, steps)),
+            way=_find_way(people, columns, steps) if seek else None,
             estimated=people.is_sampled,
         )
 
@@ -220,6 +265,12 @@ class _People:
             """,
         )
         return Rarity(n_alone=round(int(alone) * self._scale), n_few=round(int(rare) * self._scale))
+
+    def has_rare(self, cells: frozenset[int]) -> bool:
+        """Whether anybody is rare with these cells, counted among everybody."""
+        key = ", ".join(f"c{i}" for i in sorted(cells)) or "()"
+        rare = f"FROM uniqueness_people GROUP BY {key} HAVING count(*) < {self._few} LIMIT 1"
+        return self._connection.execute(f"SELECT 1 {rare}").fetchone() is not None
 
 
 @contextmanager
@@ -273,12 +324,16 @@ class _Step:
     cell: str
     """SQL for something that is the same where the coarser values are."""
     written: str
+    rung: int
+    """How many finer ones the column has."""
 
 
 def _make_coarser(people: _People, columns: Sequence[str], steps: Sequence[_Step]) -> Iterator[Change]:
     """Each step by itself, then the last step of every column that has one."""
     last: dict[int, tuple[int, _Step]] = {}
     for place, step in enumerate(steps, start=len(columns)):
+        if step.rung >= _SHOWN:
+            continue
         i = columns.index(step.column)
         last[i] = (place, step)
         cells = people.every - {i} | {place}
@@ -292,10 +347,40 @@ def _make_coarser(people: _People, columns: Sequence[str], steps: Sequence[_Step
         )
 
 
+def _find_way(people: _People, columns: Sequence[str], steps: Sequence[_Step]) -> Change | None:
+    """Coarser columns, and if need be fewer, with which nobody is rare: none of them can be made finer.
+
+    From the coarsest, columns are left out until nobody is rare; then each becomes as fine as it can be.
+    """
+    ladders: list[list[int | None]] = [[i] for i in range(len(columns))]
+    for place, step in enumerate(steps, start=len(columns)):
+        ladders[columns.index(step.column)].append(place)
+    chosen = [ladder[-1] for ladder in ladders]  # None: the column is left out
+
+    def cells(i: int, place: int | None) -> frozenset[int]:
+        return frozenset(p for p in (*chosen[:i], place, *chosen[i + 1 :]) if p is not None)
+
+    while people.has_rare(cells(0, chosen[0])):
+        left = [i for i, place in enumerate(chosen) if place is not None]
+        if not left:
+            return None
+        chosen[min(left, key=lambda i: people.rarity(cells(i, None)).n_few)] = None
+    for i, ladder in enumerate(ladders):
+        chosen[i] = next(p for p in (*ladder, None) if p == chosen[i] or not people.has_rare(cells(i, p)))
+    changed = {i: place for i, place in enumerate(chosen) if place != i}
+    recodes = [steps[place - len(columns)].written for place in changed.values() if place is not None]
+    return Change(
+        columns=tuple(columns[i] for i in changed),
+        recode="; ".join(recodes) or None,
+        left_out=tuple(columns[i] for i, place in changed.items() if place is None),
+        rarity=Rarity(n_alone=0, n_few=0),
+    )
+
+
 def _find_steps(
-    connection: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str]
+    connection: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str], n_steps: int
 ) -> Iterator[_Step]:
-    """Two steps for every column with many numbers, days, or texts of one length."""
+    """Some steps for every column with many numbers, days, or texts of one length, finest first."""
     if not columns:
         return
     described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -306,36 +391,39 @@ def _find_steps(
     )
     numbers = one_row(connection, f"SELECT {measured} FROM {relation}")
     for i, column in enumerate(columns):
-        n_values, low, high = numbers[3 * i : 3 * i + 3]
-        if n_values <= _FEW_VALUES or low is None:
+        n_values, ends = numbers[2 * i : 2 * i + 2]
+        if n_values <= _FEW_VALUES or not ends or ends[0] is None:
             continue
-        for cell, written in _recodes(column, types[column], low, high):
-            yield _Step(column=column, cell=cell, written=f"{_key(column)} = {{ {written} }}")
+        for rung, (cell, written) in enumerate(islice(_recodes(column, types[column], ends), n_steps)):
+            yield _Step(column=column, cell=cell, written=f"{_key(column)} = {{ {written} }}", rung=rung)
 
 
 def _extent(kind: str, name: str) -> str:
-    """SQL for the least and the largest number, or length of a text."""
+    """SQL for a list: the least and the largest length of a text; of numbers also all tenths between."""
     if kind.startswith(NUMERIC_TYPES):
-        finite = f"CASE WHEN isfinite({name}::DOUBLE) THEN {name}::DOUBLE END"
-        return f"min({finite}), max({finite})"
+        return f"quantile_disc({name}::DOUBLE, [{_TENTHS}]) FILTER (isfinite({name}::DOUBLE))"
     if kind == "VARCHAR":
-        return f"min(length({name})), max(length({name}))"
-    return f"count({name}), count({name})"
+        return f"[min(length({name})), max(length({name}))]"
+    return f"[count({name})]"
 
 
-def _recodes(column: str, kind: str, low: float, high: float) -> Iterator[tuple[str, str]]:
+def _recodes(column: str, kind: str, ends: Sequence[float]) -> Iterator[tuple[str, str]]:
+    low, high = ends[0], ends[-1]
     if kind.startswith(NUMERIC_TYPES):
         whole = not kind.startswith(("FLOAT", "DOUBLE", "DECIMAL"))
-        for parts in (20, 10):
-            step = _round_number((high - low) / parts)
+        for step in dict.fromkeys(_round_number((high - low) / parts) for parts in (20, 10)):
             if step > 1 or not whole:
                 # as `round` does it, but for what no whole number can be
                 yield f"floor({identifier(column)} / {float(step)!r} + 0.5)", f"round = {_toml(step)}"
+        for tenths in ((1, 2, 3, 4, 5, 6, 7, 8, 9), (2, 4, 6, 8), (3, 7), (5,)):
+            bins = Bins.near(_round_number((high - low) / 20), [low, *(ends[i] for i in tenths), high])
+            edges = ", ".join(map(_toml, bins.edges))
+            yield bins.expression(column), f"bins = [{edges}]"
     elif kind.startswith(DATE_TYPES):
         for part in ("month", "year"):
             yield DatePart(part=part).expression(column), f'date = "{part}"'
     elif kind == "VARCHAR" and low == high and 3 <= low <= 20:
-        for length in (int(low) - 1, int(low) - 2):
+        for length in range(int(low) - 1, 0, -1):
             yield Prefix(length=length).expression(column), f"prefix = {length}"
 
 

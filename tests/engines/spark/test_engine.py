@@ -68,6 +68,7 @@ def _asked(scan: OpenedTable, policy: Policy) -> dict[str, Any]:
         "domains": {name: scan.active_values(name) for name in columns},
         "n_found": scan.find_values(columns[0], sought)[0],
         "fingerprint": scan.fingerprint(b"k" * 32),
+        "rare": [scan.count_rare(columns[:n], few) for n in (1, 2, len(columns)) for few in (2, 3)],
     }
 
 

@@ -10,6 +10,7 @@ from dalenius.cli.output import JsonOption, TableArgument, print_json, say, say_
 from dalenius.inspection.looking import Inspection, inspect_source
 from dalenius.tables.histogram import Histogram, label
 from dalenius.tables.source import open_source
+from dalenius.tables.uniqueness import Uniqueness
 
 _MOST_SHOWN = 30
 
@@ -21,9 +22,13 @@ def command(
         list[str] | None,
         typer.Option(help="The sensitive column; repeat for a compound one. Without: by its name."),
     ] = None,
+    quasi: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns an attacker may know (repeat, or a,b,c): who is alone with them?"),
+    ] = None,
 ) -> int:
     """Show columns, domain sizes, the sensitive histogram and which promises are feasible."""
-    inspection = inspect_source(open_source(source), sensitive or ())
+    inspection = inspect_source(open_source(source), sensitive or (), quasi or ())
     if as_json:
         print_json(inspection.to_dict())
         return 0
@@ -36,8 +41,21 @@ def command(
                 say(text)
             else:
                 say_table(list(text.headings), [list(row) for row in text.rows])
+    if inspection.uniqueness is not None:
+        _say_uniqueness(inspection.uniqueness)
     say(f"next: dalenius init {source}")
     return 0
+
+
+def _say_uniqueness(found: Uniqueness) -> None:
+    say(f"\n{found.sentence()} (these counts are private)")
+    if found.rarity.n_few:
+        about = "about " if found.estimated else ""
+        rows = [
+            [known, f"{about if i else ''}{rarity.n_alone:,}", f"{about if i else ''}{rarity.n_few:,}"]
+            for i, (known, rarity) in enumerate(found.lines())
+        ]
+        say_table(["who knows", "alone", f"among fewer than {found.fewer_than}"], rows)
 
 
 def _say_columns(inspection: Inspection) -> None:

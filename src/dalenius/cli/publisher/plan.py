@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_json, progress_bar, say
 from dalenius.errors import PromiseNotMet
 from dalenius.policy import Policy
-from dalenius.publishing import make_plan
+from dalenius.publishing import preview
 from dalenius.release.verify import tell_outright
 
 
@@ -22,34 +22,39 @@ def command(
 ) -> int:
     """Show the plan, its loss or error bound and what would be published; touches no output."""
     parsed = Policy.from_file(policy, source=source)
-    try:
-        with progress_bar() as progress:
-            plan = make_plan(parsed, progress=progress)
-    except PromiseNotMet as error:
+    with progress_bar() as progress:
+        seen = preview(parsed, progress=progress)
+    told: dict[str, Any] = {} if seen.uniqueness is None else {"uniqueness": seen.uniqueness.to_dict()}
+    plan = seen.plan
+    if isinstance(plan, PromiseNotMet):
         if not as_json:
-            raise
+            raise plan
         print_json(
             {
                 "mechanism": parsed.mechanism.kind,
                 "method": parsed.mechanism.method,
                 "feasible": False,
-                "reason": error.message,
-                "hint": error.hint,
+                "reason": plan.message,
+                "hint": plan.hint,
+                **told,
                 "private": True,
             }
         )
-        return error.exit_code
+        return plan.exit_code
     if chart is not None:
         from dalenius.pages.pictures import draw_plan
 
         draw_plan(plan, chart)
     if as_json:
-        told = {"mechanism": parsed.mechanism.kind, "feasible": True, "outright": plan.outright}
-        print_json({**told, **plan.to_dict(), "private": True})
+        first = {"mechanism": parsed.mechanism.kind, "feasible": True, "outright": plan.outright}
+        print_json({**first, **plan.to_dict(), **told, "private": True})
     else:
         say(str(plan))
         if plan.outright is not None:
             say(tell_outright(plan.outright, parsed.columns.sensitive))
+        if seen.uniqueness is not None:
+            for line in seen.uniqueness.paragraph():
+                say(line)
         say("This plan is computed from private counts.")
         say(f"next: dalenius publish {policy} --draft    rehearses it; without --draft it is published")
     return 0

@@ -22,6 +22,7 @@ from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, count_values
 from dalenius.tables.sketch import Sketch, sketch_table
+from dalenius.tables.uniqueness import MOST_STUDIED, Rarity, Uniqueness, count_rare, study_uniqueness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,6 +100,20 @@ class LocalScan:
             np.add.at(together, place.ravel(), np.concatenate([counts, batch.column("n")]))
             counts = together
         return pa.table({"key": keys, "n": counts})
+
+    def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
+        """How many people are among fewer than `few` with their cells of some published columns."""
+        return count_rare(self._connection, f"({self._select})", columns, few)
+
+    def uniqueness(
+        self, columns: Sequence[str], few: int, fixed: Sequence[str], *, seek: bool = False
+    ) -> Uniqueness:
+        """The same, and why, and what would help; of very many people, how many alone."""
+        if self.n_rows() > MOST_STUDIED:
+            found = self.count_rare(columns, few)
+            return Uniqueness.counted(columns, self.n_rows(), few, found)
+        relation = f"({self._select})"
+        return study_uniqueness(self._connection, relation, columns, few=few, fixed=fixed, seek=seek)
 
     def expect_fingerprint(self, key: bytes) -> None:
         """Start on fingerprint and sketch, and on what else has to be known before records are read."""

@@ -38,6 +38,7 @@ from dalenius.release.manifest import TableEntry
 from dalenius.tables.codes import ascending
 from dalenius.tables.histogram import Histogram, Value, with_one_nan
 from dalenius.tables.sketch import Sketch
+from dalenius.tables.uniqueness import Rarity, Uniqueness
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -125,6 +126,25 @@ class SparkScan:
             counted = self.source.read(names).mapInArrow(guard(task.run), "key bigint, n bigint")
             found = counted.groupBy("key").sum("n").toArrow()
         return found.rename_columns(["key", "n"]).sort_by("key")
+
+    def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
+        """How many people are among fewer than `few` with their cells of some published columns."""
+        table = self._table(columns)
+        sizes = table.groupBy(*table.columns).count().filter(f"count < {few}")
+        with spark_errors():
+            (row,) = sizes.selectExpr("count_if(count = 1)", "coalesce(sum(count), 0)").collect()
+        return Rarity(n_alone=int(row[0]), n_few=int(row[1]))
+
+    def uniqueness(
+        self,
+        columns: Sequence[str],
+        few: int,
+        fixed: Sequence[str],  # noqa: ARG002
+        *,
+        seek: bool = False,  # noqa: ARG002
+    ) -> Uniqueness:
+        """How many people are rare; not why, which would take a shuffle for every choice of columns."""
+        return Uniqueness.counted(columns, self.n_rows(), few, self.count_rare(columns, few))
 
     def expect_fingerprint(self, key: bytes) -> None:
         """Nothing is gained: the workers of a cluster are busy already."""

@@ -27,6 +27,7 @@ class TupleConfig(MechanismConfig):
     kind = "alpha-beta"
     promises = ("d-gamma-privacy",)
     uses_domains = True
+    publishes_quasi = False
 
     @property
     def own_columns(self) -> tuple[str, ...]:
