@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,7 @@ from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import Reads, TupleSet, word_names
 from dalenius.mechanisms.tuples.config import COPY, TupleConfig
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
+from dalenius.release.manifest import Manifest
 from dalenius.tables.codes import ascending
 from dalenius.tables.domains import whole_range
 from dalenius.tables.recode import Bins, MapFile
@@ -244,6 +246,16 @@ class TupleSource:
             finish=finish,
             shards=shards,
         )
+
+
+class NobodyOutright:
+    """What mechanisms that publish tuples say of people who are published as they are."""
+
+    __slots__ = ()
+
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:  # noqa: ARG002
+        """Nobody: every row may be one that was made up."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
