@@ -25,7 +25,7 @@ from dalenius.publishing import make_plan, write_release
 from dalenius.question.answer import Answer
 from dalenius.release import series
 from dalenius.release.folder import StoredRelease
-from dalenius.release.verify import Verdict, verify_release
+from dalenius.release.verify import Verification, verify_release
 from dalenius.reporting.build import build_report
 from dalenius.threats.result import Audit
 
@@ -70,7 +70,7 @@ class Release:
         """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
         return export_release(self.stored, target, name=name, columns=columns)
 
-    def verify(self, *, strict: bool = False) -> Verdict:
+    def verify(self, *, strict: bool = False) -> Verification:
         """Check files, tables and promise."""
         return verify_release(self.stored, strict=strict)
 
@@ -110,7 +110,7 @@ def open_release(path: str | Path) -> Release:
     return Release(stored=series.open_release(path))
 
 
-def verify(path: str | Path, *, strict: bool = False) -> Verdict:
+def verify(path: str | Path, *, strict: bool = False) -> Verification:
     """Check a release folder from itself alone."""
     return open_release(path).verify(strict=strict)
 

@@ -131,10 +131,10 @@ class _Setting:
     def stand_all(self, shared: Shared, progress: Progress) -> list[Standing]:
         """The policies first; then the baselines at the bounds that were kept, or at all if none was."""
         own = [policy_contender(name, policy, shared) for name, policy in shared.policies.items()]
-        standings = [self.stand(one) for one in _told(own, progress, "policies")]
+        standings = [self.stand(one) for one in _announce_each(own, progress, "policies")]
         kept = [one for one in standings if one.reason is None] or standings
         others = baselines(shared, {one.contender.bound.largest for one in kept})
-        return standings + [self.stand(one) for one in _told(others, progress, "baselines")]
+        return standings + [self.stand(one) for one in _announce_each(others, progress, "baselines")]
 
     def stand(self, contender: Contender) -> Standing:
         """What was measured of a contender, or why nothing could be."""
@@ -175,7 +175,7 @@ class _Setting:
         return cells
 
 
-def _told(contenders: list[Contender], progress: Progress, what: str) -> Iterator[Contender]:
+def _announce_each(contenders: list[Contender], progress: Progress, what: str) -> Iterator[Contender]:
     """One after the other, saying how many are done."""
     for done, contender in enumerate(contenders):
         progress(what, done, len(contenders))

@@ -22,7 +22,7 @@ from dalenius.sql import connect, count, identifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Staged:
+class StagedExport:
     """The tables to write and the view over them."""
 
     connection: duckdb.DuckDBPyConnection
@@ -36,7 +36,7 @@ class Staged:
 
 
 @contextmanager
-def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iterator[Staged]:
+def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iterator[StagedExport]:
     """The release's tables, those of its weights, `dictionary` and `about`; a damaged release is refused.
 
     The view has these columns, or all if there are none.
@@ -53,7 +53,9 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
         tables = (*own, *(name for name, _ in weighting.helpers))
         stage(connection, "dictionary", make_dictionary(release, connection, tables, chosen, weighting))
         stage(connection, "about", make_about(release, weighting))
-        yield Staged(connection=connection, tables=(*tables, "dictionary", "about"), view=weighting.view)
+        yield StagedExport(
+            connection=connection, tables=(*tables, "dictionary", "about"), view=weighting.view
+        )
 
 
 def _choose(release: StoredRelease, columns: Sequence[str]) -> tuple[str, ...]:

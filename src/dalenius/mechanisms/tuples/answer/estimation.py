@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, normal_quantile
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.mechanisms.tuples.answer.formula import Atoms
 from dalenius.mechanisms.tuples.answer.question import Sums, TupleQuestion, ViewRows, evaluate
+from dalenius.mechanisms.tuples.answer.selection import Atoms
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.interval import Interval
 from dalenius.mechanisms.tuples.noise import NoiseLaw
