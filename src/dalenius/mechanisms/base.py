@@ -264,6 +264,8 @@ class PlannedSeries:
     """The posterior of a tuple that appears in a view more than there may be."""
     if_changed: float
     """The posterior of a tuple that is new in the table and appears in the next view."""
+    may_change: bool = False
+    """Whether the views are of the table as it is at the time of each."""
 
 
 def repeat_evidence(prior: Fraction, ratio: Fraction, times: int) -> Fraction:

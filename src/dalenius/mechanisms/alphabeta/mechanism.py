@@ -13,6 +13,7 @@ from dalenius.mechanisms.alphabeta import published
 from dalenius.mechanisms.alphabeta.apply import ViewGroups, first_rows, later_rows
 from dalenius.mechanisms.alphabeta.check import check_view
 from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import plan_series, repeat_views
 from dalenius.mechanisms.alphabeta.statement import state_plan
@@ -53,7 +54,17 @@ class AlphaBeta(NobodyOutright):
         if config.duplicates is None:
             _refuse_repeated(source.n_rows, source.n_tuples)
         noise = None if config.noise is None else read_noise(policy.folder / config.noise, source.domain)
-        law = plan_alphabeta(source.n_tuples, source.domain, promise, views=config.views, noise=noise)
+        if config.changing:
+            _refuse_unknown_prior(promise)
+        law = plan_alphabeta(
+            source.n_tuples,
+            source.domain,
+            promise,
+            views=config.views,
+            kind=ChangingLaw if config.changing else ViewLaw,
+            noise=noise,
+            choice=config.choice,
+        )
         return ViewPlan(law=law, source=source)
 
     def draft(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], randomness: Randomness) -> Draft:
@@ -102,6 +113,18 @@ class AlphaBeta(NobodyOutright):
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""
         return check_view(connection, manifest)
+
+
+def _refuse_unknown_prior(promise: DGammaPrivacy) -> None:
+    """All views have one d, and the number of rows that k is multiplied with changes."""
+    if promise.k is not None:
+        raise PolicyError(
+            "[promise] k bounds a prior by k·n/m, and with changing = true the number n of rows changes from "
+            "view to view",
+            hint="state d instead of k: the belief, before the first view, that a given row will be in the "
+            "table at any of the dates; k times the rows that all tables together may have, divided by the "
+            "size of the domain",
+        )
 
 
 def _refuse_repeated(n_rows: int, n_tuples: int) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.plan import read_domain
@@ -36,6 +35,13 @@ class PublishedView:
     """Which view of its series it is."""
     counts_rows: bool
     """Whether a row that repeats another counts again."""
+    may_change: bool = False
+    """Whether the promise is for tables that change; the law must be one for these."""
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether the table may change between views, and each one is of the table as it was then."""
+        return isinstance(self.law, ChangingLaw)
 
     @property
     def noise_rows(self) -> Fraction:
@@ -58,6 +64,7 @@ def read(manifest: Manifest) -> PublishedView:
             gamma=Fraction(promise["gamma"]),
             adversary=promise["adversary"],
             promised_views=int(promise.get("views", 1)),
+            may_change=bool(promise.get("changing", False)),
             domain_size=int(given["domain_size"]),
             index=manifest.index,
             counts_rows=given["unit"] != "tuple",
@@ -69,17 +76,12 @@ def read(manifest: Manifest) -> PublishedView:
 def marginal_law(law: ViewLaw, index: int) -> ViewLaw:
     """The law of view i by itself, whatever the views before it have shown.
 
-    >>> law = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 10), views=2, decay=Fraction(3, 5))
-    >>> marginal_law(law, 2).beta == Fraction(1, 10) * Fraction(3, 10) + Fraction(9, 10) * Fraction(1, 20)
-    True
+    For a tuple that is in the table at all dates up to then, or at none.
     """
-    unseen = math.prod((1 - law.fresh_rate(view) for view in range(1, index)), start=Fraction(1))
-    outside = unseen * law.fresh_rate(index) + (1 - unseen) * law.seen_rate
-    return ViewLaw(retention=law.retention, beta=outside)
+    return ViewLaw(retention=law.retention, beta=law.noise_rate(index))
 
 
 def _read_law(given: Mapping[str, Any]) -> ViewLaw:
     alpha, beta = Fraction(given["alpha"]), Fraction(given["beta"])
-    return ViewLaw(
-        retention=alpha + beta, beta=beta, views=int(given["views"]), decay=Fraction(given["decay"])
-    )
+    kind = ChangingLaw if given.get("changing") else ViewLaw
+    return kind(retention=alpha + beta, beta=beta, views=int(given["views"]), decay=Fraction(given["decay"]))

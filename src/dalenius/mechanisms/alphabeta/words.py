@@ -39,12 +39,15 @@ def _facts(release: StoredRelease, view: PublishedView) -> Iterator[tuple[str, C
         yield "Rows added to the first view, on average", Number(value=float(round(view.noise_rows)))
     if law.views > 1:
         yield "Views that may ever be published", Number(value=law.views)
+    if view.is_changing:
+        yield "The table may change between views", "yes: each view is of the table as it was then"
 
 
 def _beliefs(view: PublishedView) -> Iterator[Belief]:
     law, d = view.law, view.d
     seen = "the view" if law.views == 1 else f"all {law.views} views"
-    yield f"that a given row is in the table, after {seen}", d, law.worst_posterior(d)
+    when = " at any of their dates" if view.is_changing else ""
+    yield f"that a given row is in the table{when}, after {seen}", d, law.worst_posterior(d)
     if view.adversary == "exclusive":
         odds = law.largest_ratio() / law.smallest_ratio() * d / (1 - d)
         yield (

@@ -163,6 +163,7 @@ _NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
 _USELESS_SHARE = 0.5
 ROW = "one row is one person"
 CHANGED = "another view of the same table after it changed, or of a table about the same people"
+OUTSIDE = "any view of these tables, or of tables about the same people, that is not of this series"
 CORRELATED = (
     "an attacker who knows that tuples go together (of two brothers both or neither are in the table): no "
     "mechanism covers that and stays useful"

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
@@ -65,6 +65,11 @@ class ViewCase:
             kept_stated=kept,
             noise_stated=noise,
         )
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether the views are of a table that changes."""
+        return isinstance(self.law, ChangingLaw)
 
     @property
     def own_law(self) -> ViewLaw:
@@ -200,18 +205,15 @@ def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
     With `n_views` beyond what was planned nothing is promised, but what was planned for fewer is no defence.
     """
     views = case.law.views if n_views is None else max(n_views, case.law.views)
-    law = ViewLaw(
-        retention=case.law.retention,
-        beta=case.law.beta,
-        views=views,
-        decay=case.law.decay if views == case.law.views else usual_decay(views),
-    )
+    decay = case.law.decay if views == case.law.views else usual_decay(views)
+    law = replace(case.law, views=views, decay=decay)
     posterior = law.worst_posterior(case.d)
     return _exact(
         "several views",
         Threat(
             knows=f"all {views} view(s) of the table, and a tuple of prior {float(case.d):.3g}",
-            wants="whether the tuple is in the table",
+            wants="whether the tuple is in the table"
+            + (" at any of their dates, whenever it may have come and gone" if case.is_changing else ""),
             covered=views == case.law.views,
         ),
         posterior=posterior,
