@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan
 from dalenius.mechanisms.alphabeta.published import PublishedView, read
+from dalenius.mechanisms.tuples.plan import ViewPlan
 from dalenius.mechanisms.tuples.words import Belief, describe_beliefs, tuple_words
 from dalenius.pages.document import Cell, Number, Section, share
+from dalenius.pages.words import chances, count_about, tell_error
 from dalenius.release.folder import StoredRelease
 
 _HOW = (
@@ -57,8 +60,28 @@ def _beliefs(view: PublishedView) -> Iterator[Belief]:
         )
 
 
+def say_plan(plan: ViewPlan[AlphaBetaPlan]) -> Iterator[str]:
+    """What a plan means for people: how far a belief in a row can grow, and the error of a count."""
+    made = plan.law
+    law, seen = made.law, "the view" if made.law.views == 1 else f"all {made.law.views} views"
+    yield (
+        f"An attacker to whom rows are independent, and who gave a row at most {chances(made.d)} of being in "
+        f"the table, gives it at most {chances(made.promise.gamma)} after seeing {seen}."
+    )
+    yield (
+        f"About {round(made.noise_rows):,} published rows will be nobody's, and a row of the table is "
+        f"published with {chances(law.retention)}."
+    )
+    n_counted = count_about(made.n_rows)
+    kept, added = float(law.retention), float(law.beta)
+    others = made.noise_rows * n_counted / made.n_rows - n_counted * added  # expected, of rows not counted
+    variance = (n_counted * kept * (1 - kept) + others * (1 - added)) / float(law.alpha) ** 2
+    yield tell_error(n_counted, "rows, among as large a part of the possible rows,", variance)
+
+
 WORDS = tuple_words(
     how="rows were deleted and other possible rows added at random",
     limits=describe_limits,
     counts_repeats=counts_repeats,
+    plan=say_plan,
 )
