@@ -265,16 +265,13 @@ class ViewPlan(Generic[Law]):
 
     law: Law
     source: TupleSource
+    outright = 0
+    """Nobody: every row of a view may be one that was made up."""
 
     @property
     def n_rows(self) -> int:
         """How many records the source has."""
         return self.source.n_rows
-
-    @property
-    def outright(self) -> int:
-        """Nobody: every row of a view may be one that was made up."""
-        return 0
 
     def warnings(self) -> tuple[str, ...]:
         """What the publisher should know before publishing."""
