@@ -13,8 +13,14 @@ from dalenius.ask import ask, ask_many
 from dalenius.auditing import audit_release
 from dalenius.engines.base import Engine
 from dalenius.engines.registry import engine_named
-from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_workload, read_policies
-from dalenius.evaluate.comparison import Comparison
+from dalenius.evaluate.compare import (
+    QUERIES,
+    SEEDS,
+    Comparison,
+    compare_policies,
+    find_workload,
+    read_policies,
+)
 from dalenius.evaluate.workload import Workload
 from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan

@@ -1,4 +1,4 @@
-"""The encoded original beside DuckDB and beside plain lists; what policies share, and the words of `compare`."""
+"""The encoded original beside DuckDB and plain lists; what policies share, and the words of `compare`."""
 
 from __future__ import annotations
 

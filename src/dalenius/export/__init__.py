@@ -11,8 +11,8 @@ from typing import Any
 from dalenius.errors import InputError
 from dalenius.export.staging import StagedExport, staged
 from dalenius.export.targets import write_csv, write_duckdb, write_postgres
+from dalenius.mechanisms.base import VIEW
 from dalenius.plain import plain_fields
-from dalenius.question.weighting import VIEW
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 from dalenius.tables.postgres import SCHEMES, checked, is_uri, without_password

@@ -14,8 +14,8 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt, did_you_mean
+from dalenius.mechanisms.base import VIEW, Place, Weighting, stage
 from dalenius.mechanisms.registry import find_room
-from dalenius.question.weighting import VIEW, Place, Weighting, stage
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import verify_release
 from dalenius.sql import connect, count, identifier

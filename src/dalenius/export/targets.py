@@ -17,7 +17,7 @@ import duckdb
 
 from dalenius.errors import DaleniusError, EngineError, InputError
 from dalenius.export.staging import StagedExport
-from dalenius.question.weighting import VIEW
+from dalenius.mechanisms.base import VIEW
 from dalenius.sql import identifier, literal
 from dalenius.tables.postgres import connected, without_password, without_secrets
 from dalenius.tables.reading import read_batches

@@ -6,8 +6,8 @@ import duckdb
 
 from dalenius.errors import InputError
 from dalenius.mechanisms.alphabeta.published import marginal_law, read
+from dalenius.mechanisms.base import Place, Weighting
 from dalenius.mechanisms.tuples.export import TupleRates, weigh_tuples
-from dalenius.question.weighting import Place, Weighting
 from dalenius.release.folder import StoredRelease
 
 
