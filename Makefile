@@ -9,7 +9,7 @@ CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 JAVA := $(shell command -v java 2>/dev/null)
 MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium) $(if $(JAVA),,openjdk-17-jre-headless)
 
-.PHONY: install services demo test test-lowest dist check lint types bench bench-peers bench-spark coverage figures lock clean
+.PHONY: install services demo test test-lowest dist check lint types bench bench-peers bench-spark fuzz coverage figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -80,6 +80,11 @@ bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could insta
 	.venv-peers/bin/pip install --quiet -r bench/peers.txt
 	.venv-peers/bin/pip install --quiet -e .  # after them: pycanon's command line wants an older typer
 	touch $@
+
+FUZZ_CASES ?= 100000
+fuzz: .venv/.tests  ## damaged releases by the hundred thousand; findings are added to the corpus
+	for kind in manifest table bytes; do \
+	  $(BIN)/python -m tests.fuzz $$kind --cases $(FUZZ_CASES) --keep tests/fuzz/corpus.jsonl || exit 1; done
 
 coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
 	$(BIN)/python -m bench.coverage --keep bench/results/coverage --into docs/coverage.md

@@ -7,6 +7,7 @@ published and opened like any other.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
 from dalenius.mechanisms.rows.estimation import Found, RowEstimator, RowModel, TargetEstimation
 from dalenius.mechanisms.tuples.answer.estimation import TupleModel
 from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.plain import Stated
 from dalenius.question.answer import Answer
 from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
 from dalenius.question.model import Asked, Estimators, Model
@@ -231,7 +233,8 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
         bucket, value, count = (np.concatenate(part) for part in zip(*layout.contents(), strict=True))
         bucket, value = bucket - 1, value.astype(np.int64)
         if plan.fakes:
-            known = PublishedFakes.of(plan.fakes.to_dict(plan.buckets, plan.histogram))
+            stated = json.loads(json.dumps(plan.fakes.to_dict(plan.buckets, plan.histogram)))
+            known = PublishedFakes.of(Stated.of(stated, "fakes"), len(plan.histogram.columns))
             count = known.expected_counts(bucket, value, count, np.bincount(rows))
         return replace(empty, buckets=Buckets.of(rows, bucket, value, count)).model()
 

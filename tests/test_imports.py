@@ -20,7 +20,8 @@ SOURCE = Path(dalenius.__file__).parent
 # before it. A module's room is the longest of these names that its own begins with.
 LAYERS = [
     ["system"],
-    ["errors", "arrays", "plain", "files"],
+    ["errors", "arrays", "files"],
+    ["plain"],
     ["exact", "sql", "randomness", "prefetch"],
     ["tables"],
     ["promises", "demo_data"],

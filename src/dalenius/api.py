@@ -13,14 +13,8 @@ from dalenius.ask import ask, ask_many
 from dalenius.auditing import audit_release
 from dalenius.engines.base import Engine
 from dalenius.engines.registry import engine_named
-from dalenius.evaluate.compare import (
-    QUERIES,
-    SEEDS,
-    Comparison,
-    compare_policies,
-    find_workload,
-    read_policies,
-)
+from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_workload, read_policies
+from dalenius.evaluate.comparison import Comparison
 from dalenius.evaluate.workload import Workload
 from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
@@ -30,8 +24,9 @@ from dalenius.policy import Policy
 from dalenius.publishing import make_plan, write_release
 from dalenius.question.answer import Answer
 from dalenius.release import series
+from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
-from dalenius.release.verify import Verification, verify_release
+from dalenius.release.verify import Verdict, verify_release
 from dalenius.reporting.build import build_report
 from dalenius.threats.result import Audit
 
@@ -76,7 +71,7 @@ class Release:
         """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
         return export_release(self.stored, target, name=name, columns=columns)
 
-    def verify(self, *, strict: bool = False) -> Verification:
+    def verify(self, *, strict: bool = False) -> Verdict:
         """Check files, tables and promise."""
         return verify_release(self.stored, strict=strict)
 
@@ -113,12 +108,14 @@ def publish(
 
 def open_release(path: str | Path) -> Release:
     """Open a release folder, or a folder of the releases of one series."""
-    return Release(stored=series.open_release(path))
+    stored = series.open_release(path)
+    admit(stored)
+    return Release(stored=stored)
 
 
-def verify(path: str | Path, *, strict: bool = False) -> Verification:
+def verify(path: str | Path, *, strict: bool = False) -> Verdict:
     """Check a release folder from itself alone."""
-    return open_release(path).verify(strict=strict)
+    return verify_release(series.open_release(path), strict=strict)
 
 
 def audit(

@@ -14,7 +14,9 @@ from dalenius.errors import InputError, SourceError, did_you_mean
 from dalenius.mechanisms.registry import find_room
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
+from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
+from dalenius.release.verify import blamed_on
 from dalenius.sql import connect, identifiers
 from dalenius.tables.source import Source, open_source
 from dalenius.threats.original import Subject
@@ -48,6 +50,8 @@ def audit_release(
             f"{release.path.parent} holds {1 + len(release.earlier)} batches, each of its own people",
             hint=f"audit them one by one, e.g. {release.path}, each with its own table",
         )
+    for one in (release, *others):
+        admit(one)
     subject = Subject(
         release=release,
         original=read_original(original, release, progress),
@@ -55,9 +59,10 @@ def audit_release(
         randomness=Randomness.fresh() if seed is None else Randomness.seeded(seed),
     )
     results: list[AttackResult] = []
-    for result in room.attack(subject):
-        results.append(result)
-        progress("attacks", len(results), None)
+    with blamed_on(release, *others):
+        for result in room.attack(subject):
+            results.append(result)
+            progress("attacks", len(results), None)
     return Audit.of(results)
 
 

@@ -1,16 +1,26 @@
-"""Values as JSON has them: a dataclass by its fields, a fraction as its text, a tuple as a list.
+"""Values as JSON has them: a dataclass by its fields, a fraction as its text, a tuple as a list; and back.
 
-And whether such a value fits a JSON Schema. Of that language only the words that our schemas use are known,
-and any other is an error: the package that knows them all takes longer to load than a release to verify.
+Whether such a value fits a JSON Schema: of that language only the words that our schemas use are known, and
+any other is an error, because the package that knows them all takes longer to load than a release to verify.
+What somebody else has written is read through `Stated` alone: a value and its place, which gives what is
+asked for or says what is there instead.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import Any
+
+from dalenius.errors import ReleaseCorrupt
+
+_LONGEST_NUMBER = 4_000
+"""Characters of an exact number; Python itself reads no more digits than that."""
+_SHOWN = 60
 
 
 class Plain:
@@ -130,3 +140,117 @@ def _is_of(value: Any, kind: str) -> bool:
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _TYPES[kind])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A value of a manifest, and where it stands there.
+
+    >>> given = Stated.of({"parts": [{"gamma": "92/29"}]}, "parameters")
+    >>> given["parts"].entries()[0]["gamma"].fraction()
+    Fraction(92, 29)
+    >>> given["parts"].integer()
+    Traceback (most recent call last):
+    dalenius.errors.ReleaseCorrupt: the manifest's parameters.parts is a list of 1, not a whole number
+    """
+
+    value: Any
+    place: str
+
+    @classmethod
+    def of(cls, value: Any, place: str) -> Stated:
+        """A section of the manifest."""
+        return cls(value=value, place=place)
+
+    def __getitem__(self, key: str) -> Stated:
+        """A field that must be there."""
+        section = self.section()
+        if key not in section:
+            raise ReleaseCorrupt(f"the manifest's {self.place} has no {key!r}")
+        return Stated(value=section[key], place=f"{self.place}.{key}")
+
+    def get(self, key: str) -> Stated | None:
+        """A field, or None where it is missing or null."""
+        found = self.section().get(key)
+        return None if found is None else Stated(value=found, place=f"{self.place}.{key}")
+
+    def section(self) -> Mapping[str, Any]:
+        """An object."""
+        if not isinstance(self.value, Mapping):
+            raise self._unlike("an object")
+        return self.value
+
+    def entries(self) -> list[Stated]:
+        """A list, each with its place."""
+        if not isinstance(self.value, list | tuple):
+            raise self._unlike("a list")
+        return [Stated(value=item, place=f"{self.place}[{i}]") for i, item in enumerate(self.value)]
+
+    def text(self) -> str:
+        """A text."""
+        if not isinstance(self.value, str):
+            raise self._unlike("a text")
+        return self.value
+
+    def cells(self, n_cells: int | None = None) -> tuple[str | None, ...]:
+        """A text or null for each of some columns."""
+        found = tuple(entry.value for entry in self.entries())
+        if not all(cell is None or isinstance(cell, str) for cell in found):
+            raise self._unlike("a list of texts")
+        if n_cells is not None and len(found) != n_cells:
+            raise self._unlike(f"a cell for each of {n_cells} columns")
+        return found
+
+    def one_of(self, *names: str) -> str:
+        """One of some texts."""
+        if self.value not in names:
+            raise self._unlike(" or ".join(map(repr, names)))
+        return self.text()
+
+    def integer(self, *, at_least: int | None = None, at_most: int | None = None) -> int:
+        """A whole number; large ones are written as texts, for readers that have only floats."""
+        found = self.value
+        if isinstance(found, str) and re.fullmatch(r"[0-9]{1,4000}", found):
+            found = int(found)
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise self._unlike("a whole number")
+        self._refuse_outside(found, at_least, at_most)
+        return found
+
+    def number(self, *, at_least: float | None = None, at_most: float | None = None) -> float:
+        """A finite number."""
+        found = self.value
+        if isinstance(found, bool) or not isinstance(found, int | float) or abs(found) > 1e300:
+            raise self._unlike("a finite number")
+        if not math.isfinite(found):
+            raise self._unlike("a finite number")
+        self._refuse_outside(found, at_least, at_most)
+        return float(found)
+
+    def fraction(self, *, at_least: int | None = None, at_most: int | None = None) -> Fraction:
+        """An exact number: `"1/13"`, or a whole number or decimal without an exponent."""
+        found = self.value
+        written = found if isinstance(found, str) else repr(found)
+        is_number = re.fullmatch(r"-?[0-9]+(/0*[1-9][0-9]*|\.[0-9]+)?", written)
+        if isinstance(found, bool) or len(written) > _LONGEST_NUMBER or not is_number:
+            raise self._unlike('a number such as "1/13"')
+        exact = Fraction(written)
+        self._refuse_outside(exact, at_least, at_most)
+        return exact
+
+    def _refuse_outside(self, found: float | Fraction, at_least: float | None, at_most: float | None) -> None:
+        if (at_least is not None and found < at_least) or (at_most is not None and found > at_most):
+            ends = [f"at least {at_least}" if at_least is not None else ""]
+            ends.append(f"at most {at_most}" if at_most is not None else "")
+            raise self._unlike(" and ".join(filter(None, ends)))
+
+    def _unlike(self, wanted: str) -> ReleaseCorrupt:
+        return ReleaseCorrupt(f"the manifest's {self.place} is {self._shown()}, not {wanted}")
+
+    def _shown(self) -> str:
+        if isinstance(self.value, Mapping):
+            return "an object"
+        if isinstance(self.value, list | tuple):
+            return f"a list of {len(self.value)}"
+        shown = ascii(self.value) if isinstance(self.value, str) else repr(self.value)
+        return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

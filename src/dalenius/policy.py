@@ -17,6 +17,7 @@ from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
 from dalenius.mechanisms import config, registry
 from dalenius.mechanisms.config import MechanismConfig, StageConfig
 from dalenius.promises import PROMISES, Promise
+from dalenius.release.manifest import RESERVED_NAMES
 from dalenius.tables import domains
 from dalenius.tables.domains import DeclaredDomain
 from dalenius.tables.postgres import is_uri
@@ -133,8 +134,6 @@ TOP_LEVEL_KEYS = (
     "series",
     "ledger",
 )
-RESERVED_NAMES = ("bucket", "copy", "count", "part", "weight")
-"""Columns that the published tables add; a source column cannot have these names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from dalenius.mechanisms.stages import mechanism_of, serial_mechanism
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
+from dalenius.release.admission import trust
 from dalenius.release.folder import (
     SPILL,
     StoredRelease,
@@ -202,8 +203,10 @@ def write_release(
         _recheck(folder)
         if known is not None:
             remember(known, known.entries(manifest, folder, target))
+    written = StoredRelease.open(target)
+    trust(written)
     return Published(
-        release=StoredRelease.open(target),
+        release=written,
         n_rows=plan.n_rows,
         n_published=manifest.rows.published or 0,
         n_suppressed=manifest.rows.suppressed,

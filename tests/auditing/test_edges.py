@@ -12,7 +12,7 @@ import pytest
 import dalenius
 from dalenius.errors import DaleniusError
 from dalenius.policy import Policy
-from tests.auditing.releases import people
+from tests.auditing.releases import people, sign
 
 SUBJECTS: dict[str, dict[str, Any]] = {
     "bucketize": {"promise": {"kind": "f-privacy", "default": "0.99"}},
@@ -76,6 +76,7 @@ def test_a_perfect_leak_beside_suppression_is_caught(tmp_path: Path) -> None:
     )
     leak = pa.table({"bucket": number, "disease": own, "count": pa.array([1] * len(qit))})
     pq.write_table(leak, release.path / "st.parquet")
+    sign(release.path)
     audit = dalenius.audit(release.path, table, seed=1)
     assert audit.named("linking").holds is False
     assert audit.named("linking").success == 1.0

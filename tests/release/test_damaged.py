@@ -89,5 +89,8 @@ def test_a_manifest_of_other_columns_is_found_out(file: Path) -> None:
     manifest = json.loads(path.read_text())
     manifest["columns"][0]["name"] = "income"
     path.write_text(json.dumps(manifest))
-    failed = [check.name for check in dalenius.verify(file.parent).checks if not check.ok]
+    try:
+        failed = [check.name for check in dalenius.verify(file.parent).checks if not check.ok]
+    except dalenius.ReleaseCorrupt as error:  # a domain is of its columns
+        failed = ["columns"] if "domains are not those of its columns" in str(error) else []
     assert "columns" in failed

@@ -127,7 +127,7 @@ def test_a_value_that_nothing_was_promised_for_is_seen(tmp_path: Path) -> None:
 
 def test_a_missing_column_is_a_failed_check_not_a_crash(release: dalenius.Release) -> None:
     rewrite(release, "st", lambda st: st.drop_columns(["count"]))
-    assert failed(release) == ["tables"]
+    assert failed(release) == ["columns"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import pyarrow as pa
 from dalenius.arrays import Floats
 from dalenius.ask.finishing import Result, finish, make_consistent
 from dalenius.ask.formulas import Estimated, Wanted, aggregate, estimate_formulas, estimates_alone
-from dalenius.ask.literals import Known, note_unknown
 from dalenius.errors import InputError, QueryError, ReleaseCorrupt, did_you_mean
 from dalenius.mechanisms import registry
 from dalenius.question.answer import Answer, AnswerRow
@@ -23,7 +22,9 @@ from dalenius.question.database import Database, Deadline, Limits, Request, Work
 from dalenius.question.model import Asked, Estimation, Model, Question
 from dalenius.question.query import AggregateRef, Query
 from dalenius.question.sql import parse_shared
-from dalenius.release.folder import MALFORMED, StoredRelease, refuse_changed
+from dalenius.release.admission import admit
+from dalenius.release.folder import MALFORMED, StoredRelease
+from dalenius.release.verify import blamed_on
 
 __all__ = ["Answer", "AnswerRow", "Limits", "ask", "ask_many"]
 
@@ -38,7 +39,6 @@ class Opened:
     model: Model
     database: Database
     remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
-    texts: Known = field(default_factory=dict)
 
     def workspace(self, request: Request) -> Workspace:
         """For questions with auxiliary tables nothing is shared with other questions."""
@@ -58,7 +58,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
         raise QueryError(f"releases of mechanism {release.mechanism!r} cannot be asked")
     key = (str(release.path.resolve()), str(release.manifest.id), len(release.earlier))
     if key not in _open:
-        refuse_changed(release)
+        admit(release)
         try:
             model: Model = room.load(release)
         except MALFORMED as error:
@@ -119,31 +119,33 @@ def ask_many(
     texts = list(sqls)
     if not 0 < confidence < 1:
         raise InputError(f"confidence {confidence} is not between 0 and 1", hint="for example 0.95")
+    request = Request(
+        confidence=confidence,
+        estimator=estimator or "",
+        tables=tables or {},
+        consistent=consistent,
+        limits=limits or Limits(seconds=60.0 + 0.5 * len(texts)),
+    )
+    with blamed_on(release):
+        return _answer(release, texts, request)
+
+
+def _answer(release: StoredRelease, texts: list[str], request: Request) -> list[Answer]:
+    """Answer with the estimator that the request names, or else with the mechanism's default."""
     opened = open_for_asking(release)
     model = opened.model
     known = model.estimators.names
-    if estimator is not None and estimator not in known:
-        hint = did_you_mean(estimator, known)
-        raise InputError(f"estimator {estimator!r} is unknown for this mechanism", hint=hint)
-    limits = limits or Limits(seconds=60.0 + 0.5 * len(texts))
-    request = Request(
-        confidence=confidence,
-        estimator=estimator or known[0],
-        tables=tables or {},
-        consistent=consistent,
-        limits=limits,
-    )
+    if request.estimator and request.estimator not in known:
+        hint = did_you_mean(request.estimator, known)
+        raise InputError(f"estimator {request.estimator!r} is unknown for this mechanism", hint=hint)
+    request = replace(request, estimator=request.estimator or known[0])
     workspace = opened.workspace(request)
     queries = [parse_shared(text, model.names, request.tables) for text in texts]
     answers: list[Answer] = []
     for start in range(0, len(queries), model.together):
         part = queries[start : start + model.together]
         answers += answer_asked(model, part, model.evaluate(part, workspace), request, workspace)
-    n_withheld = _n_withheld(release)
-    return [
-        replace(_about_published(answer, n_withheld), notes=note_unknown(release, query, opened.texts))
-        for answer, query in zip(answers, queries, strict=True)
-    ]
+    return [_about_published(answer, _n_withheld(release)) for answer in answers]
 
 
 def _n_withheld(release: StoredRelease) -> int:

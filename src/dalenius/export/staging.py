@@ -14,15 +14,16 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt, did_you_mean
-from dalenius.mechanisms.base import VIEW, Place, Weighting, stage
 from dalenius.mechanisms.registry import find_room
+from dalenius.question.weighting import VIEW, Place, Weighting, stage
+from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import verify_release
 from dalenius.sql import connect, count, identifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StagedExport:
+class Staged:
     """The tables to write and the view over them."""
 
     connection: duckdb.DuckDBPyConnection
@@ -36,7 +37,7 @@ class StagedExport:
 
 
 @contextmanager
-def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iterator[StagedExport]:
+def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iterator[Staged]:
     """The release's tables, those of its weights, `dictionary` and `about`; a damaged release is refused.
 
     The view has these columns, or all if there are none.
@@ -46,6 +47,7 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
         raise InputError(f"releases of mechanism {release.mechanism!r} cannot be exported")
     chosen = _choose(release, columns)
     _refuse_series(release)
+    admit(release)
     _refuse_damaged(release)
     own = tuple(entry.name for entry in release.manifest.tables)
     with release.connect(connect()) as connection:
@@ -53,9 +55,7 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
         tables = (*own, *(name for name, _ in weighting.helpers))
         stage(connection, "dictionary", make_dictionary(release, connection, tables, chosen, weighting))
         stage(connection, "about", make_about(release, weighting))
-        yield StagedExport(
-            connection=connection, tables=(*tables, "dictionary", "about"), view=weighting.view
-        )
+        yield Staged(connection=connection, tables=(*tables, "dictionary", "about"), view=weighting.view)
 
 
 def _choose(release: StoredRelease, columns: Sequence[str]) -> tuple[str, ...]:

@@ -132,22 +132,19 @@ def _bullets(bullets: Bullets) -> Element:
 def _facts(facts: Facts) -> Element:
     element = Element("dl", {"class": "facts"})
     for name, value in facts.items:
-        _fill(_add_pair(element, name), value)
+        pair = SubElement(element, "div")
+        _add(pair, "dt", name)
+        _fill(SubElement(pair, "dd"), value)
     return element
 
 
 def _commands(commands: Commands) -> Element:
     element = Element("dl", {"class": "commands"})
     for line, meaning in commands.lines:
-        SubElement(_add_pair(element, meaning), "code").text = line
+        pair = SubElement(element, "div")
+        _add(pair, "dt", meaning)
+        SubElement(SubElement(pair, "dd"), "code").text = line
     return element
-
-
-def _add_pair(parent: Element, name: str) -> Element:
-    """A name in a list of names and what they stand for; the element for the latter."""
-    pair = SubElement(parent, "div")
-    _add(pair, "dt", name)
-    return SubElement(pair, "dd")
 
 
 def _table(table: Table) -> Element:

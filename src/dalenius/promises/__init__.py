@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
+from dalenius.plain import Stated
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
@@ -24,4 +26,8 @@ def read_promise(promise: Mapping[str, Any]) -> Promise:
     >>> read_promise({"kind": "l-diversity", "l": 4})
     LDiversity(l=4)
     """
-    return PROMISES[promise["kind"]].from_manifest(promise)
+    kind = Stated.of(promise, "promise")["kind"].one_of(*PROMISES)
+    try:
+        return PROMISES[kind].from_manifest(promise)
+    except (InputError, PromiseNotMet) as error:
+        raise ReleaseCorrupt(f"the manifest states a promise that cannot be: {error}") from error

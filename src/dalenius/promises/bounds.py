@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dalenius.plain import Stated
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
@@ -38,11 +40,13 @@ class Thresholds:
     @classmethod
     def of(cls, promise: Mapping[str, Any]) -> Thresholds:
         """Of l-diversity or f-privacy."""
-        common = Fraction(1, int(promise["l"])) if promise["kind"] == "l-diversity" else None
-        entries = promise.get("thresholds", ())
-        return cls(
-            common=common, listed={tuple(entry["value"]): Fraction(entry["at_most"]) for entry in entries}
-        )
+        given = Stated.of(promise, "promise")
+        common = Fraction(1, given["l"].integer(at_least=1)) if promise["kind"] == "l-diversity" else None
+        entries = [] if "thresholds" not in promise else given["thresholds"].entries()
+        listed = {
+            entry["value"].cells(): entry["at_most"].fraction(at_least=0, at_most=1) for entry in entries
+        }
+        return cls(common=common, listed=listed)
 
     def of_value(self, cells: tuple[str | None, ...]) -> Fraction | None:
         """The threshold of a value."""

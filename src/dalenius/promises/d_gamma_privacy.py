@@ -1,7 +1,7 @@
 """(d,γ)-privacy: what one may come to believe about the presence of a tuple.
 
 The attacker holds a prior in which tuples are independent and each has Pr[t] ≤ d, or is known. Seeing
-the release, Pr[t | V] ≤ γ, and Pr[t | V] ≥ (d/γ)·Pr[t] (Rastogi, Suciu, Hong, definition 2.3).
+the release, Pr[t | V] ≤ γ, and Pr[t | V] ≥ (d/γ)·Pr[t] (Rastogi, Suciu, Hong, definition 2.5).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import parse_fraction, percent
-from dalenius.plain import plain_fields
+from dalenius.plain import Stated, plain_fields
 from dalenius.promises.bounds import Bound
 from dalenius.tables.histogram import Histogram
 
@@ -44,15 +44,10 @@ class DGammaPrivacy:
     @staticmethod
     def in_words(promise: Mapping[str, Any], what: str) -> str:  # noqa: ARG004  (it is about whole rows)
         """The promise of a manifest in plain words."""
-        views = int(promise.get("views", 1))
+        given = Stated.of(promise, "promise")
+        views = 1 if given.get("views") is None else given["views"].integer(at_least=1)
         seen = "the published rows" if views == 1 else f"all {views} views that may ever be published"
-        d, gamma = (percent(Fraction(promise[name])) for name in ("d", "gamma"))
-        if promise.get("changing"):
-            return (
-                f"Whoever takes rows as independent of each other, and thought it at most {d} likely that a "
-                "given row is in the table at any of the dates at which it is published, thinks it at most "
-                f"{gamma} likely after seeing {seen}, each of the table as it was then."
-            )
+        d, gamma = (percent(given[name].fraction()) for name in ("d", "gamma"))
         return (
             f"Whoever takes rows as independent of each other, and thought it at most {d} likely that a "
             f"given row is in the table, thinks it at most {gamma} likely after seeing {seen}."
@@ -61,12 +56,13 @@ class DGammaPrivacy:
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> DGammaPrivacy:
         """What a manifest states; it has the d that a k became, too."""
-        k = promise.get("k")
+        given = Stated.of(promise, "promise")
+        k = given.get("k")
         return cls(
-            gamma=Fraction(promise["gamma"]),
-            k=None if k is None else Fraction(k),
-            d=Fraction(promise["d"]) if k is None else None,
-            adversary=promise["adversary"],
+            gamma=given["gamma"].fraction(),
+            k=None if k is None else k.fraction(),
+            d=given["d"].fraction() if k is None else None,
+            adversary=given["adversary"].one_of("independent", "exclusive"),  # type: ignore[arg-type]
         )
 
     @classmethod

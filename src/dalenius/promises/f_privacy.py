@@ -13,6 +13,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, percent, show
+from dalenius.plain import Stated
 from dalenius.promises.bounds import Bound, link_at_most
 from dalenius.tables.histogram import Histogram, Value, label, label_cell, show_value, write_cells
 
@@ -140,7 +141,8 @@ class FPrivacy:
     @staticmethod
     def in_words(promise: Mapping[str, Any], what: str) -> str:
         """The promise of a manifest in plain words, about values of `what`."""
-        limits = [(Fraction(entry["at_most"]), show_value(entry["value"])) for entry in promise["thresholds"]]
+        entries = Stated.of(promise, "promise")["thresholds"].entries()
+        limits = [(entry["at_most"].fraction(), show_value(entry["value"].cells())) for entry in entries]
         strictest = [f"{name} at most {percent(f)}" for f, name in sorted(limits)[:_MOST_EXAMPLES] if f < 1]
         examples = f" The strictest limits: {'; '.join(strictest)}." if strictest else ""
         return link_at_most(f"a value of {what}", f"the limit that was set for this value.{examples}")
@@ -148,13 +150,11 @@ class FPrivacy:
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> FPrivacy:
         """What a manifest states: every value is named."""
-        return cls(
-            default=None,
-            named=tuple(
-                (tuple(map(label_cell, entry["value"])), Fraction(entry["at_most"]))
-                for entry in promise["thresholds"]
-            ),
+        named = tuple(
+            (tuple(map(label_cell, entry["value"].cells())), entry["at_most"].fraction(at_least=0, at_most=1))
+            for entry in Stated.of(promise, "promise")["thresholds"].entries()
         )
+        return cls(default=None, named=named)
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_integer, percent
+from dalenius.plain import Stated
 from dalenius.promises.bounds import Bound, link_at_most
 from dalenius.tables.histogram import Histogram, Value
 
@@ -45,13 +46,13 @@ class LDiversity:
     @staticmethod
     def in_words(promise: Mapping[str, Any], what: str) -> str:
         """The promise of a manifest in plain words, about values of `what`."""
-        ell = int(promise["l"])
+        ell = LDiversity.from_manifest(promise).l
         return link_at_most(f"any value of {what}", f"1 in {ell} ({percent(Fraction(1, ell))}).")
 
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> LDiversity:
         """What a manifest states."""
-        return cls(l=int(promise["l"]))
+        return cls(l=Stated.of(promise, "promise")["l"].integer(at_least=1))
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> LDiversity:  # noqa: ARG003

@@ -14,6 +14,7 @@ from typing import Any
 
 from dalenius.errors import InputError, PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_fraction, percent
+from dalenius.plain import Stated
 from dalenius.promises.bounds import Bound
 from dalenius.tables.histogram import Histogram
 
@@ -66,9 +67,10 @@ class RhoPrivacy:
     @staticmethod
     def in_words(promise: Mapping[str, Any], what: str) -> str:
         """The promise of a manifest in plain words, about values of `what`; of every prior, or a part's."""
-        rho2 = percent(Fraction(promise["rho2"]))
+        given = Stated.of(promise, "promise")
+        rho2 = percent(given["rho2"].fraction())
         if "prior_at_most" in promise:
-            before = percent(Fraction(promise["prior_at_most"]))
+            before = percent(given["prior_at_most"].fraction())
             return (
                 "Whoever takes people's values as independent of each other, and believed a value of "
                 f"{what} of a person with at most {before} before seeing the person's published value, "
@@ -77,7 +79,7 @@ class RhoPrivacy:
         whom = (
             "every value"
             if promise["rho1"] == "max"
-            else f"every value that at most {percent(Fraction(promise['rho1']))} of the people have"
+            else f"every value that at most {percent(given['rho1'].fraction())} of the people have"
         )
         return (
             f"Whoever expects a value of {what} of a person exactly as often as it occurs in the person's "
@@ -88,8 +90,9 @@ class RhoPrivacy:
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> RhoPrivacy:
         """What a manifest states."""
-        rho1 = None if promise["rho1"] == "max" else Fraction(promise["rho1"])
-        return cls(rho1=rho1, rho2=Fraction(promise["rho2"]))
+        given = Stated.of(promise, "promise")
+        rho1 = None if given["rho1"].value == "max" else given["rho1"].fraction()
+        return cls(rho1=rho1, rho2=given["rho2"].fraction())
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> RhoPrivacy:  # noqa: ARG003

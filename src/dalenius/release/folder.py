@@ -100,7 +100,7 @@ class StoredRelease:
         try:
             files = [pq.ParquetFile(path) for path in self.files(table)]
             return pa.concat_tables([file.read(list(columns)).select(list(columns)) for file in files])
-        except (OSError, pa.ArrowException, KeyError) as error:
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             raise ReleaseCorrupt(f"{self.path}: table {table!r} cannot be read") from error
 
     def connect(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
@@ -260,6 +260,9 @@ MALFORMED = (
     ArithmeticError,
     AssertionError,
     LookupError,
+    MemoryError,
+    RecursionError,
+    RuntimeError,
     TypeError,
     ValueError,
 )

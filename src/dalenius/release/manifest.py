@@ -7,9 +7,11 @@ this file is part of the package.
 
 from __future__ import annotations
 
+import datetime
 import functools
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
@@ -21,6 +23,17 @@ from dalenius.plain import misfits, plain_fields
 FORMAT = "dalenius-release"
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
+MOST_ROWS = 2**53
+"""Of any table or part of it: what every reader of JSON has as a whole number."""
+MOST_VIEWS = 1_000
+_MOST_BYTES = 2**27
+_DEEPEST = 40
+_LONGEST_TEXT = 2**20
+"""No mechanism writes as much; whoever does wants to exhaust its readers."""
+NUMBERING = ("bucket", "copy", "count", "part")
+"""Columns of whole numbers from 1 on, which mechanisms add."""
+RESERVED_NAMES = (*NUMBERING, "weight")
+"""What no column of a source may be called; old releases have columns called `weight`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,25 +209,128 @@ def read_manifest(folder: Path) -> Manifest:
         raise InputError(
             f"{folder} is not a release: it has no {FILE_NAME}", hint="`dalenius publish` makes one"
         )
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ReleaseCorrupt(f"{path} is not JSON: {error}") from error
+    data = _load(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ReleaseCorrupt(f"{path} is not the manifest of a release")
     version = data.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
+        shown = version if isinstance(version, int | float) else "none that is a number"
         raise ReleaseCorrupt(
-            f"{path} has format version {version}; this Dalenius reads up to {FORMAT_VERSION}",
+            f"{path} has format version {shown}; this Dalenius reads up to {FORMAT_VERSION}",
             hint="upgrade Dalenius",
         )
     errors = schema_errors(data)
     if errors:
-        raise ReleaseCorrupt(f"{path} does not fit its schema: {errors[0]}")
-    return Manifest.from_dict(data)
+        raise ReleaseCorrupt(f"{path} does not fit its schema: {_shorten(errors[0])}")
+    manifest = Manifest.from_dict(data)
+    for problem in _problems(manifest):
+        raise ReleaseCorrupt(f"{path}: {problem}")
+    return manifest
+
+
+def _load(path: Path) -> Any:
+    """The JSON of a file, if it is no larger, deeper or stranger than a mechanism would write it."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ReleaseCorrupt(f"{path} has more than {_MOST_BYTES >> 20} MiB")
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    except RecursionError as error:
+        raise ReleaseCorrupt(f"{path} is nested too deeply") from error
+    except ValueError as error:
+        raise ReleaseCorrupt(f"{path} is not JSON: {_shorten(str(error))}") from error
+    problem = _strange(data)
+    if problem:
+        raise ReleaseCorrupt(f"{path} {problem}")
+    return data
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _strange(data: Any) -> str | None:
+    """What no mechanism writes: nesting, long texts, halves of characters."""
+    level, depth = [data], 0
+    while level:
+        if depth > _DEEPEST:
+            return "is nested too deeply"
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below += value.keys()
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+            elif isinstance(value, str):
+                if len(value) > _LONGEST_TEXT:
+                    return f"has a text of {len(value):,} characters"
+                if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+                    return "has a text with half a character (a lone surrogate)"
+        level, depth = below, depth + 1
+    return None
+
+
+def _shorten(message: str) -> str:
+    shown = message.encode("unicode_escape").decode("ascii") if not message.isprintable() else message
+    return shown if len(shown) <= 200 else f"{shown[:200]}…"
+
+
+def _problems(manifest: Manifest) -> Iterator[str]:
+    """What fits the schema and cannot be."""
+    columns = [column.name for column in manifest.columns]
+    tables = [table.name for table in manifest.tables]
+    files = [file.file for table in manifest.tables for file in table.files]
+    if not columns or not all(name.strip() for name in columns):
+        yield "a column has no name, or there is none"
+    for what, names in (("columns", columns), ("tables", tables), ("files", files)):
+        if len({name.casefold() for name in names}) != len(names):
+            yield f"two {what} have the same name"
+    taken = [name for name in columns if name.casefold() in NUMBERING]
+    if taken:
+        yield f"a column is called {taken[0]!r}, which is no name for one"
+    if not all(re.fullmatch(r"[a-z][a-z0-9_]{0,60}", name) for name in tables):
+        yield "a table has a name that no mechanism gives"
+    if not all(re.fullmatch(r"[\w\-][\w\-.]{0,200}(/[\w\-][\w\-.]{0,200})?", name) for name in files):
+        yield "a file has a name that no engine gives"
+    if not all(table.files for table in manifest.tables):
+        yield "a table has no file"
+    if any(table.rows > MOST_ROWS for table in manifest.tables):
+        yield "a table has more rows than there can be"
+    if any((n or 0) > MOST_ROWS for n in (manifest.rows.published, manifest.rows.suppressed)):
+        yield "it counts more records than there can be"
+    yield from _problems_of_series(manifest)
+    try:
+        datetime.date.fromisoformat(manifest.created)
+    except ValueError:
+        yield "the day on which it was made is none"
+
+
+def _problems_of_series(manifest: Manifest) -> Iterator[str]:
+    series = manifest.series
+    if series is None:
+        return
+    if series.kind not in ("views", "batches"):
+        yield "its series is of a kind that there is not"
+    if not 1 <= series.index <= MOST_ROWS or (series.of is not None and not series.index <= series.of):
+        yield f"it is number {series.index} of a series of {series.of}"
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, last of all files."""
-    text = json.dumps(manifest.to_dict(), indent=2, ensure_ascii=False)
-    (folder / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(manifest.to_dict(), indent=2, ensure_ascii=False) + "\n"
+    if len(text.encode()) > _MOST_BYTES:
+        raise InputError(
+            f"the manifest would have more than {_MOST_BYTES >> 20} MiB, which no reader opens",
+            hint="recode the columns whose values it lists, so that they have fewer",
+        )
+    (folder / FILE_NAME).write_text(text, encoding="utf-8")

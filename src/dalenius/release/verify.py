@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,19 @@ from typing import Any
 import duckdb
 
 from dalenius.errors import DaleniusError, ReleaseCorrupt
-from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.stages import check_release, count_outright
 from dalenius.plain import plain_fields
-from dalenius.policy import RESERVED_NAMES
+from dalenius.release.admission import look_at_tables, read_stated, wrong_columns, wrong_rows
 from dalenius.release.folder import MALFORMED, StoredRelease, check_files
 from dalenius.release.manifest import Manifest
 from dalenius.release.series import open_release
-from dalenius.sql import count, identifier
+from dalenius.sql import identifier
 from dalenius.tables.uniqueness import count_rare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verdict:
     """What `verify` found."""
 
     checks: tuple[Check, ...]
@@ -41,7 +40,7 @@ class Verification:
         return plain_fields(self, "ok", "checks", "outright")
 
 
-def verify_release(release: StoredRelease, *, strict: bool = False) -> Verification:
+def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
     """Files, tables and promise; with `strict` also whether it may be published at all.
 
     Of a series that was opened whole, every release.
@@ -51,19 +50,38 @@ def verify_release(release: StoredRelease, *, strict: bool = False) -> Verificat
     checks = [check_files(release)]
     outright = None
     if checks[0].ok:
+        read_stated(release)
         checks.extend(_check_tables(release))
         if all(check.ok for check in checks):
             outright = count_published_outright(release)
             checks.append(_check_outright(release.manifest, outright))
     if strict:
         checks.append(_check_publishable(release.manifest))
-    return Verification(checks=tuple(checks), outright=outright)
+    return Verdict(checks=tuple(checks), outright=outright)
 
 
 def count_published_outright(release: StoredRelease) -> int:
     """How many people's sensitive value the tables tell for certain."""
     with release.connect() as connection:
         return count_outright(connection, release.manifest)
+
+
+@contextmanager
+def blamed_on(*releases: StoredRelease) -> Iterator[None]:
+    """What goes wrong with releases of which one does not verify is that release's fault, and no bug."""
+    try:
+        yield
+    except DaleniusError:
+        raise
+    except MALFORMED as error:
+        for release in releases:
+            failed = [check for check in verify_release(release).checks if not check.ok]
+            if failed:
+                raise ReleaseCorrupt(
+                    f"{release.path} is damaged: {failed[0].name}: {failed[0].detail}",
+                    hint=f"dalenius verify {release.path}",
+                ) from error
+        raise
 
 
 def tell_outright(n_people: int, columns: tuple[str, ...]) -> str:
@@ -90,14 +108,14 @@ def _check_outright(manifest: Manifest, counted: int) -> Check:
     return Check(name="published outright", ok=agrees, detail=detail + more)
 
 
-def _verify_series(release: StoredRelease, *, strict: bool) -> Verification:
+def _verify_series(release: StoredRelease, *, strict: bool) -> Verdict:
     """Every release of the series by itself, and whether they belong together."""
     checks, outright = [], 0
     for one in (*release.earlier, replace(release, earlier=())):
         found = verify_release(one, strict=strict)
         outright += found.outright or 0
         checks += [replace(check, name=f"{one.path.name}: {check.name}") for check in found.checks]
-    return Verification(checks=(*checks, _check_series(release)), outright=outright)
+    return Verdict(checks=(*checks, _check_series(release)), outright=outright)
 
 
 def _check_series(release: StoredRelease) -> Check:
@@ -119,10 +137,6 @@ def _check_series(release: StoredRelease) -> Check:
 
 def check_promise(release: StoredRelease) -> list[Check]:
     """What the mechanism says about its own tables."""
-    if registry.package_of(release.mechanism, release.method) is None:
-        raise ReleaseCorrupt(
-            f"{release.path}: mechanism {release.mechanism!r} is unknown", hint="upgrade Dalenius"
-        )
     with release.connect() as connection:
         return check_release(connection, release.manifest)
 
@@ -152,53 +166,24 @@ def check_k(release: StoredRelease) -> Iterator[Check]:
 
 def _check_tables(release: StoredRelease) -> Iterator[Check]:
     try:
-        yield _check_rows(release)
-        yield _check_columns(release)
-        yield from check_k(release)
-        yield from check_promise(release)
+        manifest, contents = release.manifest, look_at_tables(release)
+        yield _check("rows", wrong_rows(manifest, contents), "row counts match")
+        columns = _check(
+            "columns", wrong_columns(manifest, contents), "the columns are those of the manifest"
+        )
+        yield columns
+        if columns.ok:
+            yield from check_k(release)
+            yield from check_promise(release)
     except (DaleniusError, *MALFORMED) as error:
         known = isinstance(error, duckdb.Error | DaleniusError)
         detail = str(error).splitlines()[0] if known else type(error).__name__
         yield Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")
 
 
-def _check_rows(release: StoredRelease) -> Check:
-    with release.connect() as connection:
-        wrong = [
-            table.name
-            for table in release.manifest.tables
-            if count(connection, f"SELECT count(*) FROM {identifier(table.name)}") != table.rows
-        ]
-    detail = f"the manifest states other row counts for {', '.join(wrong)}" if wrong else "row counts match"
-    return Check(name="rows", ok=not wrong, detail=detail)
-
-
-def _check_columns(release: StoredRelease) -> Check:
-    """The tables hold the columns that the manifest describes, of its kinds, beside what joins the tables."""
-    listed = {column.name: _kind(column.type) for column in release.manifest.columns}
-    with release.connect() as connection:
-        schemas = [
-            connection.sql(f"SELECT * FROM {identifier(table.name)} LIMIT 0").to_arrow_table().schema
-            for table in release.manifest.tables
-        ]
-    found = {field.name: _kind(str(field.type)) for schema in schemas for field in schema}
-    wrong = [name for name in listed if listed[name] != found.get(name)]
-    wrong += [name for name in found if name not in (*listed, *RESERVED_NAMES)]
-    detail = f"other columns or types than in the manifest: {', '.join(map(repr, wrong))}"
-    return Check(
-        name="columns", ok=not wrong, detail=detail if wrong else "the columns are those of the manifest"
-    )
-
-
-def _kind(arrow_type: str) -> str:
-    """What is left of a type's name however it is stored.
-
-    >>> _kind("large_string"), _kind("uint8"), _kind("timestamp[us, tz=UTC]"), _kind("double")
-    ('string', 'int', 'timestamp', 'float')
-    """
-    plain = arrow_type.removeprefix("dictionary<values=").removeprefix("large_").removeprefix("u")
-    kind = re.match(r"[a-z]*", plain)[0]  # type: ignore[index]
-    return {"double": "float", "halffloat": "float"}.get(kind, kind)
+def _check(name: str, problems: Iterable[str], fine: str) -> Check:
+    found = "; ".join(problems)
+    return Check(name=name, ok=not found, detail=found or fine)
 
 
 def _check_publishable(manifest: Manifest) -> Check:
@@ -213,6 +198,6 @@ def _check_publishable(manifest: Manifest) -> Check:
     return Check(name="for publication", ok=ok, detail=detail)
 
 
-def verify(path: str | Path, *, strict: bool = False) -> Verification:
+def verify(path: str | Path, *, strict: bool = False) -> Verdict:
     """Verify a release folder."""
     return verify_release(open_release(path), strict=strict)

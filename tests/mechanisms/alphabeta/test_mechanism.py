@@ -22,12 +22,11 @@ from dalenius.engines.local import source as local
 from dalenius.engines.local import writing
 from dalenius.engines.local.writing import SortedCodes
 from dalenius.errors import PolicyError, PromiseNotMet, SourceError
-from dalenius.mechanisms.alphabeta import check
+from dalenius.mechanisms.alphabeta import check, published
 from dalenius.mechanisms.alphabeta.mechanism import AlphaBeta
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan
 from dalenius.mechanisms.base import Draft
 from dalenius.mechanisms.tuples.domain import Domain, group_of
-from dalenius.mechanisms.tuples.plan import read_domain
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.release.folder import sha256
@@ -47,7 +46,7 @@ def test_a_view_in_many_files_is_checked_in_one_pass(
 ) -> None:
     """Each tuple is in its own file. One that is in another too is found, by the sort that is else spared."""
     release = dalenius.publish(policy(tmp_path / "r", **how))
-    domain = read_domain(release.manifest["parameters"]["domains"])
+    domain = published.read(release.stored.manifest).domain
     base = Domain(columns=domain.columns[: len(DOMAINS)])
     rows = read(release)
     files = group_of(base.pack(base.encode(rows)), 3)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from dalenius.errors import ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw
+from dalenius.errors import InputError, ReleaseCorrupt
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.plan import read_domain
-from dalenius.promises.d_gamma_privacy import Adversary
-from dalenius.release.manifest import Manifest
+from dalenius.plain import Stated
+from dalenius.promises import read_promise
+from dalenius.promises.d_gamma_privacy import Adversary, DGammaPrivacy
+from dalenius.release.manifest import MOST_VIEWS, Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,13 +36,6 @@ class PublishedView:
     """Which view of its series it is."""
     counts_rows: bool
     """Whether a row that repeats another counts again."""
-    may_change: bool = False
-    """Whether the promise is for tables that change; the law must be one for these."""
-
-    @property
-    def is_changing(self) -> bool:
-        """Whether the table may change between views, and each one is of the table as it was then."""
-        return isinstance(self.law, ChangingLaw)
 
     @property
     def noise_rows(self) -> Fraction:
@@ -52,36 +46,65 @@ class PublishedView:
 
 def read(manifest: Manifest) -> PublishedView:
     """Read the parameters and the promise."""
-    given, promise = manifest.parameters, manifest.promise
+    given, promise = Stated.of(manifest.parameters, "parameters"), Stated.of(manifest.promise, "promise")
+    domain, stated = read_domain(given["domains"], manifest), read_promise(manifest.promise)
+    if not isinstance(stated, DGammaPrivacy):
+        raise ReleaseCorrupt(f"the manifest's promise is {stated.kind}, which views do not keep")
+    shares = given.get("noise_shares")
     try:
-        domain = read_domain(given["domains"])
-        shares = given.get("noise_shares")
         return PublishedView(
             domain=domain,
             law=_read_law(given),
-            noise=None if shares is None else NoiseLaw.of(domain, shares),
-            d=Fraction(promise["d"]),
-            gamma=Fraction(promise["gamma"]),
-            adversary=promise["adversary"],
-            promised_views=int(promise.get("views", 1)),
-            may_change=bool(promise.get("changing", False)),
-            domain_size=int(given["domain_size"]),
+            noise=None if shares is None else NoiseLaw.of(domain, _read_shares(shares)),
+            d=_between(promise["d"]),
+            gamma=_between(promise["gamma"]),
+            adversary=stated.adversary,
+            promised_views=1 if promise.get("views") is None else promise["views"].integer(at_least=1),
+            domain_size=given["domain_size"].integer(),
             index=manifest.index,
-            counts_rows=given["unit"] != "tuple",
+            counts_rows=given["unit"].text() != "tuple",
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ReleaseCorrupt(f"the manifest's parameters cannot be read: {error}") from error
+    except InputError as error:
+        raise ReleaseCorrupt(f"the manifest states a law that cannot be: {error}") from error
+
+
+def _between(stated: Stated) -> Fraction:
+    """A probability that is neither 0 nor 1."""
+    found = stated.fraction(at_least=0, at_most=1)
+    if found in (0, 1):
+        raise ReleaseCorrupt(f"the manifest's {stated.place} is {found}, not between 0 and 1")
+    return found
+
+
+def _read_shares(stated: Stated) -> dict[str, list[Fraction]]:
+    return {
+        name: [share.fraction(at_least=0, at_most=1) for share in stated[name].entries()]
+        for name in stated.section()
+    }
 
 
 def marginal_law(law: ViewLaw, index: int) -> ViewLaw:
     """The law of view i by itself, whatever the views before it have shown.
 
-    For a tuple that is in the table at all dates up to then, or at none.
+    >>> law = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 10), views=2, decay=Fraction(3, 5))
+    >>> marginal_law(law, 2).beta == Fraction(1, 10) * Fraction(3, 10) + Fraction(9, 10) * Fraction(1, 20)
+    True
     """
-    return ViewLaw(retention=law.retention, beta=law.noise_rate(index))
+    unseen = math.prod((1 - law.fresh_rate(view) for view in range(1, index)), start=Fraction(1))
+    outside = unseen * law.fresh_rate(index) + (1 - unseen) * law.seen_rate
+    return ViewLaw(retention=law.retention, beta=outside)
 
 
-def _read_law(given: Mapping[str, Any]) -> ViewLaw:
-    alpha, beta = Fraction(given["alpha"]), Fraction(given["beta"])
-    kind = ChangingLaw if given.get("changing") else ViewLaw
-    return kind(retention=alpha + beta, beta=beta, views=int(given["views"]), decay=Fraction(given["decay"]))
+def _read_law(given: Stated) -> ViewLaw:
+    alpha, beta = given["alpha"].fraction(at_most=1), given["beta"].fraction(at_most=1)
+    return ViewLaw(
+        retention=alpha + beta,
+        beta=beta,
+        views=given["views"].integer(at_least=1, at_most=MOST_VIEWS),
+        decay=given["decay"].fraction(at_least=0, at_most=1),
+    )
+
+
+def tables(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+    """The columns of the one table: those of the domain."""
+    return {"view": read(manifest).domain.names}

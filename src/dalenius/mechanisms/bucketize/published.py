@@ -22,9 +22,10 @@ from dalenius.arrays import Bools, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.plain import Stated
 from dalenius.promises.bounds import Thresholds
 from dalenius.release.folder import StoredRelease
-from dalenius.release.manifest import Manifest
+from dalenius.release.manifest import MOST_ROWS, Manifest
 from dalenius.sql import count, identifier, one_row
 from dalenius.tables.codes import encode
 from dalenius.tables.columns import CodedTable
@@ -51,13 +52,24 @@ class PublishedBuckets:
 
 def read(manifest: Manifest) -> PublishedBuckets:
     """What a manifest says about buckets."""
-    given = manifest.parameters
+    given, sensitive = Stated.of(manifest.parameters, "parameters"), manifest.columns_of("sensitive")
+    fakes, regions, thresholds = given.get("fakes"), given.get("regions"), Thresholds.of(manifest.promise)
+    if not sensitive:
+        raise ReleaseCorrupt("the manifest names no sensitive column")
+    if any(len(value) != len(sensitive) for value in thresholds.listed):
+        raise ReleaseCorrupt("the manifest's promise does not have a cell per sensitive column")
     return PublishedBuckets(
-        sensitive=manifest.columns_of("sensitive"),
-        thresholds=Thresholds.of(manifest.promise),
-        fakes=PublishedFakes.of(given["fakes"]) if given.get("fakes") else None,
-        regions=Regions.of(given["regions"]) if "regions" in given else None,
+        sensitive=sensitive,
+        thresholds=thresholds,
+        fakes=PublishedFakes.of(fakes, len(sensitive)) if fakes and fakes.section() else None,
+        regions=None if regions is None else Regions.of(regions, manifest.columns_of("quasi")),
     )
+
+
+def tables(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+    """The columns of each table: people, and values with their counts."""
+    quasi, sensitive = manifest.columns_of("quasi"), manifest.columns_of("sensitive")
+    return {"qit": (*quasi, "bucket"), "st": ("bucket", *sensitive, "count")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -197,12 +209,11 @@ _UNKNOWN = -1
 class Regions:
     """The regions that a manifest lists.
 
-    >>> regions = Regions.of(
-    ...     [
-    ...         {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": ["F"]}]},
-    ...         {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": ["M"]}]},
-    ...     ]
-    ... )
+    >>> listed = [
+    ...     {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": ["F"]}]},
+    ...     {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": ["M"]}]},
+    ... ]
+    >>> regions = Regions.of(Stated.of(listed, "regions"), ("sex",))
     >>> regions.of_rows(pa.table({"sex": ["M", "F", None]})).tolist()
     [1, 0, -1]
     """
@@ -214,12 +225,14 @@ class Regions:
     buckets: tuple[int, ...]
 
     @classmethod
-    def of(cls, listed: Sequence[Mapping[str, Any]]) -> Regions:
-        """From the manifest's list."""
-        where, rows, buckets = (
-            tuple(region[key] for region in listed) for key in ("where", "rows", "buckets")
+    def of(cls, listed: Stated, quasi: tuple[str, ...]) -> Regions:
+        """From the manifest's list, whose conditions are on the quasi columns."""
+        regions = listed.entries()
+        return cls(
+            where=tuple(tuple(_condition(c, quasi) for c in r["where"].entries()) for r in regions),
+            rows=tuple(r["rows"].integer(at_least=0, at_most=MOST_ROWS) for r in regions),
+            buckets=tuple(r["buckets"].integer(at_least=0, at_most=MOST_ROWS) for r in regions),
         )
-        return cls(where=where, rows=rows, buckets=buckets)
 
     def __len__(self) -> int:
         """How many there are."""
@@ -245,6 +258,17 @@ class Regions:
         if not np.array_equal(np.unique(found), np.arange(len(self))):
             raise ReleaseCorrupt("the buckets are not in the regions that the manifest lists")
         return found
+
+
+def _condition(stated: Stated, quasi: tuple[str, ...]) -> Mapping[str, Any]:
+    """A condition: a column, and texts that it may have, or numbers that it lies between."""
+    found: dict[str, Any] = {"column": stated["column"].one_of(*quasi)}
+    if "in" in stated.section():
+        return found | {"in": stated["in"].cells()}
+    ends = {key: stated[key].number() for key in ("above", "at_most") if key in stated.section()}
+    if not isinstance(stated["null"].value, bool):
+        raise ReleaseCorrupt(f"the manifest's {stated.place} does not say whether NULL is in it")
+    return found | ends | {"null": stated["null"].value}
 
 
 def _conditions(column: pa.ChunkedArray) -> Callable[[Mapping[str, Any]], Bools]:

@@ -9,6 +9,7 @@ from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.plan import read_domain
+from dalenius.plain import Stated
 from dalenius.release.manifest import Manifest
 
 
@@ -28,16 +29,24 @@ class PublishedFrapp:
 
 def read(manifest: Manifest) -> PublishedFrapp:
     """Read the parameters and the promise."""
-    given, promise = manifest.parameters, manifest.promise
-    try:
-        domain = read_domain(given["domains"])
-        law = FrappLaw(k=Fraction(promise["k"]), gamma_f=Fraction(given["gamma_f"]), domain_size=domain.size)
-        return PublishedFrapp(
-            domain=domain,
-            law=law,
-            gamma=Fraction(promise["gamma"]),
-            domain_size=int(given["domain_size"]),
-            counts_rows=given["unit"] != "tuple",
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ReleaseCorrupt(f"the manifest's parameters cannot be read: {error}") from error
+    given, promise = Stated.of(manifest.parameters, "parameters"), Stated.of(manifest.promise, "promise")
+    domain = read_domain(given["domains"], manifest)
+    law = FrappLaw(
+        k=promise["k"].fraction(at_least=0, at_most=domain.size),
+        gamma_f=given["gamma_f"].fraction(at_least=0, at_most=1),
+        domain_size=domain.size,
+    )
+    if domain.size < 2 or not 0 < law.k < domain.size or not 0 < law.slope < 1:
+        raise ReleaseCorrupt("the manifest states a law by which no record is both kept and changed")
+    return PublishedFrapp(
+        domain=domain,
+        law=law,
+        gamma=promise["gamma"].fraction(at_least=0, at_most=1),
+        domain_size=given["domain_size"].integer(),
+        counts_rows=given["unit"].text() != "tuple",
+    )
+
+
+def tables(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+    """The columns of the one table: those of the domain."""
+    return {"view": read(manifest).domain.names}

@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.plain import Stated
+from dalenius.promises import read_promise
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.release.manifest import Manifest
 from dalenius.sql import connect_shared, identifier
@@ -43,7 +45,7 @@ def from_ranges(text: str, n_values: int) -> tuple[int, ...]:
     """
     codes: list[int] = []
     for run in text.split(","):
-        found = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", run)
+        found = re.fullmatch(r"([0-9]{1,12})(?:-([0-9]{1,12}))?", run)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
         if not first <= last < n_values:
             raise ReleaseCorrupt(f"the manifest lists values {run!r} of a part, of {n_values} values")
@@ -100,24 +102,33 @@ class PublishedParts:
 
 def read(manifest: Manifest) -> PublishedParts:
     """What a manifest says of the parts."""
-    values, parts = manifest.parameters["values"], manifest.parameters["parts"]
-    columns = manifest.columns_of("sensitive")
-    if not values or any(len(value) != len(columns) for value in values):
-        raise ReleaseCorrupt("the manifest does not list a cell per sensitive column for every value")
-    if [part["part"] for part in parts] != list(range(1, len(parts) + 1)):
+    given, columns = Stated.of(manifest.parameters, "parameters"), manifest.columns_of("sensitive")
+    values = [value.cells(len(columns)) for value in given["values"].entries()]
+    parts = given["parts"].entries()
+    if not columns or len(set(values)) != len(values):
+        raise ReleaseCorrupt("the manifest lists a value twice, or no sensitive column")
+    if not parts or [part["part"].value for part in parts] != list(range(1, len(parts) + 1)):
         raise ReleaseCorrupt("the manifest does not number its parts 1, 2, …")
     try:
         channels = tuple(
-            Channel(codes=from_ranges(part["values"], len(values)), gamma=Fraction(part["gamma"]))
+            Channel(codes=from_ranges(part["values"].text(), len(values)), gamma=part["gamma"].fraction())
             for part in parts
         )
-    except (InputError, ValueError) as error:
+    except InputError as error:
         raise ReleaseCorrupt(f"the manifest lists a part that cannot be: {error}") from error
-    prior_at_most = manifest.promise.get("prior_at_most")
+    prior_at_most = Stated.of(manifest.promise, "promise").get("prior_at_most")
+    promise = read_promise(manifest.promise)
+    if not isinstance(promise, RhoPrivacy):
+        raise ReleaseCorrupt(f"the manifest's promise is {promise.kind}, which perturbation does not keep")
     return PublishedParts(
         columns=columns,
         texts=values,
         channels=channels,
-        promise=RhoPrivacy.from_manifest(manifest.promise),
-        prior_at_most=None if prior_at_most is None else Fraction(prior_at_most),
+        promise=promise,
+        prior_at_most=None if prior_at_most is None else prior_at_most.fraction(at_least=0, at_most=1),
     )
+
+
+def tables(manifest: Manifest) -> dict[str, tuple[str, ...]]:
+    """The columns of the one table."""
+    return {"data": (*manifest.columns_of("quasi"), *manifest.columns_of("sensitive"), "part")}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
+from dalenius.plain import Stated
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.release.manifest import Manifest
 
@@ -21,10 +20,14 @@ class StatedPosterior:
     how: str
 
     @classmethod
-    def of(cls, stated: Mapping[str, Any]) -> StatedPosterior:
+    def of(cls, stated: Stated) -> StatedPosterior:
         """From the manifest's section."""
-        exact = Fraction(stated["exact"]) if stated["exact"] else None
-        return cls(value=stated["value"], exact=exact, how=stated["how"])
+        exact = stated.get("exact")
+        return cls(
+            value=stated["value"].number(at_least=0, at_most=1),
+            exact=None if exact is None else exact.fraction(at_least=0, at_most=1),
+            how=stated["how"].text(),
+        )
 
     def is_above(self, bound: Fraction) -> bool:
         """Whether it is above a bound, exactly where that can be said."""
@@ -50,16 +53,16 @@ class PublishedSuppression:
 
 def read(manifest: Manifest) -> PublishedSuppression | None:
     """What was done to the table before; None where the policy did not ask for suppression."""
-    stated = manifest.promise.get("suppression")
-    if not stated:
+    stated = Stated.of(manifest.promise, "promise").get("suppression")
+    if stated is None:
         return None
-    posterior, bound = stated["posterior"], stated["bound"]
+    posterior, bound = stated.get("posterior"), stated.get("bound")
     return PublishedSuppression(
         l=LDiversity.from_manifest(manifest.promise).l,
-        method=stated["method"],
-        name=stated["name"],
-        attacker=stated["attacker"],
-        prior=stated["prior"],
-        bound=None if bound is None else Fraction(bound),
+        method=stated["method"].text(),
+        name=stated["name"].text(),
+        attacker=stated["attacker"].text(),
+        prior=stated["prior"].text(),
+        bound=None if bound is None else bound.fraction(at_least=0, at_most=1),
         posterior=None if posterior is None else StatedPosterior.of(posterior),
     )

@@ -6,25 +6,30 @@ Which tuples a row could be follows from the policy's `[domains]`, its recodings
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.errors import PolicyError, ReleaseCorrupt, SourceError
+from dalenius.errors import InputError, PolicyError, ReleaseCorrupt, SourceError
 from dalenius.mechanisms.base import Batches, Coding, PolicyOf, PublishedTable, Scan
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import Reads, TupleSet, word_names
 from dalenius.mechanisms.tuples.config import COPY, TupleConfig
 from dalenius.mechanisms.tuples.domain import Domain, DomainColumn
+from dalenius.plain import Stated
 from dalenius.release.manifest import Manifest
 from dalenius.tables.codes import ascending
 from dalenius.tables.domains import whole_range
 from dalenius.tables.recode import Bins, MapFile
+
+_FARTHEST = 2**63 - 1
+_MOST_VALUES = 50_000_000
+"""Of a column's range; a domain's values are held in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,32 +135,36 @@ def _to_texts(values: pa.Array) -> list[str | None]:
     return texts
 
 
-def read_domain(entries: list[dict[str, Any]]) -> Domain:
-    """The domain that a manifest describes.
-
-    >>> read_domain([{"name": "age", "type": "int64", "first": 17, "last": 90}]).size
-    74
-    """
-    return Domain(columns=tuple(_read(entry) for entry in entries))
-
-
-def _read(entry: dict[str, Any]) -> DomainColumn:
+def read_domain(listed: Stated, manifest: Manifest) -> Domain:
+    """The domain that a manifest describes: of its columns, and of the copy number where rows may repeat."""
+    columns = listed.entries()
+    names = [entry["name"].text() for entry in columns]
+    published = [column.name for column in manifest.columns]
+    if sorted(names) not in (sorted(published), sorted([*published, COPY])):
+        raise ReleaseCorrupt("the manifest's domains are not those of its columns")
     try:
-        kind = _type_of(entry["type"])
-        if "first" in entry:
-            values = pa.array(range(entry["first"], entry["last"] + 1), kind)
+        return Domain(columns=tuple(_read(entry) for entry in columns))
+    except InputError as error:
+        raise ReleaseCorrupt(f"the manifest states a domain that cannot be: {error}") from error
+
+
+def _read(entry: Stated) -> DomainColumn:
+    try:
+        kind = _type_of(entry["type"].text())
+        if "first" in entry.section():
+            first = entry["first"].integer(at_least=-_FARTHEST)
+            last = entry["last"].integer(at_least=first, at_most=min(_FARTHEST, first + _MOST_VALUES))
+            values = pa.array(range(first, last + 1), kind)
         else:
-            values = pa.array(entry["values"], pa.string()).cast(kind)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ReleaseCorrupt(f"the domain of {entry.get('name')!r} cannot be read") from error
-    return DomainColumn(name=str(entry["name"]), values=values)
+            values = pa.array(entry["values"].cells(), pa.string()).cast(kind)
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+        raise ReleaseCorrupt(f"the manifest's {entry.place} cannot be read as values of its type") from error
+    return DomainColumn(name=entry["name"].text(), values=values)
 
 
 def _type_of(text: str) -> pa.DataType:
-    if not text.startswith("decimal128("):
-        return pa.type_for_alias(text)
-    precision, scale = text.removeprefix("decimal128(").removesuffix(")").split(",")
-    return pa.decimal128(int(precision), int(scale))
+    found = re.fullmatch(r"decimal128\(([0-9]{1,2}), ?(-?[0-9]{1,2})\)", text)
+    return pa.decimal128(int(found[1]), int(found[2])) if found else pa.type_for_alias(text)
 
 
 Parameters = dict[str, str | int | float]
@@ -163,7 +172,6 @@ _NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
 _USELESS_SHARE = 0.5
 ROW = "one row is one person"
 CHANGED = "another view of the same table after it changed, or of a table about the same people"
-OUTSIDE = "any view of these tables, or of tables about the same people, that is not of this series"
 CORRELATED = (
     "an attacker who knows that tuples go together (of two brothers both or neither are in the table): no "
     "mechanism covers that and stays useful"
@@ -249,29 +257,22 @@ class TupleSource:
         )
 
 
-class NobodyOutright:
-    """What mechanisms that publish tuples say of people who are published as they are."""
-
-    __slots__ = ()
-
-    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:  # noqa: ARG002
-        """Nobody: every row may be one that was made up."""
-        return 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ViewPlan(Generic[Law]):
     """The parameters of a table's views, with the domain that they were computed for."""
 
     law: Law
     source: TupleSource
-    outright = 0
-    """Nobody: every row of a view may be one that was made up."""
 
     @property
     def n_rows(self) -> int:
         """How many records the source has."""
         return self.source.n_rows
+
+    @property
+    def outright(self) -> int:
+        """Nobody: every row of a view may be one that was made up."""
+        return 0
 
     def warnings(self) -> tuple[str, ...]:
         """What the publisher should know before publishing."""

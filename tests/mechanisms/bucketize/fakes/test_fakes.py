@@ -31,6 +31,7 @@ from dalenius.mechanisms.bucketize.fakes.law import (
 from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout, count_values, mix_contents, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.plain import Stated
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM, Z
 
@@ -278,11 +279,16 @@ def test_expected_counts_are_unbiased_and_equal_shares_are_not() -> None:
         **fakes.to_summary(),
         "values": [[str(x)] for x in range(10)],
         "sizes": [
-            {"size": law.size, "counts": [row[j] for row in plan.loads], "real": law.real, "fake": law.fake}
+            {
+                "size": law.size,
+                "counts": [row[j] for row in plan.loads],
+                "real": [None if np.isinf(w) else w for w in law.real.tolist()],
+                "fake": law.fake.tolist(),
+            }
             for j, law in enumerate(fakes.laws)
         ],
     }
-    published = PublishedFakes.of(parameters)
+    published = PublishedFakes.of(Stated.of(parameters, "fakes"), 1)
     z_ours, z_plain = [], []
     for seed in range(30):
         layout = MixedLayout(plan, problem, fakes, Randomness.seeded(seed))

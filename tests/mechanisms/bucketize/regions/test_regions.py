@@ -25,6 +25,7 @@ from dalenius.mechanisms.bucketize.regions import plan as region_plan
 from dalenius.mechanisms.bucketize.regions.cut import CutRule, NumberCells, TextCells, first_cells, least_rows
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.mechanisms.stages import mechanism_of
+from dalenius.plain import Stated
 from dalenius.publishing import make_plan
 from dalenius.randomness import Randomness
 from dalenius.release.verify import check_promise
@@ -205,12 +206,16 @@ def test_two_releases_are_joined_region_by_region(tmp_path: Path) -> None:
     assert found.success == pytest.approx(right)
 
 
+def read(listed: list[dict[str, Any]]) -> Regions:
+    return Regions.of(Stated.of(listed, "parameters.regions"), ("uid", "age", "sex", "height"))
+
+
 def test_verify_finds_a_record_in_a_bucket_of_another_region(tmp_path: Path) -> None:
     release = dalenius.publish(policy(people(), tmp_path / "r"), seed=1)
     (file,) = release.stored.files("qit")
     rows = pq.read_table(file)
     bucket = rows["bucket"].to_numpy().copy()
-    region = Regions.of(release.manifest["parameters"]["regions"]).of_rows(rows)
+    region = read(release.manifest["parameters"]["regions"]).of_rows(rows)
     other = int(np.flatnonzero(region != region[0])[0])
     bucket[[0, other]] = bucket[[other, 0]]
     pq.write_table(rows.set_column(rows.schema.get_field_index("bucket"), "bucket", pa.array(bucket)), file)
@@ -224,10 +229,10 @@ def test_buckets_outside_the_stated_regions_are_refused() -> None:
         {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": [cell]}]} for cell in ("F", "M", "X")
     ]
     home = np.array([0, 1])
-    assert Regions.of(stated[:2]).of_buckets(rows, home, 2).tolist() == [0, 1]
+    assert read(stated[:2]).of_buckets(rows, home, 2).tolist() == [0, 1]
     for wrong in (stated[:1], stated):
         with pytest.raises(ReleaseCorrupt, match="not in the regions"):
-            Regions.of(wrong).of_buckets(rows, home, 2)
+            read(wrong).of_buckets(rows, home, 2)
 
 
 def test_a_plan_shows_its_regions_and_what_they_cost(tmp_path: Path) -> None:

@@ -9,15 +9,16 @@ the expectations are scaled to the number of people of each bucket and value, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw
+from dalenius.plain import Stated
+from dalenius.release.manifest import MOST_ROWS
 from dalenius.tables.histogram import Value, write_cells
 
 _SCALINGS = 60
@@ -39,24 +40,28 @@ class PublishedFakes:
     """The same of an attacker who does not count the sensitive table."""
 
     @classmethod
-    def of(cls, fakes: Mapping[str, Any]) -> PublishedFakes:
-        """From the manifest's section."""
-        n_fakes = int(fakes["per_bucket"])
+    def of(cls, fakes: Stated, n_columns: int) -> PublishedFakes:
+        """From the manifest's section; every law and count is a number per value."""
+        values = tuple(entry.cells(n_columns) for entry in fakes["values"].entries())
+        n_fakes = fakes["per_bucket"].integer(at_least=1, at_most=len(values))
+        sizes = fakes["sizes"].entries()
+        if len(set(values)) != len(values):
+            raise ReleaseCorrupt("the manifest lists a value of the fakes' domain twice")
         return cls(
             n_fakes=n_fakes,
-            values=tuple(tuple(value) for value in fakes["values"]),
+            values=values,
             laws=tuple(
                 FakeLaw(
-                    size=int(entry["size"]),
+                    size=entry["size"].integer(at_least=1, at_most=MOST_ROWS),
                     n_fakes=n_fakes,
-                    real=np.array([np.inf if w is None else w for w in entry["real"]], dtype=np.float64),
-                    fake=np.array(entry["fake"], dtype=np.float64),
+                    real=_weights(entry["real"], len(values)),
+                    fake=_weights(entry["fake"], len(values)),
                 )
-                for entry in fakes["sizes"]
+                for entry in sizes
             ),
-            counts=tuple(np.array(entry["counts"], dtype=np.int64) for entry in fakes["sizes"]),
-            posterior=float(fakes["posterior"]),
-            posterior_without_table=float(fakes["posterior_without_table"]),
+            counts=tuple(_counts(entry["counts"], len(values)) for entry in sizes),
+            posterior=fakes["posterior"].number(at_least=0, at_most=1),
+            posterior_without_table=fakes["posterior_without_table"].number(at_least=0, at_most=1),
         )
 
     def codes_of(self, values: Sequence[Value]) -> Ints:
@@ -92,6 +97,26 @@ class PublishedFakes:
                 fake[part] = law.fake_probability(table)[place[part] - first, value[mine[part]]]
             result[mine] = _scale(result[mine] - fake, place, value[mine], law.size, counts)
         return result
+
+
+def _weights(listed: Stated, n_values: int) -> Floats:
+    """A weight per value; null stands for one that is infinite."""
+    entries = _per_value(listed, n_values)
+    return np.array([np.inf if e.value is None else e.number(at_least=0) for e in entries], dtype=np.float64)
+
+
+def _counts(listed: Stated, n_values: int) -> Ints:
+    entries = _per_value(listed, n_values)
+    return np.array([e.integer(at_least=0, at_most=MOST_ROWS) for e in entries], dtype=np.int64)
+
+
+def _per_value(listed: Stated, n_values: int) -> list[Stated]:
+    entries = listed.entries()
+    if len(entries) != n_values:
+        raise ReleaseCorrupt(
+            f"the manifest's {listed.place} has {len(entries)} numbers for {n_values} values"
+        )
+    return entries
 
 
 def _chunks(place: Ints, n_buckets: int) -> Iterator[tuple[Ints, int, int]]:

@@ -1,0 +1,165 @@
+"""A stranger's release: what is wrong with it is said, and nothing worse happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dalenius
+from dalenius import system
+from dalenius.release import admission
+from dalenius.release.folder import StoredRelease
+from tests.auditing.releases import sign
+from tests.cli.test_cli import call
+
+KEPT = Path(__file__).parents[1] / "releases"
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(KEPT / "bucketize", tmp_path / "r"))
+
+
+def change(release: Path, **fields: Any) -> None:
+    path = release / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def test_work_apart_gives_its_result() -> None:
+    assert system.run_apart(lambda: b"done" * 100_000, memory=2**28, seconds=10) == b"done" * 100_000
+
+
+def _spin() -> bytes:
+    while True:
+        pass
+
+
+def _hoard() -> bytes:
+    return np.ones(2**32).tobytes()  # 32 GiB
+
+
+@pytest.mark.parametrize("work", [os.abort, _spin, _hoard, lambda: 1 / 0])
+def test_a_crash_an_endless_loop_and_a_bomb_stay_apart(work: Callable[[], bytes]) -> None:
+    assert system.run_apart(work, memory=2**28, seconds=1) is None
+
+
+def test_a_file_that_crashes_its_reader_is_a_damaged_release(
+    release: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(admission, "_look", lambda *_: os.abort())
+    with pytest.raises(dalenius.ReleaseCorrupt, match="took too much memory or time, or crashed"):
+        dalenius.open_release(release)
+    code, output = call(capsys, "ask", release, "SELECT COUNT(*) FROM t")[:2]
+    assert code == 1
+    assert "is damaged" in str(output)
+
+
+def test_tables_are_looked_at_once(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[StoredRelease] = []
+    look = admission.look_at_tables
+    monkeypatch.setattr(admission, "_known", set())
+    monkeypatch.setattr(admission, "look_at_tables", lambda one: looked.append(one) or look(one))
+    opened = dalenius.open_release(release)
+    opened.ask("SELECT COUNT(*) FROM t")
+    dalenius.open_release(release)
+    assert len(looked) == 1
+
+
+def test_nor_are_those_that_this_process_wrote(
+    tmp_path: Path, patients: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "look_at_tables", lambda _: pytest.fail("looked at again"))
+    policy = dalenius.Policy.from_dict(
+        {
+            "source": patients.slice(0, 300),
+            "release": str(tmp_path / "r"),
+            "columns": {"quasi": ["age", "sex"], "sensitive": ["disease"], "dropped": _others(patients)},
+            "promise": {"kind": "l-diversity", "l": 2},
+        }
+    )
+    dalenius.publish(policy, seed=1).ask("SELECT COUNT(*) FROM t")
+
+
+def _others(table: pa.Table) -> list[str]:
+    return [name for name in table.column_names if name not in ("age", "sex", "disease")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"columns": []}, "has no name, or there is none"),
+        ({"created": "2026-13-45"}, "the day on which it was made is none"),
+        ({"series": {"id": "x", "kind": "parts", "index": 1, "of": None}}, "of a kind that there is not"),
+        ({"series": {"id": "x", "kind": "views", "index": 3, "of": 2}}, "number 3 of a series of 2"),
+        ({"promise": {"kind": "l-diversity", "l": "1e9"}}, "promise.l is '1e9', not a whole number"),
+        ({"promise": {"kind": "x"}}, "promise.kind is 'x'"),
+        ({"parameters": {"fakes": {"per_bucket": 1}}}, "parameters.fakes has no 'values'"),
+        ({"parameters": {"regions": [{"rows": 1}]}}, r"parameters.regions\[0\] has no 'where'"),
+        ({"mechanism": {"kind": "magic", "method": "x"}}, "mechanism 'magic' is unknown"),
+    ],
+)
+def test_a_manifest_that_cannot_be_is_refused_with_what_is_wrong(
+    release: Path, fields: dict[str, Any], problem: str
+) -> None:
+    change(release, **fields)
+    for use in (dalenius.open_release, dalenius.verify):
+        with pytest.raises(dalenius.ReleaseCorrupt, match=problem):
+            use(release)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": NaN}', "is not JSON: NaN is no number"),
+        ('{"a": 1, "a": 2}', "a name stands twice"),
+        ('{"a": "\\ud800"}', "half a character"),
+        ('{"a": ' + "[" * 50 + "]" * 50 + "}", "nested too deeply"),
+        ('{"a": "' + "x" * 2**20 + 'x"}', "has a text of 1,048,577 characters"),
+    ],
+)
+def test_nor_is_json_that_no_mechanism_writes(release: Path, text: str, problem: str) -> None:
+    (release / "manifest.json").write_text(text)
+    with pytest.raises(dalenius.ReleaseCorrupt, match=problem):
+        dalenius.verify(release)
+
+
+@pytest.mark.parametrize("name", ["../manifest.json", "/etc/passwd", "..", "a\nb.parquet", ".hidden"])
+def test_a_file_outside_the_release_is_not_read(release: Path, name: str) -> None:
+    tables = json.loads((release / "manifest.json").read_text())["tables"]
+    tables[0]["files"][0]["file"] = name
+    change(release, tables=tables)
+    with pytest.raises(dalenius.ReleaseCorrupt):
+        dalenius.open_release(release)
+
+
+@pytest.mark.parametrize("bad", [0, -3, None, 2**60])
+@pytest.mark.parametrize(("table", "column"), [("st", "count"), ("st", "bucket"), ("qit", "bucket")])
+def test_numbers_that_cannot_be_are_refused(release: Path, table: str, column: str, bad: int | None) -> None:
+    file = release / f"{table}.parquet"
+    rows = pq.ParquetFile(file).read()
+    cells = [bad, *rows.column(column).to_pylist()[1:]]
+    at = rows.column_names.index(column)
+    pq.write_table(rows.set_column(at, column, pa.array(cells, pa.int64())), file)
+    sign(release)
+    with pytest.raises(dalenius.ReleaseCorrupt, match=f"'{column}' of table '{table}' is not a whole number"):
+        dalenius.open_release(release)
+    assert not dalenius.verify(release).ok
+
+
+def test_a_table_with_a_column_of_another_is_refused(release: Path) -> None:
+    file = release / "qit.parquet"
+    rows = pq.ParquetFile(file).read()
+    pq.write_table(rows.append_column("disease", pa.array(["Flu"] * rows.num_rows)), file)
+    sign(release)
+    with pytest.raises(dalenius.ReleaseCorrupt, match="do not have its columns"):
+        dalenius.open_release(release)
