@@ -16,7 +16,7 @@ import dalenius
 from dalenius.cli.demo import POLICY
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
-from dalenius.evaluate.comparison import Comparison
+from dalenius.evaluate.compare import Comparison
 from dalenius.evaluate.frontier_chart import draw_frontier
 from dalenius.pages.pictures import draw_plan
 from dalenius.reproduce.catalogue import EXPERIMENTS

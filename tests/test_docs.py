@@ -96,7 +96,7 @@ def test_every_promise_and_page_is_linked() -> None:
     ).read_text(encoding="utf-8")
     assert all(kind in promises for kind in PROMISES)
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    assert all(f"docs/{page.name}" in readme for page in PAGES if page.parent.name == "docs")
+    assert all(f"docs/{page.name}" in readme for page in PAGES if page.parent == PROJECT / "docs")
     assert errors.__doc__
 
 

@@ -13,8 +13,14 @@ from dalenius.ask import ask, ask_many
 from dalenius.auditing import audit_release
 from dalenius.engines.base import Engine
 from dalenius.engines.registry import engine_named
-from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_workload, read_policies
-from dalenius.evaluate.comparison import Comparison
+from dalenius.evaluate.compare import (
+    QUERIES,
+    SEEDS,
+    Comparison,
+    compare_policies,
+    find_workload,
+    read_policies,
+)
 from dalenius.evaluate.workload import Workload
 from dalenius.export import Exported, export_release
 from dalenius.mechanisms.base import Plan
@@ -26,7 +32,7 @@ from dalenius.question.answer import Answer
 from dalenius.release import series
 from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
-from dalenius.release.verify import Verdict, verify_release
+from dalenius.release.verify import Verification, verify_release
 from dalenius.reporting.build import build_report
 from dalenius.threats.result import Audit
 
@@ -71,7 +77,7 @@ class Release:
         """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
         return export_release(self.stored, target, name=name, columns=columns)
 
-    def verify(self, *, strict: bool = False) -> Verdict:
+    def verify(self, *, strict: bool = False) -> Verification:
         """Check files, tables and promise."""
         return verify_release(self.stored, strict=strict)
 
@@ -113,7 +119,7 @@ def open_release(path: str | Path) -> Release:
     return Release(stored=stored)
 
 
-def verify(path: str | Path, *, strict: bool = False) -> Verdict:
+def verify(path: str | Path, *, strict: bool = False) -> Verification:
     """Check a release folder from itself alone."""
     return verify_release(series.open_release(path), strict=strict)
 

@@ -186,6 +186,17 @@ class Stated:
             raise self._unlike("a list")
         return [Stated(value=item, place=f"{self.place}[{i}]") for i, item in enumerate(self.value)]
 
+    def is_set(self, key: str) -> bool:
+        """A field that is true or false, and false where it is missing."""
+        found = self.get(key)
+        return found is not None and found.flag()
+
+    def flag(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise self._unlike("true or false")
+        return self.value
+
     def text(self) -> str:
         """A text."""
         if not isinstance(self.value, str):

@@ -18,8 +18,7 @@ import dalenius
 from dalenius.demo_data import hospital
 from dalenius.engines.base import silent
 from dalenius.errors import InputError, PolicyError
-from dalenius.evaluate.compare import compare_policies, sample_randomness
-from dalenius.evaluate.comparison import Comparison, Standing
+from dalenius.evaluate.compare import Comparison, Standing, compare_policies, sample_randomness
 from dalenius.evaluate.contender import matched_epsilon, policy_contender, release_seed
 from dalenius.evaluate.original import read_shared
 from dalenius.evaluate.sql_workload import SqlWorkload

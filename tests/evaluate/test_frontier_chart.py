@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dalenius.errors import InputError
-from dalenius.evaluate.comparison import Comparison, Standing
+from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
 from dalenius.evaluate.frontier_chart import _Frame, _point, _spread_labels, draw_frontier
 from dalenius.evaluate.measures import MEASURES

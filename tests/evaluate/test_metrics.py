@@ -81,7 +81,7 @@ def test_answers_are_matched_by_group_and_column_and_what_is_left_out_counts_as_
         explain="",
     )
     second = Answer(rows=(), confidence=0.95, assumption=None, explain="")
-    cells = asked.beside([first, second])
+    cells = asked.compare([first, second])
     assert cells.truth.tolist() == [4.0, 6.0, 2.5]
     assert cells.estimate[:2].tolist() == [0.0, 5.5]
     assert cells.n_unanswered == 1

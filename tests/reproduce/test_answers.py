@@ -17,7 +17,7 @@ from dalenius.mechanisms.perturb.plan.methods import plan_perturbation
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Bucketized, Perturbed, TrueCounts, anatomy, anatomy_pool, equality_pool
-from dalenius.reproduce.census import drawn, sensitive_codes, value_counts
+from dalenius.reproduce.census import draw_rows, sensitive_codes, value_counts
 
 SEED = Randomness.seeded(1)
 
@@ -95,7 +95,7 @@ def test_pools_ask_what_the_papers_ask(patients: Original) -> None:
 
 
 def test_drawing_records_keeps_columns_together(patients: Original) -> None:
-    more = drawn(patients, 9_000, SEED.stream("drawn"))
+    more = draw_rows(patients, 9_000, SEED.stream("drawn"))
     assert more.n_rows == 9_000
     known = set(zip(*patients.table.to_pydict().values(), strict=True))
     assert set(zip(*more.table.to_pydict().values(), strict=True)) <= known

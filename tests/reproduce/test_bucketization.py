@@ -17,7 +17,7 @@ from dalenius.mechanisms.bucketize.plan.two_size import plan_two_size
 from dalenius.randomness import Randomness
 from dalenius.reproduce import bucketization_runtime
 from dalenius.reproduce.bucketization import THETAS, compare_mse, linear_problem
-from dalenius.reproduce.bucketization_errors import MEAN, MEDIAN, WHOLE, Setting, measured, with_repeats
+from dalenius.reproduce.bucketization_errors import MEAN, MEDIAN, WHOLE, Setting, measure_errors, with_repeats
 from dalenius.reproduce.bucketization_runtime import (
     OURS,
     SEARCHES,
@@ -86,7 +86,9 @@ def test_figure_5_methods_are_close_and_whether_means_reach_ten_per_cent_is_the_
     """At the default θ = 8 in the stated shape; everything within three standard errors over the seeds."""
     settings: list[Setting] = [(8, "TwoSize"), (8, "MultiSize"), (8, "Optimal"), (8, WHOLE)]
     linked, loose = (
-        measured(partial(in_stated_shape, source, 100_000, linked=share), settings, n_queries=150, n_seeds=4)
+        measure_errors(
+            partial(in_stated_shape, source, 100_000, linked=share), settings, n_queries=150, n_seeds=4
+        )
         for share in (1.0, 0.0)
     )
     two, multi, optimal, whole = (linked[setting, MEAN] for setting in settings)

@@ -16,7 +16,7 @@ from dalenius.reproduce.perturbation_errors import (
     OCC,
     PAPER,
     Place,
-    measured,
+    measure_errors,
     time_by_rows,
 )
 
@@ -47,7 +47,7 @@ def relative_gain(found: Found, panel: str, low: int, high: int, method: str) ->
 
 
 def test_parts_err_less_than_uniform_perturbation_and_anatomy() -> None:
-    found = measured(OCC, thousands=(), levels=[3, 5], base=100, n_seeds=3)
+    found = measure_errors(OCC, thousands=(), levels=[3, 5], base=100, n_seeds=3)
     assert len(settings(found)) == 6
     for panel, level in settings(found):
         paper, uniform, anatomy = (found[panel, level, name] for name in (PAPER, "UP", ANATOMY))
@@ -63,7 +63,7 @@ def test_parts_err_less_than_uniform_perturbation_and_anatomy() -> None:
 
 
 def test_more_rows_help_perturbation_and_not_anatomy() -> None:
-    found = measured(OCC, thousands=[40, 160], levels=[6], base=40, n_seeds=3)
+    found = measure_errors(OCC, thousands=[40, 160], levels=[6], base=40, n_seeds=3)
     for share in ("0.1%", "0.5%", "1.0%"):
         panel = f"by thousands of rows, s = {share}"
         uniform, paper, anatomy = (
@@ -74,7 +74,7 @@ def test_more_rows_help_perturbation_and_not_anatomy() -> None:
 
 
 def test_anatomy_on_skewed_data_errs_far_more_than_perturbation() -> None:
-    found = measured(EDU, thousands=(), levels=[4], base=60, n_seeds=3)
+    found = measure_errors(EDU, thousands=(), levels=[4], base=60, n_seeds=3)
     for panel, level in settings(found):
         anatomy, uniform, paper, ours = (found[panel, level, name] for name in (ANATOMY, "UP", PAPER, OURS))
         assert all(is_clear(other.minus(anatomy)) for other in (uniform, paper, ours)), panel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
+from dalenius.mechanisms.base import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 from tests.toy.published import read

@@ -15,6 +15,7 @@ import pyarrow as pa
 from dalenius.arrays import Floats
 from dalenius.ask.finishing import Result, finish, make_consistent
 from dalenius.ask.formulas import Estimated, Wanted, aggregate, estimate_formulas, estimates_alone
+from dalenius.ask.literals import Known, note_unknown
 from dalenius.errors import InputError, QueryError, ReleaseCorrupt, did_you_mean
 from dalenius.mechanisms import registry
 from dalenius.question.answer import Answer, AnswerRow
@@ -39,6 +40,7 @@ class Opened:
     model: Model
     database: Database
     remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+    texts: Known = field(default_factory=dict)
 
     def workspace(self, request: Request) -> Workspace:
         """For questions with auxiliary tables nothing is shared with other questions."""
@@ -145,7 +147,11 @@ def _answer(release: StoredRelease, texts: list[str], request: Request) -> list[
     for start in range(0, len(queries), model.together):
         part = queries[start : start + model.together]
         answers += answer_asked(model, part, model.evaluate(part, workspace), request, workspace)
-    return [_about_published(answer, _n_withheld(release)) for answer in answers]
+    n_withheld = _n_withheld(release)
+    return [
+        replace(_about_published(answer, n_withheld), notes=note_unknown(release, query, opened.texts))
+        for answer, query in zip(answers, queries, strict=True)
+    ]
 
 
 def _n_withheld(release: StoredRelease) -> int:

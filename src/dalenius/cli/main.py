@@ -20,6 +20,7 @@ from dalenius.errors import DaleniusError, InputError, InternalError
 # What `dalenius --help` says of each; a command's module is loaded only to run it, so that help is instant.
 COMMANDS = {
     "init": "Write a commented policy for a table, to edit.",
+    "choose": "Answer five questions, and get a policy with reasons.",
     "demo": "Take the whole tour on a synthetic hospital table.",
     "inspect": "Show a table's columns, sensitive counts and feasible promises.",
     "plan": "Show what a policy would publish; touches no output.",
@@ -37,10 +38,12 @@ COMMANDS = {
 }
 # In which room a command's module is, by what its users have: the table, or a release alone. Others are here.
 ROOMS = {
-    "publisher": ("init", "inspect", "plan", "publish", "compare", "audit", "ledger"),
+    "publisher": ("init", "choose", "inspect", "plan", "publish", "compare", "audit", "ledger"),
     "reader": ("verify", "ask", "report", "export", "serve"),
 }
 
+_COMPLETING = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Where bash, and other shells, put the line that is being typed."""
 _STOPPED = 130
 """What typer gives back after Ctrl-C."""
 
@@ -50,7 +53,6 @@ def application(loaded: Collection[str]) -> typer.Typer:
     app = typer.Typer(
         name="dalenius",
         help="Publish tables about people so that what can be inferred about any one of them is bounded.",
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
@@ -86,6 +88,9 @@ def _not_loaded() -> None: ...
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 3 a promise is not met."""
     system.stop_on_signals()
+    if "_DALENIUS_COMPLETE" in os.environ:  # a shell asks how a line may go on
+        words = " ".join(os.environ.get(name, "") for name in _COMPLETING).split()
+        application(words)(prog_name="dalenius")
     arguments = sys.argv[1:] or ["--help"]
     if arguments[0] in COMMANDS and "--help" not in arguments:
         _keep_pandas_out()

@@ -225,7 +225,7 @@ class Sample:
         """The answers beside the truth; None where the draw cannot answer these questions."""
         if self.release is not None:
             limits = Limits(seconds=_SECONDS)
-            return questions.beside(ask_many(self.release, questions.sqls, limits=limits))
+            return questions.compare(ask_many(self.release, questions.sqls, limits=limits))
         if self.contender.kind == NOTHING:
             return questions.with_estimates(np.zeros(questions.n_cells))
         return None

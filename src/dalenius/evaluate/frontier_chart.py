@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import InputError
-from dalenius.evaluate.comparison import Comparison, Standing
+from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import NOTHING, all_labels, label_of
 from dalenius.pages.pictures import COLOURS, drawing_library, save_private
 

@@ -101,7 +101,7 @@ class Questions:
         """What each number is measured against."""
         return np.array([a.scale[key[1]] for a in self.answers for key in a.cells], dtype=float)
 
-    def beside(self, answers: Sequence[Answer]) -> Cells:
+    def compare(self, answers: Sequence[Answer]) -> Cells:
         """The answers of `ask_many` to `sqls`, cell by cell beside the truth."""
         estimates: list[float] = []
         for true, answer in zip(self.answers, answers, strict=True):

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.errors import InputError
-from dalenius.export.staging import Staged, staged
+from dalenius.export.staging import StagedExport, staged
 from dalenius.export.targets import write_csv, write_duckdb, write_postgres
+from dalenius.mechanisms.base import VIEW
 from dalenius.plain import plain_fields
-from dalenius.question.weighting import VIEW
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 from dalenius.tables.postgres import SCHEMES, checked, is_uri, without_password
@@ -97,6 +97,6 @@ def schema_name(path: Path) -> str:
     return plain if re.match(r"[^\W\d]", plain) else f"release_{plain}".rstrip("_")
 
 
-def _exported(release: StoredRelease, contents: Staged, target: str, view: str | None) -> Exported:
+def _exported(release: StoredRelease, contents: StagedExport, target: str, view: str | None) -> Exported:
     counted = tuple((table, contents.n_rows(table)) for table in contents.tables)
     return Exported(release=release.path, target=target, view=view, tables=counted)

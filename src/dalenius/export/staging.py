@@ -14,8 +14,8 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt, did_you_mean
+from dalenius.mechanisms.base import VIEW, Place, Weighting, stage
 from dalenius.mechanisms.registry import find_room
-from dalenius.question.weighting import VIEW, Place, Weighting, stage
 from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import verify_release
@@ -23,7 +23,7 @@ from dalenius.sql import connect, count, identifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Staged:
+class StagedExport:
     """The tables to write and the view over them."""
 
     connection: duckdb.DuckDBPyConnection
@@ -37,7 +37,7 @@ class Staged:
 
 
 @contextmanager
-def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iterator[Staged]:
+def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iterator[StagedExport]:
     """The release's tables, those of its weights, `dictionary` and `about`; a damaged release is refused.
 
     The view has these columns, or all if there are none.
@@ -55,7 +55,9 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
         tables = (*own, *(name for name, _ in weighting.helpers))
         stage(connection, "dictionary", make_dictionary(release, connection, tables, chosen, weighting))
         stage(connection, "about", make_about(release, weighting))
-        yield Staged(connection=connection, tables=(*tables, "dictionary", "about"), view=weighting.view)
+        yield StagedExport(
+            connection=connection, tables=(*tables, "dictionary", "about"), view=weighting.view
+        )
 
 
 def _choose(release: StoredRelease, columns: Sequence[str]) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ from typing import Any
 import duckdb
 
 from dalenius.errors import DaleniusError, EngineError, InputError
-from dalenius.export.staging import Staged
-from dalenius.question.weighting import VIEW
+from dalenius.export.staging import StagedExport
+from dalenius.mechanisms.base import VIEW
 from dalenius.sql import identifier, literal
 from dalenius.tables.postgres import connected, without_password, without_secrets
 from dalenius.tables.reading import read_batches
@@ -62,7 +62,7 @@ CREATE VIEW {name} AS
 """
 
 
-def write_csv(staged: Staged, target: Path) -> None:
+def write_csv(staged: StagedExport, target: Path) -> None:
     """Write a file per table, the dictionary among them, and the view's SQL."""
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} exists already and is not a folder", hint="export to another place")
@@ -75,7 +75,7 @@ def write_csv(staged: Staged, target: Path) -> None:
         (hidden / f"{VIEW}.sql").write_text(text, encoding="utf-8")
 
 
-def write_duckdb(staged: Staged, target: Path) -> None:
+def write_duckdb(staged: StagedExport, target: Path) -> None:
     """Write the tables and the view into a new file."""
     if target.is_dir():
         raise InputError(f"{target} is a folder", hint="a DuckDB file is a new file, like patients.duckdb")
@@ -107,7 +107,7 @@ _REFUSED = ("28", "3D", "42501", "22021")
 """SQLSTATEs that the caller can mend: login, database, privilege, a character PostgreSQL cannot hold."""
 
 
-def write_postgres(staged: Staged, uri: str, schema: str) -> None:
+def write_postgres(staged: StagedExport, uri: str, schema: str) -> None:
     """Write the tables and the view into a schema, all or nothing."""
     names = (*staged.tables, VIEW)
     _refuse_long_names(staged, schema)
@@ -131,7 +131,7 @@ def _explained(uri: str, error: Any) -> DaleniusError:
     return EngineError(message, hint="nothing was written")
 
 
-def _refuse_long_names(staged: Staged, schema: str) -> None:
+def _refuse_long_names(staged: StagedExport, schema: str) -> None:
     """PostgreSQL cuts longer names off without an error."""
     columns = [
         row[0]
@@ -163,7 +163,7 @@ def _make_schema(cursor: Any, uri: str, schema: str, names: tuple[str, ...]) -> 
         cursor.execute(f"CREATE SCHEMA {identifier(schema)}")
 
 
-def _portable_select(staged: Staged, table: str) -> str:
+def _portable_select(staged: StagedExport, table: str) -> str:
     """The table with types that PostgreSQL has."""
     described = staged.connection.execute(f"DESCRIBE {identifier(table)}").fetchall()
     columns = [_portable(identifier(name), kind) for name, kind, *_ in described]

@@ -95,8 +95,8 @@ class FirstPolicy:
             "warnings": list(self.warnings),
         }
 
-    def to_toml(self, source: Path, policy: Path, release: str) -> str:
-        """The policy file at that path."""
+    def to_toml(self, source: Path, policy: Path, release: str, sections: str | None = None) -> str:
+        """The policy file at that path; without sections for promise and mechanism, the first suggested."""
         return _TEMPLATE.format(
             policy=policy.name,
             source=_text(os.path.relpath(source, policy.parent)),
@@ -108,7 +108,7 @@ class FirstPolicy:
             quasi=_list(self.columns("quasi")),
             sensitive=_list(self.columns("sensitive")),
             dropped=_list(self.columns("dropped")),
-            suggestion=suggest_sections(self.facts),
+            suggestion=suggest_sections(self.facts) if sections is None else sections,
         )
 
     def lines(self) -> Iterator[tuple[str, str, str]]:

@@ -1,7 +1,9 @@
 """What `inspect` tells a publisher of a mechanism before there is a policy.
 
 A mechanism's own is the function `find(facts)` of its room `feasible`, and so is that of a stage before it.
-The room may also have a function `suggest(facts)`: the text of a policy's sections that `init` writes.
+The room may also have a function `suggest(facts)`: the text of a policy's sections that `init` writes, and
+`propose(facts, wish)`: the sections and the reasons for them where the mechanism suits what was answered to
+the questions of `choose`; None where it does not.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from dalenius.tables.histogram import Histogram
 
@@ -61,3 +63,33 @@ class Finding:
     """As `inspect --json` prints it."""
     text: tuple[str | TextTable, ...] = ()
     """What a terminal shows."""
+
+
+Recipients = Literal["colleagues", "researchers", "public"]
+Questions = Literal["counts", "records"]
+Hide = Literal["value", "presence"]
+Again = Literal["no", "others", "same"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a publisher answered to the five questions of `choose`."""
+
+    recipients: Recipients
+    """Who gets it: people under your own rules, under a contract, or anybody."""
+    questions: Questions
+    """What is asked: counts, sums and averages; or a table of single records, for other programs."""
+    hide: Hide
+    """What must not be known: somebody's sensitive value, or that a row is in the table at all."""
+    withhold: bool
+    """Whether records may be left out."""
+    again: Again
+    """Whether it is published again: never, about other people, or about the same ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A policy's promise and mechanism, and why."""
+
+    sections: str
+    reasons: tuple[str, ...]

@@ -51,18 +51,22 @@ class Piece:
     """How many records of the source reached the group."""
 
 
+Gather = Callable[[int, pa.Table], Piece]
+Scatter = Callable[[int, Iterator[pa.RecordBatch]], Scattered]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shards:
     """A table in groups, each of which writes a piece of it."""
 
     n_groups: int
-    gather: Callable[[int, pa.Table], Piece]
+    gather: Gather
     """From a group's number and what reached it, by partition, then by inserter, its piece."""
     wire: pa.Schema = field(default_factory=lambda: pa.schema([]))
     """Columns of the rows that travel to the groups."""
     n_records: int = 0
     """How many records of the source must reach the groups."""
-    scatter: Callable[[int, Iterator[pa.RecordBatch]], Scattered] | None = None
+    scatter: Scatter | None = None
     """From a partition's number and its records, what it sends; None: the records are not needed."""
     n_inserters: int = 0
     insert: Callable[[int], Scattered] | None = None

@@ -132,19 +132,22 @@ def _bullets(bullets: Bullets) -> Element:
 def _facts(facts: Facts) -> Element:
     element = Element("dl", {"class": "facts"})
     for name, value in facts.items:
-        pair = SubElement(element, "div")
-        _add(pair, "dt", name)
-        _fill(SubElement(pair, "dd"), value)
+        _fill(_add_pair(element, name), value)
     return element
 
 
 def _commands(commands: Commands) -> Element:
     element = Element("dl", {"class": "commands"})
     for line, meaning in commands.lines:
-        pair = SubElement(element, "div")
-        _add(pair, "dt", meaning)
-        SubElement(SubElement(pair, "dd"), "code").text = line
+        SubElement(_add_pair(element, meaning), "code").text = line
     return element
+
+
+def _add_pair(parent: Element, name: str) -> Element:
+    """A name in a list of names and what they stand for; the element for the latter."""
+    pair = SubElement(parent, "div")
+    _add(pair, "dt", name)
+    return SubElement(pair, "dd")
 
 
 def _table(table: Table) -> Element:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from dalenius.exact import percent, trim
-from dalenius.mechanisms.registry import find_room
+from dalenius.mechanisms.base import Plan
+from dalenius.mechanisms.registry import find_room, stage_rooms
+from dalenius.mechanisms.stages import StagedPlan
 from dalenius.pages.document import (
     Cell,
     Code,
@@ -97,6 +101,8 @@ class Words:
     """What is promised; None: what the promise says by itself."""
     count_exactly: Callable[[StoredRelease], dict[Key, float] | None] = lambda _: None
     """How often each sensitive value occurs, where the release shows it as it is."""
+    plan: Callable[[Any], Iterable[str]] = lambda _: ()
+    """What a plan means for people, a sentence each: who can learn what, and how far off a count will be."""
     rows_are_people: bool = True
     """Whether every published row is somebody's, and everybody has one who is not withheld."""
     counts_repeats: Callable[[StoredRelease], bool] = lambda _: True
@@ -112,6 +118,8 @@ class StageWords:
     """What the stage adds to the promise."""
     published: Callable[[StoredRelease], str | None]
     """What the publisher is told about the records that it withheld."""
+    plan: Callable[[Any], Iterable[str]]
+    """What its plan means for people, a sentence each."""
 
 
 def words_of(release: StoredRelease) -> Words:
@@ -119,6 +127,48 @@ def words_of(release: StoredRelease) -> Words:
     room = find_room(release.mechanism, release.method, "words")
     found: Words = Words() if room is None else room.WORDS
     return found
+
+
+def say_plan(kind: str, method: str, plan: Plan) -> list[str]:
+    """What a plan means for people, before its numbers: the stage's sentences, then the mechanism's."""
+    told: list[str] = []
+    after: Plan | None = plan
+    if isinstance(plan, StagedPlan):
+        told = [text for room in stage_rooms("words") for text in room.WORDS.plan(plan.stage)]
+        after = plan.after
+    room = find_room(kind, method, "words")
+    return told if room is None or after is None else [*told, *room.WORDS.plan(after)]
+
+
+ASKED = 200
+"""People whom the example of an answer's error counts, where the table has so many."""
+
+
+def count_about(n_people: int) -> int:
+    """How many people an example counts, of so many who could be counted."""
+    return max(1, min(ASKED, n_people // 2))
+
+
+def tell_error(n_counted: int, of_whom: str, variance: float) -> str:
+    """How far off a count will be: one standard error, in a sentence.
+
+    >>> tell_error(200, "people with Flu", 196.0)
+    'A count of 200 people with Flu will typically be off by 14.'
+    """
+    return f"A count of {n_counted:,} {of_whom} will typically be off by {max(variance, 0) ** 0.5:,.0f}."
+
+
+def chances(share: Fraction) -> str:
+    """A limit as people say it, rounded up: it must not sound lower than it is.
+
+    >>> [chances(Fraction(text)) for text in ("3/100", "1/3", "0.00021", "1/2")]
+    ['3 in 100', '33.4 in 100', '2.1 in 10,000', '50 in 100']
+    """
+    scale = 100
+    while share * scale < 1 and scale < 10**12:
+        scale *= 100
+    tenths = ceil(share * scale * 10)
+    return f"{trim(f'{tenths / 10:.1f}')} in {scale:,}"
 
 
 def unit_of(release: StoredRelease) -> str:

@@ -1,7 +1,7 @@
 """(d,γ)-privacy: what one may come to believe about the presence of a tuple.
 
 The attacker holds a prior in which tuples are independent and each has Pr[t] ≤ d, or is known. Seeing
-the release, Pr[t | V] ≤ γ, and Pr[t | V] ≥ (d/γ)·Pr[t] (Rastogi, Suciu, Hong, definition 2.5).
+the release, Pr[t | V] ≤ γ, and Pr[t | V] ≥ (d/γ)·Pr[t] (Rastogi, Suciu, Hong, definition 2.3).
 """
 
 from __future__ import annotations
@@ -48,6 +48,12 @@ class DGammaPrivacy:
         views = 1 if given.get("views") is None else given["views"].integer(at_least=1)
         seen = "the published rows" if views == 1 else f"all {views} views that may ever be published"
         d, gamma = (percent(given[name].fraction()) for name in ("d", "gamma"))
+        if given.is_set("changing"):
+            return (
+                f"Whoever takes rows as independent of each other, and thought it at most {d} likely that a "
+                "given row is in the table at any of the dates at which it is published, thinks it at most "
+                f"{gamma} likely after seeing {seen}, each of the table as it was then."
+            )
         return (
             f"Whoever takes rows as independent of each other, and thought it at most {d} likely that a "
             f"given row is in the table, thinks it at most {gamma} likely after seeing {seen}."

@@ -46,10 +46,12 @@ class Answer:
     """What the intervals rest on; None where every row is exact, or the publisher's coins are all."""
     explain: str
     """The formula, the weights and what was read, in words."""
+    notes: tuple[str, ...] = ()
+    """What to know of the question, e.g. that no published row has a value that it names."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
-        return plain_fields(self, "rows", "confidence", "assumption")
+        return plain_fields(self, "rows", "confidence", "assumption", "notes")
 
     def to_arrow(self) -> pa.Table:
         """One row per group and aggregate: the group's columns, then the estimate's."""

@@ -146,6 +146,25 @@ class Query:
     """HAVING, ORDER BY and LIMIT over the result: group keys `g0`, …, items `i0`, …, aggregates `a0`, …"""
 
 
+def has_ratios(query: Query) -> bool:
+    """Whether some result is an average, or a product or ratio of results."""
+    return any(one.kind == "avg" for one in query.aggregates) or any(
+        _is_nonlinear(item.formula) for item in query.items
+    )
+
+
+def _is_nonlinear(formula: Formula) -> bool:
+    match formula:
+        case Arithmetic(operator="+" | "-", left=left, right=right):
+            return _is_nonlinear(left) or _is_nonlinear(right)
+        case Arithmetic(operator="*", left=Number(), right=rest) | Arithmetic(left=rest, right=Number()):
+            return _is_nonlinear(rest)
+        case Arithmetic():
+            return True
+        case _:
+            return False
+
+
 def atoms(condition: Condition | None) -> tuple[Atom, ...]:
     """The conditions that AND, OR and NOT join, from left to right."""
     match condition:

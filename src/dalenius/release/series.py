@@ -1,8 +1,8 @@
 """Releases that belong together: a folder whose sub-folders are the releases of one series.
 
-A series of views: the promise is planned for v views of one unchanged table, and the later ones are drawn in
-view of the earlier ones. With `views = v` above 1 the policy's `release` is a folder that holds them as
-`view-1`, `view-2`, …
+A series of views: the promise is planned for v views, of one unchanged table or of one that changes, and the
+later ones are drawn in view of the earlier ones. With `views = v` above 1 the policy's `release` is a folder
+that holds them as `view-1`, `view-2`, …
 
 A series of batches: the same policy on the people of day 1, day 2, …, each batch published by itself. The
 policy's `release` is then a folder that holds them as `batch-1`, `batch-2`, … Every batch is eligible or
@@ -95,11 +95,12 @@ class NextInSeries:
             (statement.parameters, first.parameters),
             (statement.promise, first.promise),
         ):
-            changed = sorted(key for key in ours if ours[key] != theirs.get(key))
+            changed = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
             if changed:
                 raise InputError(
                     f"the policy has changed since the first view: {', '.join(changed)} would be different",
-                    hint="all views of a series have one promise and one domain",
+                    hint="all views of a series have one promise, one law and one domain; a series that an "
+                    'older version began goes on with method = "paper"',
                 )
 
 
@@ -149,7 +150,7 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries:
     """The view to publish now.
 
     Raises:
-        PromiseNotMet: all views are published, or the table has changed since the first.
+        PromiseNotMet: all views are published, or the table has changed since the first and may not.
     """
     assert policy.release is not None  # noqa: S101  (the caller has checked)
     earlier = releases_in(policy.release)
@@ -161,7 +162,7 @@ def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries:
         planned = serial_mechanism(policy).planned_series(earlier[0].manifest, index)
         _refuse_one_too_many(planned, index, n_views)
         _refuse_changed_files(earlier)
-        if not _is_known(earlier[0], ledger, fingerprint, records):
+        if not planned.may_change and not _is_known(earlier[0], ledger, fingerprint, records):
             raise _changed_table(planned, index)
     place = SeriesPlace(
         id=earlier[0].series.id if earlier else secrets.token_hex(16),
@@ -218,7 +219,9 @@ def _changed_table(planned: PlannedSeries, index: int) -> PromiseNotMet:
     return PromiseNotMet(
         f"the table has changed since the first view: a tuple that is new in it and appears in view {index} "
         f"would have a posterior of {planned.if_changed:.3f}, and {planned.promised:g} was promised",
-        hint="a series is bound to one unchanged table; publish the changed table as a release of its own",
+        hint="ask the views that there are. This series is bound to the table that it began with, and a "
+        "release of the changed table beside it would tell the same or more. A series whose table may change "
+        "is planned so from its first view on: `views = 5, changing = true` under [mechanism]",
     )
 
 

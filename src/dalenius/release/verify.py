@@ -23,7 +23,7 @@ from dalenius.tables.uniqueness import count_rare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verification:
     """What `verify` found."""
 
     checks: tuple[Check, ...]
@@ -40,7 +40,7 @@ class Verdict:
         return plain_fields(self, "ok", "checks", "outright")
 
 
-def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
+def verify_release(release: StoredRelease, *, strict: bool = False) -> Verification:
     """Files, tables and promise; with `strict` also whether it may be published at all.
 
     Of a series that was opened whole, every release.
@@ -57,7 +57,7 @@ def verify_release(release: StoredRelease, *, strict: bool = False) -> Verdict:
             checks.append(_check_outright(release.manifest, outright))
     if strict:
         checks.append(_check_publishable(release.manifest))
-    return Verdict(checks=tuple(checks), outright=outright)
+    return Verification(checks=tuple(checks), outright=outright)
 
 
 def count_published_outright(release: StoredRelease) -> int:
@@ -108,14 +108,14 @@ def _check_outright(manifest: Manifest, counted: int) -> Check:
     return Check(name="published outright", ok=agrees, detail=detail + more)
 
 
-def _verify_series(release: StoredRelease, *, strict: bool) -> Verdict:
+def _verify_series(release: StoredRelease, *, strict: bool) -> Verification:
     """Every release of the series by itself, and whether they belong together."""
     checks, outright = [], 0
     for one in (*release.earlier, replace(release, earlier=())):
         found = verify_release(one, strict=strict)
         outright += found.outright or 0
         checks += [replace(check, name=f"{one.path.name}: {check.name}") for check in found.checks]
-    return Verdict(checks=(*checks, _check_series(release)), outright=outright)
+    return Verification(checks=(*checks, _check_series(release)), outright=outright)
 
 
 def _check_series(release: StoredRelease) -> Check:
@@ -198,6 +198,6 @@ def _check_publishable(manifest: Manifest) -> Check:
     return Check(name="for publication", ok=ok, detail=detail)
 
 
-def verify(path: str | Path, *, strict: bool = False) -> Verdict:
+def verify(path: str | Path, *, strict: bool = False) -> Verification:
     """Verify a release folder."""
     return verify_release(open_release(path), strict=strict)

@@ -17,8 +17,7 @@ from dalenius.pages.words import words_of
 from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease, sha256
 from dalenius.release.manifest import FILE_NAME
-from dalenius.release.verify import Verdict as Checked
-from dalenius.release.verify import blamed_on, tell_outright, verify_release
+from dalenius.release.verify import Verification, blamed_on, tell_outright, verify_release
 from dalenius.reporting.distribution import Truth, describe_distribution, describe_people, question_of
 from dalenius.reporting.published import (
     describe_audit,
@@ -33,7 +32,7 @@ from dalenius.reporting.utility import describe_utility
 from dalenius.threats.result import Audit
 
 
-def describe_checks(checked: Checked) -> doc.Section:
+def describe_checks(checked: Verification) -> doc.Section:
     """The section on what `dalenius verify` found."""
     return doc.Section(
         id="checks",
@@ -140,7 +139,7 @@ def build_report(
 
 
 def _build(
-    release: StoredRelease, original: Any, checked: Checked, seed: int | None, progress: Progress
+    release: StoredRelease, original: Any, checked: Verification, seed: int | None, progress: Progress
 ) -> doc.Report:
     truth = None if original is None else Truth.load(original, release, progress)
     audit, reason = (None, None) if truth is None else _attack(release, truth, seed, progress)
@@ -170,7 +169,7 @@ def _build(
     )
 
 
-def _refuse_damaged(checked: Checked) -> None:
+def _refuse_damaged(checked: Verification) -> None:
     """Only a release whose files are the published ones can be reported on."""
     for check in checked.checks:
         if not check.ok and check.name.rpartition(": ")[2] in ("files", "tables"):
@@ -180,7 +179,7 @@ def _refuse_damaged(checked: Checked) -> None:
             )
 
 
-def _keeps(checked: Checked) -> bool:
+def _keeps(checked: Verification) -> bool:
     """Whether every check passed but the one on seeds, which the report states by itself."""
     return all(check.ok for check in checked.checks if not _is_on_seeds(check.name))
 
@@ -202,7 +201,7 @@ def _attack(
 
 
 def _lead(
-    release: StoredRelease, checked: Checked, truth: Truth | None, audit: Audit | None
+    release: StoredRelease, checked: Verification, truth: Truth | None, audit: Audit | None
 ) -> list[doc.Block]:
     blocks: list[doc.Block] = [_for_whom(truth)]
     if not all(part.manifest.for_publication for part in release.parts):
@@ -237,7 +236,7 @@ def _for_whom(truth: Truth | None) -> doc.Notice:
     )
 
 
-def _outright(release: StoredRelease, checked: Checked) -> list[doc.Block]:
+def _outright(release: StoredRelease, checked: Verification) -> list[doc.Block]:
     """The people whose sensitive value the release tells for certain."""
     if not release.columns("sensitive") or checked.outright is None:
         return []
@@ -254,7 +253,7 @@ def _outright(release: StoredRelease, checked: Checked) -> list[doc.Block]:
     return [doc.Notice(tone="bad", title=told[0].upper() + told[1:], text=text)]
 
 
-def _verified(checked: Checked) -> doc.Notice:
+def _verified(checked: Verification) -> doc.Notice:
     failed = [check.name for check in checked.checks if not check.ok and not _is_on_seeds(check.name)]
     if failed:
         return doc.Notice(

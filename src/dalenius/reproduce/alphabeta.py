@@ -19,7 +19,8 @@ import pyarrow.csv
 from dalenius.arrays import Floats
 from dalenius.evaluate.metrics import Spread
 from dalenius.mechanisms.alphabeta.apply import first_view, union
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.choice import PAPER, USUAL_RETENTION
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw, choose_law, usual_decay
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
@@ -129,7 +130,7 @@ def all_queries(seed: int = 1) -> Queries:
     domain = Domain.of({name: table.column(name).unique() for name in table.column_names})
     rows = union(domain, [domain.encode(table)])
     n_rows = len(rows[0])
-    ab, frapp = plan_alphabeta(n_rows, domain, PROMISE), plan_frapp(n_rows, domain, PROMISE)
+    ab, frapp = plan_alphabeta(n_rows, domain, PROMISE, choice=PAPER), plan_frapp(n_rows, domain, PROMISE)
     randomness = Randomness.seeded(seed)
     view = first_view(domain, rows, ab.law, randomness.stream("view"))
     noisy = frapp_view(domain, rows, frapp.law.gamma_f, randomness.stream("frapp"))
@@ -225,7 +226,7 @@ def _run_fig3() -> Reproduction:
 
 
 def _run_views() -> Reproduction:
-    single = choose_law(_D, _GAMMA)
+    single = choose_law(_D, _GAMMA, retention=USUAL_RETENTION)
     rows: list[tuple[str, int, float]] = []
     for views in range(1, _MOST_VIEWS + 1):
         printed = ViewLaw(retention=single.retention, beta=single.beta, views=views, decay=usual_decay(views))
@@ -233,6 +234,8 @@ def _run_views() -> Reproduction:
         rows.append(("as printed, changed data", views, float(_joining(printed))))
         ours = choose_law(_D, _GAMMA, views=views)
         rows.append(("ours", views, float(ours.worst_posterior(_D))))
+        changing = choose_law(_D, _GAMMA, views=views, kind=ChangingLaw)
+        rows.append(("ours, changed data", views, float(changing.worst_posterior(_D))))
     printed_ones = [f"{worst:.3f} for v = {v}" for kind, v, worst in rows if (kind, v) in _NAMED]
     return Reproduction(
         columns=("parameters", "views", "worst posterior"),

@@ -91,7 +91,7 @@ MEASURES: dict[str, Callable[[Cells], float]] = {
 Measured = dict[tuple[Setting, str], Spread]
 
 
-def measured(
+def measure_errors(
     table: Drawn,
     settings: Sequence[Setting] = SETTINGS,
     pool_of: PoolOf = anatomy_pool,
@@ -114,7 +114,7 @@ def measured(
 @cache
 def measured_tables() -> dict[str, Measured]:
     """All settings on all tables; two experiments show them."""
-    return {name: measured(table) for name, table in track(list(tables().items()), "tables")}
+    return {name: measure_errors(table) for name, table in track(list(tables().items()), "tables")}
 
 
 def compare_errors() -> Reproduction:
@@ -190,7 +190,7 @@ def compare_readings() -> Reproduction:
         readings = dict.fromkeys(measure for _, measure in found)
         rows += [(name, reading, *_cells(found, reading)) for reading in readings]
     for name, table in track(list(tables().items()), "tables, with repeats"):
-        repeated = measured(table, (*_SHOWN, _CONTROL), repeating_pool)
+        repeated = measure_errors(table, (*_SHOWN, _CONTROL), repeating_pool)
         rows.append((name, REPEATS, *_cells(repeated, MEAN)))
     rows.sort(key=lambda row: list(tables()).index(str(row[0])))
     return Reproduction(
@@ -219,7 +219,7 @@ def compare_links() -> Reproduction:
     )
     rows: list[Row] = []
     for source, linked in track([(s, linked) for s in sources for linked in LINKED], "tables"):
-        found = measured(partial(in_stated_shape, source, N_ROWS, linked=linked), settings)
+        found = measure_errors(partial(in_stated_shape, source, N_ROWS, linked=linked), settings)
         for theta, method in settings:
             spread = found[(theta, method), MEAN]
             panel = f"{source}, θ = {theta}"

@@ -103,7 +103,7 @@ def kdd(source: Source) -> Original:
     return Original.of(table, [sensitive])
 
 
-def drawn(original: Original, n_rows: int, stream: np.random.Generator) -> Original:
+def draw_rows(original: Original, n_rows: int, stream: np.random.Generator) -> Original:
     """As many records as are asked for, drawn with replacement."""
     return original.take(stream.integers(original.n_rows, size=n_rows))
 
@@ -119,7 +119,7 @@ def in_stated_shape(
     this value; the values of the others are shuffled among them, which changes neither the histogram nor any
     quasi-identifier: with 0, they tell nothing.
     """
-    original = drawn(kdd(source), n_rows, stream)
+    original = draw_rows(kdd(source), n_rows, stream)
     (column,) = original.sensitive
     commonest_first = np.argsort(np.argsort(-np.array(value_counts(original))))
     order = np.lexsort((stream.random(n_rows), commonest_first[sensitive_codes(original)]))

@@ -17,7 +17,7 @@ from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_as_in_pap
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Answering, Perturbed, Pool, anatomy, equality_pool
-from dalenius.reproduce.census import KDD, Source, drawn, kdd, sensitive_codes, value_counts
+from dalenius.reproduce.census import KDD, Source, draw_rows, kdd, sensitive_codes, value_counts
 from dalenius.reproduce.experiment import (
     DIAGONAL,
     Axis,
@@ -85,7 +85,7 @@ Place = tuple[str, int, str]
 """A panel of the figure, the x of a point, and the method."""
 
 
-def measured(
+def measure_errors(
     setting: Setting,
     thousands: Sequence[int] = THOUSANDS,
     levels: Sequence[int] = (),
@@ -117,7 +117,7 @@ def _seeds(number: int) -> list[Randomness]:
 
 @lru_cache(maxsize=1)
 def _table(source: Source, thousands: int) -> Original:
-    return drawn(kdd(source), 1_000 * thousands, Randomness.seeded(1).stream("rows", thousands))
+    return draw_rows(kdd(source), 1_000 * thousands, Randomness.seeded(1).stream("rows", thousands))
 
 
 @lru_cache(maxsize=1)
@@ -156,7 +156,7 @@ def _wins(found: dict[Place, Spread]) -> str:
 
 
 def _errors(setting: Setting, stated: str, *, besides: str = "", promise: str = "") -> Reproduction:
-    found = measured(setting)
+    found = measure_errors(setting)
     differs = f"over all settings: {_ranges(found)}. {_wins(found)}{besides}"
     data = f"{KDD}; {_NOTE}{promise}"
     return Reproduction(columns=_COLUMNS, rows=_rows(found), stated=stated, differs=differs, data=data)
@@ -233,7 +233,7 @@ def time_by_rows(thousands: Sequence[int] = THOUSANDS) -> Reproduction:
     rows: list[Row] = []
     for setting, k in track([(setting, k) for setting in (OCC, EDU) for k in thousands], "timing"):
         stream = Randomness.seeded(1).stream("rows", k)
-        original = drawn(kdd(setting.source), 1_000 * k, stream)
+        original = draw_rows(kdd(setting.source), 1_000 * k, stream)
         times = publish_times(original, setting)
         rows += [(setting.source, k, name, taken, planning) for name, (taken, planning) in times.items()]
     slowest = max(float(row[3]) for row in rows)

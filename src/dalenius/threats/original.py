@@ -166,11 +166,6 @@ _TOGETHER = Threat(
     wants="a person's sensitive value, from both together",
     covered=False,
 )
-_COINS = Threat(
-    knows="two releases about the same people",
-    wants="signs that both were made with the same coins, so that one tells what the other did",
-    covered=True,
-)
 _MOST_PEOPLE = 200_000
 _MOST_CELLS = 16_000_000
 """Of people, and of people × values; of more, evenly spaced people are looked at."""
@@ -219,6 +214,13 @@ def two_releases(people: Linked, *, right: float, right_alone: float, baseline: 
         n_failed=people.n_failed,
         advice=_AGAIN,
     )
+
+
+_COINS = Threat(
+    knows="two releases about the same people",
+    wants="signs that both were made with the same coins, so that one tells what the other did",
+    covered=True,
+)
 
 
 def shared_coins(hits: float, expected: float, trials: int, n_failed: int = 0) -> AttackResult:

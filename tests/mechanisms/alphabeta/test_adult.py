@@ -13,6 +13,7 @@ import pyarrow.csv
 import pytest
 
 from dalenius.mechanisms.alphabeta.apply import first_view, union
+from dalenius.mechanisms.alphabeta.plan.choice import PAPER
 from dalenius.mechanisms.alphabeta.plan.views import plan_alphabeta
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import plan_frapp
@@ -54,7 +55,7 @@ def test_frapp_errs_about_four_and_a_half_times_as_much(adult: tuple[Domain, Tup
     domain, rows = adult
     table = union(domain, [rows])
     n_rows = len(table[0])
-    ab, fr = plan_alphabeta(n_rows, domain, PROMISE), plan_frapp(n_rows, domain, PROMISE)
+    ab, fr = plan_alphabeta(n_rows, domain, PROMISE, choice=PAPER), plan_frapp(n_rows, domain, PROMISE)
     view = first_view(domain, table, ab.law, Randomness.seeded(1).stream("view"))
     noisy = frapp_view(domain, table, fr.law.gamma_f, Randomness.seeded(1).stream("frapp"))
     assert len(view[0]) == pytest.approx(ab.noise_rows + n_rows / 2, rel=0.02)

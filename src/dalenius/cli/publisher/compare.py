@@ -11,8 +11,15 @@ import typer
 
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import PromiseNotMet
-from dalenius.evaluate.compare import QUERIES, SEEDS, compare_policies, find_workload, read_policies
-from dalenius.evaluate.comparison import Comparison, Standing
+from dalenius.evaluate.compare import (
+    QUERIES,
+    SEEDS,
+    Comparison,
+    Standing,
+    compare_policies,
+    find_workload,
+    read_policies,
+)
 from dalenius.evaluate.contender import not_comparable
 from dalenius.evaluate.measures import Measure
 from dalenius.pages.pictures import refuse_other_formats

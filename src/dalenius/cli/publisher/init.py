@@ -11,40 +11,65 @@ from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.errors import InputError
 from dalenius.files import create_private
 from dalenius.inspection.first_policy import FirstPolicy
+from dalenius.inspection.roles import Role
+
+OutOption = Annotated[Path | None, typer.Option(help="The policy file to write; default: beside the source.")]
+SensitiveOption = Annotated[
+    list[str] | None, typer.Option(help="What must not be inferable; repeat, or separate by commas.")
+]
+QuasiOption = Annotated[
+    list[str] | None, typer.Option(help="Published as they are; an attacker may know them.")
+]
+IdentifiersOption = Annotated[
+    list[str] | None, typer.Option(help="Names, addresses, numbers of people: dropped.")
+]
+DroppedOption = Annotated[list[str] | None, typer.Option(help="Not published either.")]
+UnitOption = Annotated[str | None, typer.Option(help="Whose rows are whose: dropped.")]
 
 
 def command(
     source: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or a folder of Parquet.")],
     as_json: JsonOption = False,
-    out: Annotated[
-        Path | None, typer.Option(help="The policy file to write; default: beside the source.")
-    ] = None,
-    sensitive: Annotated[
-        list[str] | None, typer.Option(help="What must not be inferable; repeat, or separate by commas.")
-    ] = None,
-    quasi: Annotated[
-        list[str] | None, typer.Option(help="Published as they are; an attacker may know them.")
-    ] = None,
-    identifiers: Annotated[
-        list[str] | None, typer.Option(help="Names, addresses, numbers of people: dropped.")
-    ] = None,
-    dropped: Annotated[list[str] | None, typer.Option(help="Not published either.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Whose rows are whose: dropped.")] = None,
+    out: OutOption = None,
+    sensitive: SensitiveOption = None,
+    quasi: QuasiOption = None,
+    identifiers: IdentifiersOption = None,
+    dropped: DroppedOption = None,
+    unit: UnitOption = None,
 ) -> int:
     """Write a commented policy for this table, to edit. Columns without a role are left undecided."""
-    found = FirstPolicy.of(
-        source,
-        {
-            "sensitive": sensitive or [],
-            "quasi": quasi or [],
-            "identifiers": identifiers or [],
-            "dropped": dropped or [],
-            "unit": [] if unit is None else [unit],
-        },
-    )
+    given = collect_roles(sensitive, quasi, identifiers, dropped, unit)
+    found = FirstPolicy.of(source, given)
+    target = write_policy(found, source, out)
+    if as_json:
+        print_json({"policy": str(target), **found.to_dict()})
+    else:
+        say_policy(found, target)
+    return 0
+
+
+def collect_roles(
+    sensitive: list[str] | None,
+    quasi: list[str] | None,
+    identifiers: list[str] | None,
+    dropped: list[str] | None,
+    unit: str | None,
+) -> dict[Role, list[str]]:
+    """The roles that the options give."""
+    return {
+        "sensitive": sensitive or [],
+        "quasi": quasi or [],
+        "identifiers": identifiers or [],
+        "dropped": dropped or [],
+        "unit": [] if unit is None else [unit],
+    }
+
+
+def write_policy(found: FirstPolicy, source: Path, out: Path | None, sections: str | None = None) -> Path:
+    """Write a first policy, which must be new, and say where."""
     name = source.name.split(".")[0] or "table"
     target = out or source.parent / f"{name}.toml"
-    text = found.to_toml(source, target, f"{target.stem}.release")
+    text = found.to_toml(source, target, f"{target.stem}.release", sections)
     try:
         create_private(target, text)
     except FileExistsError as error:
@@ -53,14 +78,11 @@ def command(
         ) from error
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror}") from error
-    if as_json:
-        print_json({"policy": str(target), **found.to_dict()})
-    else:
-        _say(found, target)
-    return 0
+    return target
 
 
-def _say(found: FirstPolicy, target: Path) -> None:
+def say_policy(found: FirstPolicy, target: Path) -> None:
+    """What was found, and what is left to do."""
     say_table(["column", "role", "evidence"], [list(line) for line in found.lines()])
     for warning in found.warnings:
         say(f"warning: {warning}")

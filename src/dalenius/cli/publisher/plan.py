@@ -9,6 +9,7 @@ import typer
 
 from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_json, progress_bar, say
 from dalenius.errors import PromiseNotMet
+from dalenius.pages.words import say_plan
 from dalenius.policy import Policy
 from dalenius.publishing import preview
 from dalenius.release.verify import tell_outright
@@ -45,11 +46,14 @@ def command(
         from dalenius.pages.pictures import draw_plan
 
         draw_plan(plan, chart)
+    sentences = say_plan(parsed.mechanism.kind, parsed.mechanism.method, plan)
     if as_json:
         first = {"mechanism": parsed.mechanism.kind, "feasible": True, "outright": plan.outright}
-        print_json({**first, **plan.to_dict(), **told, "private": True})
+        print_json({**first, **plan.to_dict(), **told, "words": sentences, "private": True})
     else:
-        say(str(plan))
+        for sentence in sentences:
+            say(sentence)
+        say(f"\n{plan}" if sentences else str(plan))
         if plan.outright is not None:
             say(tell_outright(plan.outright, parsed.columns.sensitive))
         if seen.uniqueness is not None:

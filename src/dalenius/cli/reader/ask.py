@@ -64,6 +64,8 @@ def say_answer(answer: Answer) -> None:
         for row in answer.rows
     ]
     say_table([*groups, "aggregate", "estimate", "std error", f"{per_cent} interval"], rows)
+    for note in answer.notes:
+        say(f"note: {note}")
     if answer.assumption:
         say(f"assumes: {answer.assumption}")
 

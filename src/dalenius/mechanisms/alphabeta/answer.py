@@ -29,6 +29,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.errors import InputError
 from dalenius.exact import round_up
 from dalenius.mechanisms.alphabeta import published
+from dalenius.mechanisms.alphabeta.changing import kernels_of_changing
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.tuples.answer.estimation import Covariance, Kernel, TupleModel, read_codes
@@ -44,6 +45,7 @@ from dalenius.mechanisms.tuples.interval import (
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.model import Estimators
 from dalenius.release.folder import StoredRelease
+from dalenius.release.series import earlier_views
 
 Pattern = tuple[int, int]
 """(the first view that shows the tuple, in how many later views it appears)."""
@@ -127,11 +129,12 @@ def _pattern_laws(law: ViewLaw, published: int) -> tuple[dict[Pattern, Fraction]
 def load(release: StoredRelease) -> TupleModel:
     """The model of a view, or of all views of a series that was opened whole."""
     view = published.read(release.manifest)
-    views = [read_codes(part, view.domain) for part in release.parts]
-    if release.earlier and view.index != len(views):
+    parts = [*earlier_views(release), release] if view.is_changing else list(release.parts)
+    views = [read_codes(part, view.domain) for part in parts]
+    if (release.earlier or view.is_changing) and view.index != len(views):
         raise InputError(
             f"the folder holds {len(views)} views and its last one is view {view.index}",
-            hint="put the missing views back, or ask one view by itself",
+            hint="put the missing views back" + ("" if view.is_changing else ", or ask one view by itself"),
         )
     names = tuple(column.name for column in release.manifest.columns)
     return model_of(view, names, views)
@@ -155,6 +158,8 @@ def _kernels(view: PublishedView, codes: TupleCodes, shown: Ints) -> dict[str, C
     """By the names of the estimators."""
     if view.noise is not None:  # which a series does not have
         return {"unbiased": partial(ShapedKernel.of, view.law, view.noise, codes)}
+    if view.is_changing:
+        return kernels_of_changing(shown, view.law)
     if len(shown) == 1:
         return {"unbiased": lambda: _single(marginal_law(view.law, view.index), len(codes[0]))}
     return {"combined": lambda: _combined(shown, view), "last-view": lambda: last_view(shown, view.law)}
@@ -173,6 +178,7 @@ class UniformKernel:
     single: ViewLaw | None
     """The law, if there is one view, whose counts have exact intervals."""
     assumption = None
+    has_ratios = True
 
     def estimate(self, sums: Sums, summand: int) -> Floats:
         """A total, per group."""
@@ -227,6 +233,7 @@ class ShapedKernel:
     spread: float
     formula = "Σ over the view of f, less Σ β(t)·f(t) over the domain, divided by α"
     assumption = None
+    has_ratios = True
 
     @classmethod
     def of(cls, law: ViewLaw, noise: NoiseLaw, codes: tuple[np.ndarray, ...]) -> ShapedKernel:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -241,15 +241,8 @@ class ViewGroups:
 
     def shards(self) -> Shards:
         """As an engine carries it out."""
-        return Shards(
-            n_groups=self.tuples.n_groups,
-            gather=self.gather,
-            wire=self.tuples.wire,
-            n_records=self.census.n_rows,
-            scatter=self.scatter,
-            n_inserters=self.n_inserters,
-            insert=self.insert,
-        )
+        shards = self.tuples.shards(self.census, self.scatter, self.gather)
+        return replace(shards, n_inserters=self.n_inserters, insert=self.insert)
 
     def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:  # noqa: ARG002
         """Every record goes to its tuple's group."""

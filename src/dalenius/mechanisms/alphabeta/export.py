@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import duckdb
 
+from dalenius.errors import InputError
 from dalenius.mechanisms.alphabeta.published import marginal_law, read
+from dalenius.mechanisms.base import Place, Weighting
 from dalenius.mechanisms.tuples.export import TupleRates, weigh_tuples
-from dalenius.question.weighting import Place, Weighting
 from dalenius.release.folder import StoredRelease
 
 
@@ -15,6 +16,12 @@ def weigh(
 ) -> Weighting:
     """The shown rows, and less weight for every row that could be."""
     view = read(release.manifest)
+    if view.is_changing and view.index > 1:
+        raise InputError(
+            "a later view of a table that changes has no weights of its own: what a row counts hangs on "
+            "whether an earlier view has shown it",
+            hint="export the first view, or ask the folder of the series",
+        )
     law = marginal_law(view.law, view.index)
     rates = TupleRates(
         domain=view.domain,

@@ -9,7 +9,7 @@ from typing import Any
 
 from dalenius.errors import PromiseNotMet
 from dalenius.mechanisms.alphabeta.plan.law import alphabeta_rho, choose_law
-from dalenius.mechanisms.feasible import Finding, TableFacts, TextTable
+from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, TextTable, Wish
 from dalenius.mechanisms.tuples.plan import warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
@@ -75,6 +75,40 @@ def _row(one: Feasible) -> tuple[str, ...]:
         "not possible" if one.error_rows is None else f"±{one.error_rows:,.0f}",
         "none" if one.useful_gamma is None else f"{float(one.useful_gamma):g}",
     )
+
+
+_SECTIONS = """\
+[promise]                     # a row that an attacker gave k times its chance becomes at most gamma likely
+kind  = "d-gamma-privacy"
+k     = {k}
+gamma = {gamma}
+
+[mechanism]
+kind       = "alpha-beta"
+views      = {views}                # how many views of this table will ever be published
+# duplicates = "distinct"     # where rows repeat: answers count different rows; or "copies"
+# domains    = "active"       # tells which values occur; better: list the possible ones under [domains]
+"""
+_GAMMAS = {"colleagues": "0.5", "researchers": "0.3", "public": "0.2"}
+
+
+def propose(facts: TableFacts, wish: Wish) -> Proposal | None:  # noqa: ARG001  (the domain is not declared yet)
+    """Views, where being in the table is itself a secret, or the same people are published again."""
+    if wish.hide != "presence" and wish.again != "same":
+        return None
+    why = (
+        "that somebody is in the table must not be known, and every published row may be made up"
+        if wish.hide == "presence"
+        else "the same people are published again, and only views are made to be seen together"
+    )
+    reasons = [f"alpha-beta: {why}", f"gamma = {_GAMMAS[wish.recipients]}, by who gets it"]
+    if wish.again == "same":
+        reasons.append("views = 2: say now how many there will ever be; together they keep the promise")
+    if wish.questions == "records":
+        reasons.append("rows of a view are not people: single records cannot be read from it")
+    views = 2 if wish.again == "same" else 1
+    text = _SECTIONS.format(k=int(KS[1]), gamma=_GAMMAS[wish.recipients], views=views)
+    return Proposal(sections=text, reasons=tuple(reasons))
 
 
 def feasible_region(n_rows: int, domain_size: int) -> tuple[Feasible, ...]:

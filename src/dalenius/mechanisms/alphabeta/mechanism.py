@@ -13,6 +13,7 @@ from dalenius.mechanisms.alphabeta import published
 from dalenius.mechanisms.alphabeta.apply import ViewGroups, first_rows, later_rows
 from dalenius.mechanisms.alphabeta.check import check_view
 from dalenius.mechanisms.alphabeta.config import AlphaBetaConfig
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.alphabeta.repeated import plan_series, repeat_views
 from dalenius.mechanisms.alphabeta.statement import state_plan
@@ -30,7 +31,7 @@ from dalenius.mechanisms.base import (
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import decode_distinct
 from dalenius.mechanisms.tuples.noise import read_noise
-from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
+from dalenius.mechanisms.tuples.plan import NobodyOutright, TupleSource, ViewPlan
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
@@ -39,7 +40,7 @@ ViewPolicy = PolicyOf[AlphaBetaConfig, DGammaPrivacy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlphaBeta:
+class AlphaBeta(NobodyOutright):
     """(d,γ)-privacy by random deletions and insertions."""
 
     kind = "alpha-beta"
@@ -53,7 +54,17 @@ class AlphaBeta:
         if config.duplicates is None:
             _refuse_repeated(source.n_rows, source.n_tuples)
         noise = None if config.noise is None else read_noise(policy.folder / config.noise, source.domain)
-        law = plan_alphabeta(source.n_tuples, source.domain, promise, views=config.views, noise=noise)
+        if config.changing:
+            _refuse_unknown_prior(promise)
+        law = plan_alphabeta(
+            source.n_tuples,
+            source.domain,
+            promise,
+            views=config.views,
+            kind=ChangingLaw if config.changing else ViewLaw,
+            noise=noise,
+            choice=config.choice,
+        )
         return ViewPlan(law=law, source=source)
 
     def draft(self, policy: ViewPolicy, plan: ViewPlan[AlphaBetaPlan], randomness: Randomness) -> Draft:
@@ -103,13 +114,17 @@ class AlphaBeta:
         """Every cell in its domain, no row twice, and parameters that keep the promise."""
         return check_view(connection, manifest)
 
-    def count_outright(
-        self,
-        connection: duckdb.DuckDBPyConnection,  # noqa: ARG002
-        manifest: Manifest,  # noqa: ARG002
-    ) -> int:
-        """Nobody: every row may be one that was made up."""
-        return 0
+
+def _refuse_unknown_prior(promise: DGammaPrivacy) -> None:
+    """All views have one d, and the number of rows that k is multiplied with changes."""
+    if promise.k is not None:
+        raise PolicyError(
+            "[promise] k bounds a prior by k·n/m, and with changing = true the number n of rows changes from "
+            "view to view",
+            hint="state d instead of k: the belief, before the first view, that a given row will be in the "
+            "table at any of the dates; k times the rows that all tables together may have, divided by the "
+            "size of the domain",
+        )
 
 
 def _refuse_repeated(n_rows: int, n_tuples: int) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.plan import read_domain
@@ -36,6 +35,13 @@ class PublishedView:
     """Which view of its series it is."""
     counts_rows: bool
     """Whether a row that repeats another counts again."""
+    may_change: bool = False
+    """Whether the promise is for tables that change; the law must be one for these."""
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether the table may change between views, and each one is of the table as it was then."""
+        return isinstance(self.law, ChangingLaw)
 
     @property
     def noise_rows(self) -> Fraction:
@@ -60,6 +66,7 @@ def read(manifest: Manifest) -> PublishedView:
             gamma=_between(promise["gamma"]),
             adversary=stated.adversary,
             promised_views=1 if promise.get("views") is None else promise["views"].integer(at_least=1),
+            may_change=promise.is_set("changing"),
             domain_size=given["domain_size"].integer(),
             index=manifest.index,
             counts_rows=given["unit"].text() != "tuple",
@@ -86,18 +93,15 @@ def _read_shares(stated: Stated) -> dict[str, list[Fraction]]:
 def marginal_law(law: ViewLaw, index: int) -> ViewLaw:
     """The law of view i by itself, whatever the views before it have shown.
 
-    >>> law = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 10), views=2, decay=Fraction(3, 5))
-    >>> marginal_law(law, 2).beta == Fraction(1, 10) * Fraction(3, 10) + Fraction(9, 10) * Fraction(1, 20)
-    True
+    For a tuple that is in the table at all dates up to then, or at none.
     """
-    unseen = math.prod((1 - law.fresh_rate(view) for view in range(1, index)), start=Fraction(1))
-    outside = unseen * law.fresh_rate(index) + (1 - unseen) * law.seen_rate
-    return ViewLaw(retention=law.retention, beta=outside)
+    return ViewLaw(retention=law.retention, beta=law.noise_rate(index))
 
 
 def _read_law(given: Stated) -> ViewLaw:
     alpha, beta = given["alpha"].fraction(at_most=1), given["beta"].fraction(at_most=1)
-    return ViewLaw(
+    kind = ChangingLaw if given.is_set("changing") else ViewLaw
+    return kind(
         retention=alpha + beta,
         beta=beta,
         views=given["views"].integer(at_least=1, at_most=MOST_VIEWS),

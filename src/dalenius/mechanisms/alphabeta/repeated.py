@@ -35,4 +35,5 @@ def plan_series(first: PublishedView, index: int) -> PlannedSeries:
         promised=float(first.gamma),
         if_one_more=float(repeat_evidence(d, once_more, 1)),
         if_changed=float(repeat_evidence(d, joined, 1)),
+        may_change=first.is_changing,
     )

@@ -8,6 +8,7 @@ from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.plan import (
     CHANGED,
     CORRELATED,
+    OUTSIDE,
     PARTS,
     ROW,
     TupleSource,
@@ -16,6 +17,15 @@ from dalenius.mechanisms.tuples.plan import (
     disclose_domains,
     news_of_domains,
     unit_of,
+)
+
+_KNOWN_DATES = (
+    "the attacker may know some dates at which a tuple is in the table: the promise then is about the "
+    "others, where it was thought to be there with that probability"
+)
+_WHICH_DATE = (
+    "which of the dates: who knows that a tuple is in the table at one date or at another, and not at both, "
+    "may learn at which from a view that does not show it"
 )
 
 
@@ -29,6 +39,7 @@ def state_plan(plan: ViewPlan[AlphaBetaPlan]) -> Statement:
             "unit": unit_of(source),
             "d": str(own.d),
             "views": own.law.views,
+            **({"changing": True} if own.is_changing else {}),
         },
         assumes=_assume(own, source),
         not_covered=_not_covered(own, source),
@@ -47,10 +58,14 @@ def _assume(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
         "the attacker may also know sets of tuples of which exactly one is in the table (join and link "
         "attacks); for these only the upper bound on the posterior is promised"
     )
+    when, present = "release", "present"
+    if plan.is_changing:
+        when, present = "first view", "in the table at any of the dates of the views"
     return (
         ROW,
-        f"before the release the attacker takes tuples as independent, and each {what} as certain, or as "
-        f"present with a probability of {prior}",
+        f"before the {when} the attacker takes tuples as independent, and each {what} as certain, or as "
+        f"{present} with a probability of {prior}",
+        *([_KNOWN_DATES] if plan.is_changing else []),
         *([exclusive] if plan.promise.adversary == "exclusive" else []),
     )
 
@@ -72,10 +87,11 @@ def _not_covered(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
     shaped = "tuples that the attacker thinks likelier than the declared distribution of the noise does"
     return (
         CORRELATED,
+        OUTSIDE,
         exclusions,
         PARTS,
         f"more than {plan.law.views} view(s) of this table",
-        CHANGED,
+        *((_WHICH_DATE, OUTSIDE) if plan.is_changing else (CHANGED,)),
         *news_of_domains(source),
         *([copies] if source.reads == "copies" else []),
         *([steps] if plan.promise.k is not None else []),

@@ -6,9 +6,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.mechanisms.base import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
-from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifiers
 from dalenius.tables.columns import CodedTable

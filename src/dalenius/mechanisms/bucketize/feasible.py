@@ -9,7 +9,7 @@ from dalenius.exact import percent, show
 from dalenius.mechanisms.bucketize.plan.methods import has_setting
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.table_plan import cap_above
-from dalenius.mechanisms.feasible import Finding, TableFacts
+from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish
 from dalenius.promises.f_privacy import CAP, FPrivacy, Linear
 from dalenius.tables.histogram import Histogram
 
@@ -50,10 +50,12 @@ class SafeDefault:
     max_bucket: int
 
 
-def find_safe_default(histogram: Histogram) -> SafeDefault | None:
+def find_safe_default(
+    histogram: Histogram, times: Fraction = TIMES, least: Fraction = CAP
+) -> SafeDefault | None:
     """The smallest buckets, from 50 people on, that keep a default; None: everybody has the same value.
 
-    The cap is 1/2, or what is just above the share of a value that is commoner. One bucket of all people
+    The cap is `least`, or what is just above the share of a value that is commoner. One bucket of all people
     keeps any, so that the search ends.
     """
     share = Fraction(max(histogram.counts), histogram.n_rows)
@@ -61,14 +63,14 @@ def find_safe_default(histogram: Histogram) -> SafeDefault | None:
         return None
     max_bucket = MAX_BUCKET
     while True:
-        for cap in (CAP, cap_above(share, max_bucket)):
-            if cap is not None and cap >= CAP and _keeps(histogram, cap, max_bucket):
+        for cap in (least, cap_above(share, max_bucket)):
+            if cap is not None and cap >= least and _keeps(histogram, times, cap, max_bucket):
                 return SafeDefault(cap=cap, max_bucket=max_bucket)
         max_bucket *= 2
 
 
-def _keeps(histogram: Histogram, cap: Fraction, max_bucket: int) -> bool:
-    promise = FPrivacy(default=Linear(times=TIMES, plus=PLUS, cap=cap))
+def _keeps(histogram: Histogram, times: Fraction, cap: Fraction, max_bucket: int) -> bool:
+    promise = FPrivacy(default=Linear(times=times, plus=PLUS, cap=cap))
     thresholds = promise.thresholds(histogram)
     problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=max_bucket)
     return has_setting(problem, "optimal", max_bucket)
@@ -76,13 +78,23 @@ def _keeps(histogram: Histogram, cap: Fraction, max_bucket: int) -> bool:
 
 def suggest(facts: TableFacts) -> str:
     """Sections for a policy, with a default that gives nobody in this table away."""
-    largest, histogram = find(facts).data["largest_l"], facts.histogram
-    safe = None if histogram is None else find_safe_default(histogram)
+    histogram = facts.histogram
+    return _write(facts, histogram, None if histogram is None else find_safe_default(histogram), TIMES, CAP)
+
+
+def _write(
+    facts: TableFacts,
+    histogram: Histogram | None,
+    safe: SafeDefault | None,
+    times: Fraction,
+    least: Fraction,
+) -> str:
+    largest = find(facts).data["largest_l"]
     return _SUGGESTION.format(
-        why="".join(f"# {line}\n" for line in _explain(histogram, safe)),
-        times=TIMES,
+        why="".join(f"# {line}\n" for line in _explain(histogram, safe, least)),
+        times=times,
         plus=show(PLUS),
-        cap=_toml(CAP if safe is None else safe.cap),
+        cap=_toml(least if safe is None else safe.cap),
         max_bucket=MAX_BUCKET if safe is None else safe.max_bucket,
         l="# l = 2                       # or more"
         if largest is None
@@ -92,7 +104,49 @@ def suggest(facts: TableFacts) -> str:
     )
 
 
-def _explain(histogram: Histogram | None, safe: SafeDefault | None) -> tuple[str, ...]:
+_STRICT = {"colleagues": (TIMES, CAP), "researchers": (TIMES, CAP), "public": (Fraction(2), Fraction(1, 3))}
+"""How often its share a value may become, and the cap, by who gets the release."""
+_BATCHES = """
+[series]                      # each publication is about other people, and is one batch
+kind = "batches"
+"""
+
+
+def propose(facts: TableFacts, wish: Wish) -> Proposal | None:
+    """Buckets, for counts about people's values; the same people cannot be published in buckets twice."""
+    if wish.hide != "value" or wish.questions != "counts" or wish.again == "same":
+        return None
+    histogram = facts.histogram
+    share = None if histogram is None else Fraction(max(histogram.counts), histogram.n_rows)
+    series = _BATCHES if wish.again == "others" else ""
+    reasons = [
+        "bucketize: what is asked are counts, and the other columns are published as they are, so that "
+        "counts of them are exact",
+    ]
+    if wish.again == "others":
+        reasons.append("[series]: each publication is about other people; nobody may be in two of them")
+    if wish.withhold and share is not None and share > CAP and len(histogram or ()) > 1:
+        reasons.append(
+            f"l-diversity with [suppress]: one value makes up {percent(share)} of the table; leaving some of "
+            "its records out keeps everybody at one half, and hides which value it was"
+        )
+        text = '[promise]\nkind = "l-diversity"\nl    = 2\n\n[suppress]\nmethod = "safe"\n'
+        return Proposal(
+            sections=text + '\n[mechanism]\nkind = "bucketize"\n' + series, reasons=tuple(reasons)
+        )
+    times, least = _STRICT[wish.recipients]
+    safe = None if histogram is None else find_safe_default(histogram, times, least)
+    if wish.recipients == "public":
+        reasons.append("twice its share at most, for anybody's value: the public cannot be held to rules")
+    else:
+        reasons.append("four times its share at most: recipients are bound by rules that you can enforce")
+    return Proposal(
+        sections=_write(facts, histogram, safe, times, least) + series,
+        reasons=tuple(reasons),
+    )
+
+
+def _explain(histogram: Histogram | None, safe: SafeDefault | None, least: Fraction) -> tuple[str, ...]:
     if histogram is None:
         return (
             "with a cap below 1 nobody's value is certain in any bucket; `dalenius plan` says what it takes",
@@ -103,7 +157,7 @@ def _explain(histogram: Histogram | None, safe: SafeDefault | None) -> tuple[str
             f"NO default can protect {column}: everybody in the table has the same value, and every",
             "release tells it. If it is no secret the column is quasi; else there is nothing to publish.",
         )
-    if safe.cap == CAP and safe.max_bucket == MAX_BUCKET:
+    if safe.cap == least and safe.max_bucket == MAX_BUCKET:
         return ("computed for this table: in no bucket is anybody's value certain",)
     return (
         f"computed for this table: in no bucket is anybody's value certain; but the commonest makes up "

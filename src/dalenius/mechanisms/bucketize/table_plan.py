@@ -50,10 +50,12 @@ class BucketizePlan:
     @property
     def outright(self) -> int:
         """How many people are in buckets of one value only; among fakes nobody is."""
-        if self.fakes:
-            return 0
-        plans = (self.buckets,) if self.regions is None else self.regions.plans
-        return sum(plan.n_certain for plan in plans)
+        return 0 if self.fakes else sum(plan.n_certain for plan in self.plans)
+
+    @property
+    def plans(self) -> tuple[BucketPlan, ...]:
+        """The plan, or that of each region."""
+        return (self.buckets,) if self.regions is None else self.regions.plans
 
     def __str__(self) -> str:
         return str(self.buckets) if self.regions is None else f"{self.buckets}\n{self.regions}"

@@ -9,11 +9,23 @@ from fractions import Fraction
 import numpy as np
 
 from dalenius.mechanisms.bucketize import published
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.pages import document as doc
-from dalenius.pages.words import SHOWN, Key, Words, judge_limit, key_of, plural, sensitive_names
+from dalenius.pages.words import (
+    SHOWN,
+    Key,
+    Words,
+    chances,
+    count_about,
+    judge_limit,
+    key_of,
+    plural,
+    sensitive_names,
+    tell_error,
+)
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
-from dalenius.tables.histogram import show_value
+from dalenius.tables.histogram import show_value, write_cells
 
 Value = tuple[str | None, ...]
 _MOST = """
@@ -198,6 +210,55 @@ def count_exactly(release: StoredRelease) -> dict[Key, float] | None:
     return totals
 
 
+_NAMED = 3
+"""Values whose limits a plan tells one by one; the strictest ones."""
+
+
+def say_plan(plan: BucketizePlan) -> Iterator[str]:
+    """What a plan means for people: limits, people whose value is certain, and the error of a count."""
+    names = [show_value(cells) for cells in map(write_cells, plan.histogram.values)]
+    limits = sorted((f, name) for f, name in zip(plan.thresholds, names, strict=True) if f < 1)
+    who = "An attacker who knows a person's other columns, and nothing else,"
+    if not limits:
+        yield "No value is protected: each of them is named with 1 in the policy."
+        return
+    if limits[0][0] == limits[-1][0]:
+        yield f"{who} can link nobody to a value with more than {chances(limits[0][0])}."
+    else:
+        n_named = _NAMED + (len(limits) == _NAMED + 1)
+        told = [f"to {name} with more than {chances(f)}" for f, name in limits[:n_named]]
+        rest = limits[n_named:]
+        others = [f"to any of the {len(rest)} others with more than {chances(rest[-1][0])}"] if rest else []
+        yield f"{who} can link nobody {', nor '.join([*told, *others])}."
+    yield _say_certain(plan, names)
+    if plan.fakes is None:
+        yield _say_error(plan, names)
+
+
+def _say_certain(plan: BucketizePlan, names: list[str]) -> str:
+    n_certain = np.zeros(len(names), dtype=np.int64)
+    if plan.fakes is None:
+        n_certain += np.sum([own.certain for own in plan.plans], axis=0)
+    told = [names[code] for code in np.flatnonzero(n_certain)]
+    if not told:
+        return "Nobody's value is certain."
+    listed = ", ".join(told[:_NAMED]) + (f" and {len(told) - _NAMED} more" if len(told) > _NAMED else "")
+    is_open = all(plan.thresholds[code] == 1 for code in np.flatnonzero(n_certain))
+    called = ", which you called no secret" if is_open else ""
+    people = "person has a value that is" if n_certain.sum() == 1 else "people have a value that is"
+    return f"{int(n_certain.sum()):,} {people} certain: {listed}{called}."
+
+
+def _say_error(plan: BucketizePlan, names: list[str]) -> str:
+    """Of the commonest protected value, among people of whom so many have it."""
+    counts = plan.histogram.counts
+    code = max((c for c, f in enumerate(plan.thresholds) if f < 1), key=lambda c: counts[c])
+    n_counted = count_about(counts[code])
+    share = n_counted / counts[code]
+    variance = share * (1 - share) * sum(own.spread(code) for own in plan.plans)
+    return tell_error(n_counted, f"people with {names[code]}", variance)
+
+
 WORDS = Words(
     how="people and sensitive values are published apart, and only the bucket joins them",
     tables={
@@ -212,4 +273,5 @@ WORDS = Words(
     },
     limits=describe_limits,
     count_exactly=count_exactly,
+    plan=say_plan,
 )

@@ -59,6 +59,7 @@ class FrappKernel:
     n_rows: int
     formula = "(Σ over the view of f, less n·q·Σ f over the domain) / (γ_f − q), q = (1−γ_f)/(m−1)"
     assumption = None
+    has_ratios = True
 
     @property
     def _other(self) -> float:

@@ -60,13 +60,7 @@ class FrappGroups:
 
     def shards(self) -> Shards:
         """As an engine carries it out."""
-        return Shards(
-            n_groups=self.tuples.n_groups,
-            gather=self.gather,
-            wire=self.tuples.wire,
-            n_records=self.census.n_rows,
-            scatter=self.scatter,
-        )
+        return self.tuples.shards(self.census, self.scatter, self.gather)
 
     def scatter(self, partition: int, batches: Iterator[pa.RecordBatch]) -> Scattered:
         """Every record, kept or replaced."""

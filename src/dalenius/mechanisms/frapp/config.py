@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dalenius.errors import PolicyError
-from dalenius.mechanisms.tuples.config import TupleConfig
+from dalenius.mechanisms.tuples.config import KEYS_OF_VIEWS, TupleConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +22,8 @@ class FrappConfig(TupleConfig):
     def from_policy(cls, section: Mapping[str, Any]) -> Self:
         """Read the section."""
         keys = cls.parse_keys(section)
-        misplaced = {"views": keys.pop("views") > 1, "noise": keys.pop("noise")}
-        misplaced["exclusive"] = keys.pop("exclusive")
-        for key, is_set in misplaced.items():
-            if is_set:
+        for key in KEYS_OF_VIEWS:
+            if key in section and (key, section[key]) != ("views", 1):
                 raise PolicyError(
                     f"[mechanism] frapp has no {key}: it publishes one randomised row for every row, once",
                     hint='leave it out, or use method = "alpha-beta"',

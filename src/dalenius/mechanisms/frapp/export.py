@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import duckdb
 
+from dalenius.mechanisms.base import Place, Weighting
 from dalenius.mechanisms.frapp.published import read
 from dalenius.mechanisms.tuples.export import TupleRates, weigh_tuples
-from dalenius.question.weighting import Place, Weighting
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import count
 

@@ -17,7 +17,7 @@ from dalenius.mechanisms.frapp.statement import state_plan
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.mechanisms.tuples.apply import TupleGroups, decode_rows, distinct_tables
 from dalenius.mechanisms.tuples.config import TupleConfig
-from dalenius.mechanisms.tuples.plan import TupleSource, ViewPlan
+from dalenius.mechanisms.tuples.plan import NobodyOutright, TupleSource, ViewPlan
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
@@ -26,7 +26,7 @@ RecordPolicy = PolicyOf[TupleConfig, DGammaPrivacy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frapp:
+class Frapp(NobodyOutright):
     """(d,γ)-privacy of single records, by randomising every one of them."""
 
     kind = "alpha-beta"
@@ -72,14 +72,6 @@ class Frapp:
     def check(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Iterable[Check]:
         """Every cell in its domain, and parameters that keep the promise."""
         return check_records(connection, manifest)
-
-    def count_outright(
-        self,
-        connection: duckdb.DuckDBPyConnection,  # noqa: ARG002
-        manifest: Manifest,  # noqa: ARG002
-    ) -> int:
-        """Nobody: every row may be one that was made up."""
-        return 0
 
 
 MECHANISM: Mechanism = Frapp()

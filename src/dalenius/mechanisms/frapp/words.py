@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dalenius.exact import percent
+from dalenius.mechanisms.frapp.plan import FrappPlan
 from dalenius.mechanisms.frapp.published import read
+from dalenius.mechanisms.tuples.plan import ViewPlan
 from dalenius.mechanisms.tuples.words import describe_beliefs, tuple_words
 from dalenius.pages.document import Number, Section, share
+from dalenius.pages.words import chances, count_about, tell_error
 from dalenius.release.folder import StoredRelease
 
 _HOW = (
@@ -42,9 +47,28 @@ def counts_repeats(release: StoredRelease) -> bool:
     return read(release.manifest).counts_rows
 
 
+def say_plan(plan: ViewPlan[FrappPlan]) -> Iterator[str]:
+    """What a plan means for people: how far a belief about a record can grow, and the error of a count."""
+    made, law = plan.law, plan.law.law
+    yield (
+        f"An attacker who gave a row at most {chances(law.prior)} of being a given record gives it at most "
+        f"{chances(made.promise.gamma)} after seeing what was published for that record; a row that is seen "
+        "several times is surer."
+    )
+    yield f"A record is published as it is with {chances(law.gamma_f)}, and else as another possible row."
+    n_counted = count_about(made.n_rows)
+    n_possible = law.domain_size * n_counted / made.n_rows
+    inside = float(law.gamma_f) + float(law.other_rate) * (n_possible - 1)
+    outside = float(law.other_rate) * n_possible
+    coins = n_counted * inside * (1 - inside) + (made.n_rows - n_counted) * outside * (1 - outside)
+    part = "rows, among as large a part of the possible rows,"
+    yield tell_error(n_counted, part, coins / float(law.slope) ** 2)
+
+
 WORDS = tuple_words(
     how="every record is published as it is or as another row, drawn at random",
     limits=describe_limits,
     counts_repeats=counts_repeats,
+    plan=say_plan,
     promise=say_promise,
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
+from dalenius.mechanisms.base import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.published import PublishedParts
-from dalenius.question.weighting import AS_IT_IS, Place, Weighting, listed_columns, stage
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
+from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.mechanisms.perturb.published import PublishedParts
 from dalenius.pages import document as doc
-from dalenius.pages.words import SHOWN, Words, belief_column, judge_limit, plural, sensitive_names
+from dalenius.pages.words import (
+    SHOWN,
+    Words,
+    belief_column,
+    chances,
+    count_about,
+    judge_limit,
+    plural,
+    sensitive_names,
+    tell_error,
+)
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.histogram import show_value, write_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +141,41 @@ def _row(part: Part, rho2: Fraction) -> tuple[doc.Cell, ...]:
     )
 
 
+def say_plan(plan: PerturbTablePlan) -> Iterator[str]:
+    """What a plan means for people: how far a belief can grow, who is not protected, the error of a count."""
+    made = plan.perturbation
+    rho2 = chances(made.promise.rho2)
+    before = chances(max(part.rho1 for part in made.parts))
+    yield (
+        "An attacker who knows a person's other columns, and gave a protected value of theirs at most "
+        f"{before} before, gives it at most {rho2} after seeing the value that is published for them."
+    )
+    names = [show_value(write_cells(value)) for value in plan.histogram.values]
+    open_ones = [name for code, name in enumerate(names) if code not in made.protected]
+    if open_ones:
+        yield (
+            f"{plural(len(open_ones), 'value is', 'values are')} too common to be protected "
+            f"({', '.join(open_ones[:3])}{', …' if len(open_ones) > 3 else ''}): an attacker can become "
+            f"{chances(made.unprotected_posterior)} sure of one of them."
+        )
+    kept = sum((part.diagonal * part.n_rows for part in made.parts), Fraction()) / max(plan.n_rows, 1)
+    yield f"About {chances(kept)} people are published with their own value, and nobody can see who they are."
+    yield _say_error(made, names)
+
+
+def _say_error(plan: PerturbPlan, names: list[str]) -> str:
+    """Of the commonest value, among people of whom so many have it: coins of each of them, by part."""
+    code = max(range(len(plan.counts)), key=lambda c: plan.counts[c])
+    n_counted = count_about(plan.counts[code])
+    variance = 0.0
+    for part in (part for part in plan.parts if code in part.codes):
+        n_with = part.counts[part.codes.index(code)]
+        kept, other = float(part.diagonal), float(part.diagonal - part.retention)
+        coins = n_with * kept * (1 - kept) + (part.n_rows - n_with) * other * (1 - other)
+        variance += coins / float(part.retention) ** 2
+    return tell_error(n_counted, f"people with {names[code]}", variance * n_counted / plan.counts[code])
+
+
 WORDS = Words(
     how="every record is published, its sensitive value replaced at random with a known probability",
     tables={"data": "every record, with its part and a sensitive value that may have been replaced"},
@@ -136,4 +185,5 @@ WORDS = Words(
         "rho1, rho2": "the belief in a value before the release that is protected, and the limit after it",
     },
     limits=describe_limits,
+    plan=say_plan,
 )

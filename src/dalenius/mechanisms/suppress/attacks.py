@@ -26,17 +26,6 @@ THREAT = Threat(
     wants="which sensitive value was the commonest of the whole table",
     covered=True,
 )
-_WHO = Threat(
-    knows="who is in the source, and so who was withheld",
-    wants="sensitive values, from which records of a value were withheld",
-    covered=True,
-)
-_ASKS = Threat(
-    knows="who is in the source, and so who was withheld; asks the release which of the values that it has "
-    "most of goes with people like them",
-    wants="the commonest value of the source, and so the value of those who were withheld",
-    covered=False,
-)
 _SMOOTHING = 4.0
 """How many records, spread as all records are, are added to what the release tells of a value's people."""
 
@@ -125,6 +114,13 @@ def attack_eligibility(counts: Sequence[int], ell: int, method: str) -> AttackRe
     )
 
 
+_WHO = Threat(
+    knows="who is in the source, and so who was withheld",
+    wants="sensitive values, from which records of a value were withheld",
+    covered=True,
+)
+
+
 def attack_law_of_withholding(withheld: Withheld, ell: int, method: str) -> AttackResult:
     """Which records of a value are withheld may depend on nothing; how many are is up to the method."""
     people = withheld.people
@@ -175,6 +171,14 @@ def _is_strange(plan: SuppressPlan, withheld: Withheld) -> bool:
         return False
     ranked = sorted(plan.counts, reverse=True)
     return not any(kept == sorted(zip(ranked, outcome, strict=True), reverse=True) for outcome, _ in plan.law)
+
+
+_ASKS = Threat(
+    knows="who is in the source, and so who was withheld; asks the release which of the values that it has "
+    "most of goes with people like them",
+    wants="the commonest value of the source, and so the value of those who were withheld",
+    covered=False,
+)
 
 
 def attack_withheld_people(withheld: Withheld, release: StoredRelease, ell: int) -> AttackResult:

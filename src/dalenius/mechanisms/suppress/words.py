@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 from dalenius.exact import percent
+from dalenius.mechanisms.stages import StagePlan
 from dalenius.mechanisms.suppress.published import PublishedSuppression, read
 from dalenius.pages import document as doc
 from dalenius.pages.words import StageWords, judge_limit, plural, sensitive_names
@@ -109,4 +111,15 @@ def say_published(release: StoredRelease) -> str | None:
     )
 
 
-WORDS = StageWords(section=describe_withheld, promise=say_promise, published=say_published)
+def say_plan(plan: StagePlan) -> Iterator[str]:
+    """Whether, and how many, people will be missing."""
+    numbers = plan.to_dict()
+    n_withheld = round(numbers["suppressed"])
+    if n_withheld:
+        about = "" if plan.certain is not None else "about "
+        yield f"{about}{plural(n_withheld, 'person is', 'people are')} withheld.".capitalize()
+    else:
+        yield "Nobody is withheld."
+
+
+WORDS = StageWords(section=describe_withheld, promise=say_promise, published=say_published, plan=say_plan)

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Batches, Coding
+from dalenius.mechanisms.sharding import Census, Gather, Scatter, Shards
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_new, group_of, word_ids
 from dalenius.prefetch import map_parallel
@@ -152,6 +153,13 @@ class TupleGroups:
         """The words and the copy numbers of what has travelled."""
         *words, copies = (column.to_numpy() for column in rows.columns)
         return np.stack(words, axis=1), copies
+
+    def shards(self, census: Census, scatter: Scatter, gather: Gather) -> Shards:
+        """As an engine carries it out: every record travels, and each group makes its piece."""
+        n_records = census.n_rows
+        return Shards(
+            n_groups=self.n_groups, gather=gather, wire=self.wire, n_records=n_records, scatter=scatter
+        )
 
     @property
     def wire(self) -> pa.Schema:

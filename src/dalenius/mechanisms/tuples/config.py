@@ -7,12 +7,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
-from dalenius.exact import parse_integer
 from dalenius.mechanisms.config import MechanismConfig
 
 COPY = "copy"
 """The column that numbers the copies of a row, where copies are published."""
 Duplicates = Literal["distinct", "copies"]
+KEYS_OF_VIEWS = (
+    "views",
+    "changing",
+    "noise",
+    "exclusive",
+    "alpha",
+    "beta",
+    "retention",
+    "max_noise_rows",
+)
+"""What only views by deletions and insertions have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +46,14 @@ class TupleConfig(MechanismConfig):
 
     @classmethod
     def parse_keys(cls, section: Mapping[str, Any]) -> dict[str, Any]:
-        """The keys of all methods of the kind."""
-        known = ("kind", "method", "views", "duplicates", "domains", "noise", "exclusive")
-        refuse_unknown_keys(section, known, "[mechanism]")
+        """The keys that all methods of the kind have."""
+        refuse_unknown_keys(
+            section, ("kind", "method", "duplicates", "domains", *KEYS_OF_VIEWS), "[mechanism]"
+        )
         return {
             "method": cls.parse_method(section),
-            "views": parse_integer(section.get("views", 1), "[mechanism] views", at_least=1),
             "duplicates": _parse_duplicates(section.get("duplicates")),
             "active_domains": _parse_active(section.get("domains", [])),
-            "noise": _parse_file(section.get("noise"), "noise"),
-            "exclusive": _parse_bool(section.get("exclusive", False), "exclusive"),
         }
 
 
@@ -66,15 +74,3 @@ def _parse_active(value: Any) -> tuple[str, ...] | None:
         f'[mechanism] domains: {value!r} must be "active", or a list of the columns to read off the data',
         hint='declare the other columns under [domains], e.g. age = "17..90"',
     )
-
-
-def _parse_file(value: Any, key: str) -> str | None:
-    if value is None or (isinstance(value, str) and value):
-        return value
-    raise PolicyError(f"[mechanism] {key}: {value!r} must be the name of a file")
-
-
-def _parse_bool(value: Any, key: str) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise PolicyError(f"[mechanism] {key}: {value!r} must be true or false")

@@ -15,9 +15,9 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import InputError
+from dalenius.mechanisms.base import Place, Weighting, stage
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
-from dalenius.question.weighting import Place, Weighting, stage
 from dalenius.sql import identifier, identifiers
 
 MOST_TUPLES = 10_000_000

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -172,6 +173,7 @@ _NEAR_IMPOSSIBLE = 10  # k above √m/10 is named in a warning
 _USELESS_SHARE = 0.5
 ROW = "one row is one person"
 CHANGED = "another view of the same table after it changed, or of a table about the same people"
+OUTSIDE = "any view of these tables, or of tables about the same people, that is not of this series"
 CORRELATED = (
     "an attacker who knows that tuples go together (of two brothers both or neither are in the table): no "
     "mechanism covers that and stays useful"
@@ -257,22 +259,29 @@ class TupleSource:
         )
 
 
+class NobodyOutright:
+    """What mechanisms that publish tuples say of people who are published as they are."""
+
+    __slots__ = ()
+
+    def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:  # noqa: ARG002
+        """Nobody: every row may be one that was made up."""
+        return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ViewPlan(Generic[Law]):
     """The parameters of a table's views, with the domain that they were computed for."""
 
     law: Law
     source: TupleSource
+    outright = 0
+    """Nobody: every row of a view may be one that was made up."""
 
     @property
     def n_rows(self) -> int:
         """How many records the source has."""
         return self.source.n_rows
-
-    @property
-    def outright(self) -> int:
-        """Nobody: every row of a view may be one that was made up."""
-        return 0
 
     def warnings(self) -> tuple[str, ...]:
         """What the publisher should know before publishing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from typing import Any
 
 from dalenius.pages import document as doc
 from dalenius.pages.words import Words, belief_column, judge_limit
@@ -18,6 +19,7 @@ def tuple_words(
     how: str,
     limits: Callable[[StoredRelease], doc.Section],
     counts_repeats: Callable[[StoredRelease], bool],
+    plan: Callable[[Any], Iterable[str]],
     promise: Callable[[StoredRelease], str] | None = None,
 ) -> Words:
     """The words of a mechanism that publishes tuples, of which some are nobody's."""
@@ -31,6 +33,7 @@ def tuple_words(
             "d, gamma": "the belief in a row before the release that is protected, and the limit after it",
         },
         limits=limits,
+        plan=plan,
         promise=promise,
         rows_are_people=False,
         counts_repeats=counts_repeats,

@@ -29,6 +29,7 @@ from tests.auditing.releases import write_manifest
 # Adult's numbers
 N, M, K, GAMMA = 30_162, 648_023_040, 10, Fraction(1, 5)
 D = Fraction(K * N, M)
+HALF = Fraction(1, 2)
 
 
 def case_of(law: ViewLaw, d: Fraction = D, gamma: Fraction = GAMMA) -> ViewCase:
@@ -37,14 +38,14 @@ def case_of(law: ViewLaw, d: Fraction = D, gamma: Fraction = GAMMA) -> ViewCase:
 
 
 def test_one_view_with_its_parameters_holds_and_is_nearly_tight() -> None:
-    found = attack_one_tuple(case_of(choose_law(D, GAMMA)))
+    found = attack_one_tuple(case_of(choose_law(D, GAMMA, retention=HALF)))
     assert found.holds
     assert found.success == pytest.approx(0.2, abs=0.002)
 
 
 @pytest.mark.parametrize(("views", "posterior"), [(2, 0.292), (3, 0.328), (8, 0.375)])
 def test_single_view_parameters_for_several_views_are_caught(views: int, posterior: float) -> None:
-    single = choose_law(D, GAMMA)
+    single = choose_law(D, GAMMA, retention=HALF)
     law = replace(single, views=views, decay=usual_decay(views))
     found = attack_views(case_of(law))
     assert found.holds is False
@@ -54,7 +55,7 @@ def test_single_view_parameters_for_several_views_are_caught(views: int, posteri
 
 
 def test_brothers_and_exclusive_sets_are_open_and_said_to_be() -> None:
-    case = case_of(choose_law(D, GAMMA))
+    case = case_of(choose_law(D, GAMMA, retention=HALF))
     brothers, rule_out = attack_correlated_tuples(case), attack_exclusive_set(case)
     ratio = float(case.law.retention / case.law.beta)
     odds = ratio**2 * float(D) / (1 - float(D))
@@ -65,7 +66,7 @@ def test_brothers_and_exclusive_sets_are_open_and_said_to_be() -> None:
 
 
 def test_too_little_noise_or_too_much_kept_is_caught() -> None:
-    case = case_of(choose_law(D, GAMMA))
+    case = case_of(choose_law(D, GAMMA, retention=HALF))
     assert attack_one_tuple(replace(case, n_noise=int(case.n_noise * 0.95))).holds is False
     assert attack_one_tuple(replace(case, n_noise=int(case.n_noise * 0.995))).holds is True
     assert attack_one_tuple(replace(case, n_shown=int(case.n_shown * 1.1))).holds is False
@@ -122,7 +123,7 @@ def test_a_view_is_audited_from_its_files(factor: int | Fraction, tmp_path: Path
         }
     )
     d, gamma = Fraction(10 * n, domain.size), Fraction(1, 5)
-    law = choose_law(d, gamma)
+    law = choose_law(d, gamma, retention=HALF)
     path = write_view(tmp_path, table, law, replace(law, beta=law.beta * factor), domain, d, gamma)
     audit = audit_release(StoredRelease.open(path), table, seed=1)
     assert audit.named("linking").holds is (factor == 1)

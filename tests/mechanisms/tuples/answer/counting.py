@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.mechanisms.tuples.answer.formula import Atoms, Formula
-from dalenius.mechanisms.tuples.answer.network import Weights, integer_weights, sum_formula
+from dalenius.mechanisms.tuples.answer.network import Weights, integer_weights, sum_selection
+from dalenius.mechanisms.tuples.answer.selection import Atoms, Selection
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.database import Database, Deadline, Limits, Workspace
 from dalenius.question.sql import parse
@@ -26,10 +26,10 @@ def atoms_of(columns: Columns, tables: Tables | None = None) -> Atoms:
     return Atoms(domain=Domain.of(columns), workspace=workspace)
 
 
-def formula_of(columns: Columns, predicate: str, tables: Tables | None = None) -> Formula:
+def selection_of(columns: Columns, predicate: str, tables: Tables | None = None) -> Selection:
     """Where the condition is TRUE."""
     query = parse(f"SELECT COUNT(*) FROM t WHERE {predicate}", columns, tables)
-    return atoms_of(columns, tables).formula(query.where)
+    return atoms_of(columns, tables).select(query.where)
 
 
 def domain_counts_by(
@@ -43,8 +43,8 @@ def domain_counts_by(
     """The number of tuples for each combination of values of some columns, or the sum of their weights."""
     names, sizes = list(columns), [len(values) for values in columns.values()]
     kept = tuple(names.index(name) for name in by)
-    return sum_formula(
-        formula_of(columns, predicate, tables), integer_weights(weights or {}, names, sizes), kept
+    return sum_selection(
+        selection_of(columns, predicate, tables), integer_weights(weights or {}, names, sizes), kept
     )
 
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import QueryError
-from dalenius.mechanisms.tuples.answer import formula as domain_formula
 from dalenius.mechanisms.tuples.answer import network as domain_network
+from dalenius.mechanisms.tuples.answer import selection as domain_formula
 from dalenius.mechanisms.tuples.answer.network import integer_weights
 from tests.mechanisms.tuples.answer.counting import domain_count, domain_counts_by
 

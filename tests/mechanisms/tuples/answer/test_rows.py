@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
 from dalenius.mechanisms.tuples.answer.network import Tensor, contract
 from dalenius.mechanisms.tuples.answer.question import ViewRows
+from dalenius.mechanisms.tuples.answer.selection import All, Neither, Selection, ValueTable
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.question.query import Expression, Membership
 from dalenius.tables import columns as coded_columns
@@ -48,7 +48,7 @@ def test_lists_of_literals_are_looked_up_as_duckdb_would(
     fast = atoms_of(COLUMNS).membership(asked, is_true)
     slow = atoms_of(COLUMNS).atom(asked.expression, is_true)
     assert fast is not None
-    assert isinstance(slow, Table)
+    assert isinstance(slow, ValueTable)
     assert fast.columns == slow.columns
     assert fast.holds.tolist() == slow.holds.tolist()
 
@@ -63,12 +63,12 @@ DOMAIN = Domain.of({name: range(size) for name, size in zip("abc", SIZES, strict
 BITS = st.booleans()
 
 
-def tables() -> st.SearchStrategy[Formula]:
-    def of(columns: tuple[int, ...]) -> st.SearchStrategy[Formula]:
+def tables() -> st.SearchStrategy[Selection]:
+    def of(columns: tuple[int, ...]) -> st.SearchStrategy[Selection]:
         size = int(np.prod([SIZES[c] for c in columns]))
         shape = [SIZES[c] for c in columns]
         lists = st.lists(BITS, min_size=size, max_size=size)
-        return lists.map(lambda bits: Table(columns=columns, holds=np.array(bits).reshape(shape)))
+        return lists.map(lambda bits: ValueTable(columns=columns, holds=np.array(bits).reshape(shape)))
 
     return st.sampled_from([(), (0,), (1,), (2,), (0, 2), (0, 1, 2)]).flatmap(of)
 
@@ -82,9 +82,9 @@ FORMULAS = st.recursive(
 )
 
 
-def holds(formula: Formula, cells: tuple[int, ...]) -> bool:
-    match formula:
-        case Table(columns=columns, holds=table):
+def holds(selection: Selection, cells: tuple[int, ...]) -> bool:
+    match selection:
+        case ValueTable(columns=columns, holds=table):
             return bool(table[tuple(cells[c] for c in columns)])
         case All(parts=parts):
             return all(holds(part, cells) for part in parts)
@@ -93,14 +93,19 @@ def holds(formula: Formula, cells: tuple[int, ...]) -> bool:
 
 
 @given(FORMULAS, st.lists(st.tuples(*(st.integers(0, size - 1) for size in SIZES)), min_size=1, max_size=20))
-def test_rows_are_those_for_which_the_formula_holds(formula: Formula, rows: list[tuple[int, ...]]) -> None:
+def test_rows_are_those_for_which_the_selection_holds(
+    selection: Selection, rows: list[tuple[int, ...]]
+) -> None:
     codes = tuple(np.array(column) for column in zip(*rows, strict=True))
-    view, expected = ViewRows.of(DOMAIN, codes), [i for i, cells in enumerate(rows) if holds(formula, cells)]
-    assert view.where(formula).tolist() == expected
-    assert view.where(formula).tolist() == expected  # from the bitmaps of the first time
+    view, expected = (
+        ViewRows.of(DOMAIN, codes),
+        [i for i, cells in enumerate(rows) if holds(selection, cells)],
+    )
+    assert view.where(selection).tolist() == expected
+    assert view.where(selection).tolist() == expected  # from the bitmaps of the first time
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coded_columns, "_BITMAP_BYTES", 0)  # too large for bitmaps
-        assert ViewRows.of(DOMAIN, codes).where(formula).tolist() == expected
+        assert ViewRows.of(DOMAIN, codes).where(selection).tolist() == expected
 
 
 @given(st.lists(st.lists(st.integers(0, 2**60), min_size=1, max_size=4), min_size=1, max_size=4))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
@@ -66,6 +67,11 @@ class ViewCase:
         )
 
     @property
+    def is_changing(self) -> bool:
+        """Whether the views are of a table that changes."""
+        return isinstance(self.law, ChangingLaw)
+
+    @property
     def own_law(self) -> ViewLaw:
         """The law of this view by itself: noise that earlier views have shown comes again more often."""
         return self.law if self.index == 1 else marginal_law(self.law, self.index)
@@ -105,23 +111,17 @@ def _expect_shaped(view: PublishedView, original: pa.Table) -> tuple[float | Non
 
 def attack_one_tuple(case: ViewCase) -> AttackResult:
     """The posterior of a tuple of prior d that the view shows, from how many it really shows."""
-    p_value = _p_value(case)
     kept = case.kept_scale * case.n_shown / max(case.n_table, 1)
     inserted = case.noise_scale * case.n_noise / max(case.outside, 1)
-    return AttackResult(
-        name="linking",
+    return _judge(
+        case,
+        "linking",
         threat=Threat(
             knows=f"a tuple that is in the table with probability {float(case.d):.3g}, whatever others are",
             wants="whether it is, having seen it in the view",
             covered=True,
         ),
         success=_posterior(case, kept, inserted),
-        interval=_interval(case),
-        baseline=float(case.d),
-        bound=float(case.gamma),
-        holds=p_value > SHARE,
-        p_value=p_value,
-        n_trials=case.n_shown + case.n_noise,
         detail={
             "kept": kept,
             "kept_stated": float(case.own_law.retention),
@@ -130,6 +130,26 @@ def attack_one_tuple(case: ViewCase) -> AttackResult:
             "view": case.index,
         },
         advice="more is kept or less inserted than stated: publish again",
+    )
+
+
+def _judge(
+    case: ViewCase, name: str, *, threat: Threat, success: float, detail: dict[str, Any], advice: str
+) -> AttackResult:
+    """The belief in a tuple that is shown, against the promise, from how many are shown."""
+    p_value = _p_value(case)
+    return AttackResult(
+        name=name,
+        threat=threat,
+        success=success,
+        interval=_interval(case),
+        baseline=float(case.d),
+        bound=float(case.gamma),
+        holds=p_value > SHARE,
+        p_value=p_value,
+        n_trials=case.n_shown + case.n_noise,
+        detail=detail,
+        advice=advice,
     )
 
 
@@ -185,18 +205,15 @@ def attack_views(case: ViewCase, n_views: int | None = None) -> AttackResult:
     With `n_views` beyond what was planned nothing is promised, but what was planned for fewer is no defence.
     """
     views = case.law.views if n_views is None else max(n_views, case.law.views)
-    law = ViewLaw(
-        retention=case.law.retention,
-        beta=case.law.beta,
-        views=views,
-        decay=case.law.decay if views == case.law.views else usual_decay(views),
-    )
+    decay = case.law.decay if views == case.law.views else usual_decay(views)
+    law = replace(case.law, views=views, decay=decay)
     posterior = law.worst_posterior(case.d)
     return _exact(
         "several views",
         Threat(
             knows=f"all {views} view(s) of the table, and a tuple of prior {float(case.d):.3g}",
-            wants="whether the tuple is in the table",
+            wants="whether the tuple is in the table"
+            + (" at any of their dates, whenever it may have come and gone" if case.is_changing else ""),
             covered=views == case.law.views,
         ),
         posterior=posterior,
@@ -236,21 +253,15 @@ def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Ta
         always = np.intersect1d(always, codes, assume_unique=True)
     n_kept = int(np.isin(always, own, assume_unique=True).sum())
     both = replace(case, n_shown=n_kept, n_noise=len(always) - n_kept)
-    p_value = _p_value(both)
-    return AttackResult(
-        name="every view",
+    return _judge(
+        both,
+        "every view",
         threat=Threat(
             knows=f"{len(views)} views of the table, and a tuple of prior {float(case.d):.3g}",
             wants="whether the tuple, which every one of them shows, is in the table",
             covered=True,
         ),
         success=_posterior(both, n_kept / max(case.n_table, 1), both.n_noise / max(case.outside, 1)),
-        interval=_interval(both),
-        baseline=float(case.d),
-        bound=float(case.gamma),
-        holds=p_value > SHARE,
-        p_value=p_value,
-        n_trials=len(always),
         detail={"shown_by_all": len(always), "of_the_table": n_kept},
         advice="noise does not come again as often as it should: was each view drawn in view of the "
         "earlier ones?",

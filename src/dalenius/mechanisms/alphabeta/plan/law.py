@@ -6,7 +6,11 @@ b_i = (1−s)^(i−1)·β. The paper's e is exp(−1/v). Here it is a rational n
 so that every probability is rational and the promise is checked without rounding.
 
 α and β follow from (d,γ). One view (theorem 4.3, in its exact form): β/(α+β) ≥ X with X = d(1−γ)/(γ(1−d)),
-and 1−α−β ≥ (d/γ)(1−β). Several views and the exclusive adversary: see `ViewLaw.keeps`.
+and 1−α−β ≥ (d/γ)(1−β). Several views and the exclusive adversary: see `ViewLaw.keeps`. The paper takes
+α+β = 1/2. A larger one keeps the same promise and the same ε, and the variance of every answer falls as
+1/(α+β) at the price of noise that grows as α+β, so at most to twice the paper's: the largest is the default.
+
+Views of a table that changes: see `ChangingLaw` and docs/proofs/changing-views.md.
 """
 
 from __future__ import annotations
@@ -22,11 +26,11 @@ from dalenius.exact import round_up
 from dalenius.promises.d_gamma_privacy import Adversary
 
 _DECAY_DENOMINATOR = 10**6
-USUAL_RETENTION = Fraction(1, 2)
 SAMPLING_MARGIN = Fraction(1, 10**6)
 """The likelihood ratios are kept this much inside their bounds, which covers floating-point sampling."""
 _FINE_DIGITS = 12
 _RETENTION_STEPS = 1024
+_HIGHEST = Fraction(_RETENTION_STEPS - 1, _RETENTION_STEPS)
 _BETA_STEPS = 40
 
 
@@ -69,6 +73,20 @@ class ViewLaw:
     def fresh_rate(self, view: int) -> Fraction:
         """b_i: the probability that a tuple outside the table, not shown yet, appears in view i ≥ 1."""
         return (1 - self.retention) ** (view - 1) * self.beta
+
+    def noise_rate(self, view: int) -> Fraction:
+        """The probability that a tuple that is never in the table appears in view i, whatever came before.
+
+        >>> law = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 10), views=2, decay=Fraction(3, 5))
+        >>> law.noise_rate(2) == Fraction(1, 10) * Fraction(3, 10) + Fraction(9, 10) * Fraction(1, 20)
+        True
+        """
+        unseen = self._unseen()[view - 1]
+        return unseen * self.fresh_rate(view) + (1 - unseen) * self.seen_rate
+
+    def most_noise(self) -> Fraction:
+        """The largest of these probabilities, over all views."""
+        return max(map(self.noise_rate, range(1, self.views + 1)))
 
     def largest_ratio(self) -> Fraction:
         """The largest Pr[pattern | t in table] / Pr[pattern | t not in it] over patterns of appearance.
@@ -132,6 +150,35 @@ class ViewLaw:
         return [(i, self.retention / (self.beta * unseen[i - 1])) for i in range(1, self.views + 1)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangingLaw(ViewLaw):
+    """The law of views of a table that people join and leave between views.
+
+    Noise that was not shown yet appears with β in every view. A tuple is compared with one that is in the
+    table at fewer dates. Per view the likelihood ratio of two such histories is 1 where they agree; where
+    only the first is in the table it is s/β for a first appearance, 1/e for a later one, and below 1 for
+    none. So the largest is to appear in every view: (s/β)·e^−(v−1), the bound of an unchanged table.
+
+    >>> law = ChangingLaw(retention=Fraction(1, 2), beta=Fraction(1, 10), views=3, decay=Fraction(1, 2))
+    >>> law.largest_ratio(), law.fresh_rate(3)
+    (Fraction(20, 1), Fraction(1, 10))
+    """
+
+    def fresh_rate(self, view: int) -> Fraction:  # noqa: ARG002  (it does not decay)
+        """β: whoever joins now must not stand out from noise that has become rare."""
+        return self.beta
+
+    def largest_ratio(self) -> Fraction:
+        """The largest ratio of two histories, one within the other, over patterns of appearance."""
+        return self.retention / self.beta / self.decay ** (self.views - 1)
+
+    def smallest_ratio(self) -> Fraction:
+        """The smallest: not to appear, unseen or after a view in which both histories agree."""
+        unseen, seen = ((1 - self.retention) / (1 - rate) for rate in (self.beta, self.seen_rate))
+        once = [unseen**before * seen ** (self.views - 1 - before) for before in range(self.views)]
+        return min(unseen**self.views, *once)
+
+
 def usual_decay(views: int) -> Fraction:
     """The paper's exp(−1/v), rounded up to six decimals; 1 for a single view, which does not use it.
 
@@ -143,71 +190,113 @@ def usual_decay(views: int) -> Fraction:
     return Fraction(math.ceil(math.exp(-1 / views) * _DECAY_DENOMINATOR), _DECAY_DENOMINATOR)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a law is to keep, and how many views it is for."""
+
+    d: Fraction
+    gamma: Fraction
+    adversary: Adversary = "independent"
+    views: int = 1
+    kind: type[ViewLaw] = ViewLaw
+    most_noise: Fraction = Fraction(1)
+    """What the probability that a tuple of noise appears in a view may not exceed."""
+
+    def law(self, retention: Fraction, beta: Fraction) -> ViewLaw:
+        """The law with this α+β and β."""
+        return self.kind(retention=retention, beta=beta, views=self.views, decay=usual_decay(self.views))
+
+    def least_beta(self, retention: Fraction) -> Fraction:
+        """A β below which the promise fails, because a tuple may appear in every view.
+
+        The likelihood ratio is then s/(β·e^(v−1)) at least.
+        """
+        again = usual_decay(self.views) ** (self.views - 1)
+        x = self.d * (1 - self.gamma) / (self.gamma * (1 - self.d)) / again
+        if self.adversary == "exclusive":
+            # The other tuples of its set may never appear: s/β · (1−β)/(1−s) ≤ 1/X.
+            return x * retention / (1 - retention + x * retention)
+        return x * retention
+
+
 def choose_law(
     d: Fraction,
     gamma: Fraction,
     *,
     adversary: Adversary = "independent",
     views: int = 1,
-    retention: Fraction = USUAL_RETENTION,
+    kind: type[ViewLaw] = ViewLaw,
+    retention: Fraction | None = None,
+    most_noise: Fraction = Fraction(1),
 ) -> ViewLaw:
-    """The law with the given α+β, or the largest below it that the promise allows, and the least β for it.
+    """The law with the largest α+β that the promise and the bound on noise allow, and the least β for it.
 
     Against the exclusive adversary β/(α+β) grows as (1−s)^−v, and the noise per kept tuple is least at
     s = 1/(v+1), so no larger one is taken.
 
-    >>> law = choose_law(Fraction(1, 1000), Fraction(1, 5))
+    Args:
+        d: the prior bound.
+        gamma: the posterior bound.
+        adversary: what the attacker knows besides.
+        views: how many there will be.
+        kind: for a table that stays as it is, or one that changes.
+        retention: the largest α+β to take, such as the paper's 1/2; None: any.
+        most_noise: the largest probability with which a tuple of noise may appear in a view.
+
+    >>> law = choose_law(Fraction(1, 1000), Fraction(1, 5), retention=Fraction(1, 2))
     >>> law.retention, float(law.beta)
     (Fraction(1, 2), 0.00200201)
+    >>> round(float(choose_law(Fraction(1, 1000), Fraction(1, 5)).retention), 3)
+    0.994
     """
     if d >= gamma:
         raise PromiseNotMet(f"the prior bound d ({float(d):.4g}) is not below gamma ({float(gamma):.4g})")
+    wanted = Wanted(d=d, gamma=gamma, adversary=adversary, views=views, kind=kind, most_noise=most_noise)
+    highest = _HIGHEST if retention is None else retention
     if adversary == "exclusive":
-        retention = min(retention, Fraction(1, views + 1))
+        highest = min(highest, Fraction(1, views + 1))
+    best = law_at(highest, wanted)
     low, high = 0, _RETENTION_STEPS
-    best = _law_at(retention, d, gamma, adversary, views)
-    # A smaller α+β makes absence weaker evidence, so the allowed ones are those below some bound.
+    # A smaller α+β makes absence weaker evidence and noise rarer: those below some bound are allowed.
     while best is None and high - low > 1:
         middle = (low + high) // 2
-        if _law_at(retention * middle / _RETENTION_STEPS, d, gamma, adversary, views) is None:
+        if law_at(highest * middle / _RETENTION_STEPS, wanted) is None:
             high = middle
         else:
             low = middle
     if best is None and low:
-        best = _law_at(retention * low / _RETENTION_STEPS, d, gamma, adversary, views)
+        best = law_at(highest * low / _RETENTION_STEPS, wanted)
     if best is None:
         raise PromiseNotMet(
-            f"no alpha and beta keep d = {float(d):.4g}, gamma = {float(gamma):.4g} over {views} view(s)",
-            hint="publish fewer views, lower k or d, or raise gamma",
+            f"no alpha and beta keep d = {float(d):.4g}, gamma = {float(gamma):.4g} over {views} view(s)"
+            + (" within max_noise_rows" if most_noise < 1 else ""),
+            hint="publish fewer views, lower k or d, or raise gamma"
+            + (" or max_noise_rows" if most_noise < 1 else ""),
         )
     return best
 
 
-def _law_at(
-    retention: Fraction, d: Fraction, gamma: Fraction, adversary: Adversary, views: int
-) -> ViewLaw | None:
+def law_at(retention: Fraction, wanted: Wanted) -> ViewLaw | None:
     """The law with this α+β, if it can keep the promise; more noise than presence needs is never added."""
-    law = _least_beta(retention, d, gamma, adversary, views)
-    return law if law is not None and law.hides_absence(d, gamma, SAMPLING_MARGIN) else None
+    law = _least_beta(retention, wanted)
+    if law is None or law.most_noise() > wanted.most_noise:
+        return None
+    return law if law.hides_absence(wanted.d, wanted.gamma, SAMPLING_MARGIN) else None
 
 
-def _least_beta(
-    retention: Fraction, d: Fraction, gamma: Fraction, adversary: Adversary, views: int
-) -> ViewLaw | None:
+def _least_beta(retention: Fraction, wanted: Wanted) -> ViewLaw | None:
     """The law with the least β (to six digits) that hides presence with this α+β, if there is one."""
-    decay = usual_decay(views)
 
-    def law_at(beta: Fraction) -> ViewLaw | None:
+    def law_with(beta: Fraction) -> ViewLaw | None:
         rounded = round_up(beta)
         if rounded >= retention:
             return None
-        law = ViewLaw(retention=retention, beta=rounded, views=views, decay=decay)
-        return law if law.hides_presence(d, gamma, adversary, SAMPLING_MARGIN) else None
+        law = wanted.law(retention, rounded)
+        hides = law.hides_presence(wanted.d, wanted.gamma, wanted.adversary, SAMPLING_MARGIN)
+        return law if hides else None
 
-    # Appearing in every view has a likelihood ratio of s/(β·e^(v−1)) at least.
-    x = d * (1 - gamma) / (gamma * (1 - d)) / decay ** (views - 1)
-    low = _necessary_beta(retention, x, adversary) * (1 + SAMPLING_MARGIN)
-    found = law_at(low)
+    low = wanted.least_beta(retention) * (1 + SAMPLING_MARGIN)
+    found = law_with(low)
     if found is not None:
         return found
     high = low
@@ -215,23 +304,15 @@ def _least_beta(
         low, high = high, high * Fraction(17, 16)
         if high >= retention:
             return None
-        found = law_at(high)
+        found = law_with(high)
     for _ in range(_BETA_STEPS):
         middle = round_up((low + high) / 2, _FINE_DIGITS)
-        tried = law_at(middle)
+        tried = law_with(middle)
         if tried is None:
             low = middle
         else:
             high, found = middle, tried
     return found
-
-
-def _necessary_beta(retention: Fraction, x: Fraction, adversary: Adversary) -> Fraction:
-    """A β below which the promise fails, because a tuple may appear in every view."""
-    if adversary == "exclusive":
-        # The other tuples of its set may never appear: s/β · (1−β)/(1−s) ≤ 1/X.
-        return x * retention / (1 - retention + x * retention)
-    return x * retention
 
 
 def bernstein_deviation(variance: float, miss: float) -> float:

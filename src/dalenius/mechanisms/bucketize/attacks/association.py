@@ -29,7 +29,7 @@ from dalenius.mechanisms.bucketize.attacks.case import (
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.regression import Geometry, Regression
 from dalenius.question.targets import Score
-from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.result import AttackResult, Threat
 
 _EXCLUDED = 0.2
 """A value counts as excluded where it is less than this part as common as in the whole table."""
@@ -140,12 +140,11 @@ def attack_negative_association(case: BucketCase, pairs: RowPairs, exclusions: E
     is_excluded = exclusions.of_rows(case, pairs.row, pairs.value)
     belief = np.where(is_excluded, _DOUBT, 1.0) * pairs.share
     successes, trials = success_by_profile(case, pairs.row, pairs.value, belief, people)
-    return measured(
+    return case.measured(
         "negative association",
         NEGATIVE_ASSOCIATION,
         successes=successes,
         trials=trials,
-        baseline=float(case.frequency.max()),
         control=alone / max(trials, 1),
         n_failed=case.n_people - trials,
         detail={"exclusions": exclusions.n, "exclusions_true": exclusions.n_true},
@@ -176,12 +175,11 @@ def attack_definetti(case: BucketCase, pairs: RowPairs, stream: np.random.Genera
     people = pairs.people(case)
     successes, trials = success_by_profile(case, pairs.row, pairs.value, belief, people)
     alone, _ = success_by_profile(case, pairs.row, pairs.value, pairs.share, people)
-    return measured(
+    return case.measured(
         "deFinetti",
         DEFINETTI,
         successes=successes,
         trials=trials,
-        baseline=float(case.frequency.max()),
         control=_control(case, model, held_out, stream),
         n_failed=case.n_people - trials,
         detail={"linking_by_profile": alone / max(trials, 1), "rounds": _ROUNDS},

@@ -6,8 +6,10 @@ value. Attackers who learn how rows and values go together see every row beside 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,7 @@ from dalenius.release.folder import StoredRelease
 from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
 from dalenius.threats.original import CommonCodes, People
+from dalenius.threats.result import AttackResult, measured
 
 MOST_PAIRS = 4_000_000
 """With more, buckets are drawn at random, and people outside them are left out."""
@@ -105,6 +108,11 @@ class BucketCase:
     def size(self) -> Ints:
         """How many people each bucket has."""
         return np.bincount(self.row_bucket, minlength=self.n_buckets)
+
+    @property
+    def measured(self) -> Callable[..., AttackResult]:
+        """The result of counted successes, beside the guess of the commonest value."""
+        return partial(measured, baseline=float(self.frequency.max()))
 
     @property
     def frequency(self) -> Floats:

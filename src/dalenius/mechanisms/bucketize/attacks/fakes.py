@@ -19,7 +19,7 @@ from dalenius.mechanisms.bucketize.attacks.association import Exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, fit_to_counts, last_trials, likeliest_is_first
 from dalenius.threats.counts import Counts, counted, judge_laws
-from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.result import AttackResult, Threat
 
 THREAT = Threat(
     knows="a bucket's members, the sensitive values of all of them but one, the histogram, the fakes' law, "
@@ -62,12 +62,11 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
         n_victims += len(left)
         for q in [q for q in _SWEEP if q < law.size]:
             curve[q] += success_knowing(law, contents[mine[:_SWEPT]], fakes[mine[:_SWEPT]], q, stream)
-    result = measured(
+    result = case.measured(
         "corruption",
         THREAT,
         successes=best,
         trials=n_buckets,
-        baseline=float(case.frequency.max()),
         control=stated.posterior_without_table,
         bound=stated.posterior,
         n_failed=case.n_people - n_victims,
@@ -206,12 +205,11 @@ def attack_fakes_by_exclusion(case: BucketCase, exclusions: Exclusions) -> Attac
         n_victims += len(rows)
         n_pairs += is_excluded[:, 1:].size
         n_excluded += int(is_excluded[:, 1:].sum())
-    return measured(
+    return case.measured(
         "fakes excluded",
         EXCLUSION_THREAT,
         successes=success,
         trials=n_buckets,
-        baseline=float(case.frequency.max()),
         control=alone / n_buckets if n_buckets else None,
         n_failed=case.n_people - n_victims,
         detail={"exclusions": exclusions.n, "fakes_excluded": n_excluded / max(n_pairs, 1)},

@@ -25,7 +25,7 @@ from dalenius.mechanisms.bucketize.attacks.fakes import attack_last_person
 from dalenius.tables.codes import number
 from dalenius.threats.chance import clopper_pearson
 from dalenius.threats.original import Linked, expect_right, link, shared_coins, two_releases
-from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.result import AttackResult, Threat
 
 LINKING = Threat(
     knows="everybody's quasi-identifiers, and so each person's bucket",
@@ -57,12 +57,11 @@ def attack_linking(case: BucketCase) -> AttackResult:
     bound = float(limits[guess] @ case.size) / n_rows
     values, n_broken = _per_value(case, guess, successes)
     weights = np.bincount(guess, case.size, case.n_values) / n_rows
-    result = measured(
+    result = case.measured(
         "linking",
         LINKING,
         successes=float(successes.sum()),
         trials=n_rows,
-        baseline=float(case.frequency.max()),
         control=float(weights @ case.frequency),
         bound=bound,
         detail={
@@ -160,12 +159,11 @@ def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackRe
     curve = [(q, _success(case, places, np.minimum(q, places.size - 1))) for q in known]
     successes = _success(case, places, places.size - 1)
     n = case.n_buckets
-    return measured(
+    return case.measured(
         "corruption",
         CORRUPTION,
         successes=successes,
         trials=n,
-        baseline=float(case.frequency.max()),
         detail={
             "curve": [
                 *({"known": str(q), "success": s / n} for q, s in curve),

@@ -57,23 +57,45 @@ class BucketPlan:
 
     @property
     def n_certain(self) -> int:
-        """How many records are in buckets of one value only, whose value the bucket tells for certain.
+        """How many records are in buckets of one value only, whose value the bucket tells for certain."""
+        return sum(self.certain)
+
+    @property
+    def certain(self) -> tuple[int, ...]:
+        """How many records of each value are in buckets of that value only.
 
         Bucket w of b gets the places w, w + b, …, w + (S−1)·b of the records in value order, so it holds
         one value only if the value's places go from w, or before, to w + (S−1)·b, or beyond.
 
         >>> loads = ((1, 4), (1, 2))
-        >>> BucketPlan(method="", sizes=(1, 3), n_buckets=(2, 2), loads=loads, lower_bound=None).n_certain
-        2
+        >>> BucketPlan(method="", sizes=(1, 3), n_buckets=(2, 2), loads=loads, lower_bound=None).certain
+        (1, 1)
         """
-        n_certain = 0
+        n_certain = [0] * len(self.loads)
         for j, (size, b) in enumerate(zip(self.sizes, self.n_buckets, strict=True)):
             begin = 0
-            for row in self.loads:
+            for code, row in enumerate(self.loads):
                 end = begin + row[j]
-                n_certain += size * max(0, min(b, end - (size - 1) * b) - begin)
+                n_certain[code] += size * max(0, min(b, end - (size - 1) * b) - begin)
                 begin = end
-        return n_certain
+        return tuple(n_certain)
+
+    def spread(self, code: int) -> float:
+        """Σ k·(S−k)/S over the buckets, k of S people in a bucket having the value.
+
+        Who has the value is a random choice in each bucket: of people chosen with probability p by what the
+        buckets do not know, the number who have it has variance p·(1−p) times this, given the buckets.
+
+        >>> loads = ((1, 4), (1, 2))
+        >>> BucketPlan(method="", sizes=(1, 3), n_buckets=(2, 2), loads=loads, lower_bound=None).spread(0)
+        1.3333333333333333
+        """
+        total = 0.0
+        for size, b, load in zip(self.sizes, self.n_buckets, self.loads[code], strict=True):
+            each, one_more = divmod(load, b)
+            total += (b - one_more) * each * (size - each) / size
+            total += one_more * (each + 1) * (size - each - 1) / size
+        return total
 
     def check(self, problem: BucketProblem) -> None:
         """Verify the plan against the problem in exact integers, from nothing but the definition.

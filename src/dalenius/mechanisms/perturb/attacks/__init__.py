@@ -48,12 +48,6 @@ THREAT = Threat(
     wants="the person's sensitive value",
     covered=True,
 )
-COINS = Threat(
-    knows="the laws that the manifest states",
-    wants="values that were kept more often than stated",
-    covered=True,
-)
-
 _TOO_OFTEN = "values are kept more often than the manifest states: publish again"
 _OTHER_PRIOR = "gamma is above what rho1 and rho2 allow: publish again, and `dalenius verify` it"
 _MOST_VALUES = 300
@@ -136,6 +130,13 @@ def _per_value(case: PerturbCase, guessed: Ints, n_known: Ints, n_right: Ints) -
             }
         )
     return rows
+
+
+COINS = Threat(
+    knows="the laws that the manifest states",
+    wants="values that were kept more often than stated",
+    covered=True,
+)
 
 
 def attack_retention(case: PerturbCase) -> AttackResult:

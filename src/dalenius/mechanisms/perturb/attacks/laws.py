@@ -11,7 +11,7 @@ unique people are spread over the values.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -135,11 +135,6 @@ class PerturbCase:
         return guess
 
 
-_COINS = Threat(
-    knows="the laws that the manifest states, and everybody's quasi-identifiers",
-    wants="people whose values were kept or replaced by another law",
-    covered=True,
-)
 _PARTS = Threat(
     knows="everybody's quasi-identifiers, and so each person's part",
     wants="values from how records of one value were dealt to the parts",
@@ -166,10 +161,21 @@ class PerturbLaws:
         columns = [(column.name, column.cells, column.rows[rows]) for column in case.people.columns]
         self.facets = Facets.of(columns, self.position)
 
-    @property
-    def n_failed(self) -> int:
-        """How many records are not known."""
-        return len(self.case.row_part) - len(self.truth)
+    def judge(
+        self,
+        name: str,
+        threat: Threat,
+        counts: Iterable[Counts],
+        *,
+        advice: str,
+        certain: tuple[str, ...] = (),
+    ) -> AttackResult:
+        """What the counts say of a law, of all records whose value is known."""
+        n_known = len(self.truth)
+        n_failed = len(self.case.row_part) - n_known
+        return judge_laws(
+            name, threat, counts, n_things=n_known, n_failed=n_failed, advice=advice, certain=certain
+        )
 
     def value_facet(self) -> Facet:
         """By the true value."""
@@ -188,32 +194,28 @@ def attack_laws(case: PerturbCase) -> Iterator[AttackResult]:
     laws = PerturbLaws(case)
     yield _judge_values(laws)
     if len(case.channels) > 1:
-        yield judge_laws(
+        yield laws.judge(
             "law of parts",
             _PARTS,
             _parts(laws),
-            n_things=len(laws.truth),
-            n_failed=laws.n_failed,
             advice="which records of a value go to which part must be a random choice: publish again",
         )
-    yield judge_laws(
-        "law of order",
-        SOURCE_ORDER,
-        _order(laws),
-        n_things=len(laws.truth),
-        n_failed=laws.n_failed,
-        advice="rows must be in random order",
-    )
+    yield laws.judge("law of order", SOURCE_ORDER, _order(laws), advice="rows must be in random order")
+
+
+_COINS = Threat(
+    knows="the laws that the manifest states, and everybody's quasi-identifiers",
+    wants="people whose values were kept or replaced by another law",
+    covered=True,
+)
 
 
 def _judge_values(laws: PerturbLaws) -> AttackResult:
     strange = int((~laws.lists[laws.part, laws.truth]).sum()) if len(laws.truth) else 0
-    return judge_laws(
+    return laws.judge(
         "law of values",
         _COINS,
         _values(laws),
-        n_things=len(laws.truth),
-        n_failed=laws.n_failed,
         advice="values were not kept and replaced as the manifest states: publish again",
         certain=(f"{strange} records are in a part that does not list their value",) if strange else (),
     )

@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, normal_quantile
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.mechanisms.tuples.answer.formula import Atoms
 from dalenius.mechanisms.tuples.answer.question import Sums, TupleQuestion, ViewRows, evaluate
+from dalenius.mechanisms.tuples.answer.selection import Atoms
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.interval import Interval
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.database import Workspace
 from dalenius.question.model import Column, Combination, Estimator, Estimators, Plane, Possible, null_sums
-from dalenius.question.query import Query
+from dalenius.question.query import Query, has_ratios
 from dalenius.question.targets import Range
 from dalenius.release.folder import StoredRelease
 
@@ -50,6 +50,10 @@ class Kernel(Estimator, Protocol):
     def spread(self) -> float:
         """The largest difference that one tuple that counts 1 can make."""
 
+    @property
+    def has_ratios(self) -> bool:
+        """Whether totals are those of a table: averages and ratios of changes mean nothing."""
+
     def estimate(self, sums: Sums, summand: int) -> Floats:
         """A total, per group."""
 
@@ -65,6 +69,8 @@ class TuplesAsked:
     """Questions whose conditions were evaluated on the domain's values."""
 
     questions: tuple[TupleQuestion, ...]
+    divides: bool = False
+    """Whether some result is an average, or a product or ratio of results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,7 +147,8 @@ class TupleEstimation:
         high, planes = -low, []
         for k, total in enumerate(asked.totals):
             if total.kind == "count":
-                low[:, k], high[:, k] = 0.0, asked.count_domain(k)
+                high[:, k] = asked.count_domain(k)
+                low[:, k] = 0.0 if self.kernel.has_ratios else -high[:, k]
                 error = np.maximum(self.std_error(question, k), 1e-6)
                 planes.append(Plane(total=k, groups=groups, std_error=error))
         return Possible(low=low, high=high, planes=tuple(planes))
@@ -240,11 +247,18 @@ class TupleModel:
         for query in queries:
             workspace.deadline.check()
             questions.append(evaluate(query, atoms, self.noise))
-        return TuplesAsked(questions=tuple(questions))
+        return TuplesAsked(questions=tuple(questions), divides=any(map(has_ratios, queries)))
 
     def estimation(self, asked: TuplesAsked, estimator: str, confidence: float) -> TupleEstimation:
         """Estimate what the questions add up."""
-        return TupleEstimation.of(asked, self.rows, self.estimators[estimator], confidence)
+        kernel = self.estimators[estimator]
+        if asked.divides and not kernel.has_ratios:
+            raise InputError(
+                f"{estimator} estimates how counts and sums change, and a ratio of changes is not the change "
+                "of a ratio",
+                hint="ask for COUNT and SUM here, and for AVG of each view by itself: --estimator view-1",
+            )
+        return TupleEstimation.of(asked, self.rows, kernel, confidence)
 
     @property
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""The exact sum of a formula over the whole domain, as a tensor network.
+"""The exact sum of a selection over the whole domain, as a tensor network.
 
 A conjunction of tables summed over all tuples is a contraction of their indicator tensors. Disjunctions join
 it without inclusion–exclusion: 1 − Π_j x_j is Σ_q c_q·Π_j A_j[q] with c = (1, −1) and A_j = (1, x_j), one
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Floats
 from dalenius.errors import QueryError, did_you_mean
-from dalenius.mechanisms.tuples.answer.formula import All, Formula, Neither, Table
+from dalenius.mechanisms.tuples.answer.selection import All, Neither, Selection, ValueTable
 
 LARGEST_INTERMEDIATE = 2**25
 """Entries of the largest tensor that a contraction may write out."""
@@ -42,25 +42,25 @@ class Tensor:
     entries: Any
 
 
-def network(formula: Formula) -> list[Tensor]:
-    """Tensors whose product, summed over the auxiliary indices, is 1 where the formula holds, else 0."""
+def network(selection: Selection) -> list[Tensor]:
+    """Tensors whose product, summed over the auxiliary indices, is 1 where the selection holds, else 0."""
     fresh = iter(range(-1, -(10**9), -1))
-    return list(_tensors(formula, None, fresh))
+    return list(_tensors(selection, None, fresh))
 
 
-def _tensors(formula: Formula, switch: int | None, fresh: Iterator[int]) -> Iterator[Tensor]:
-    """The formula's tensors; with a switch index they are 1 throughout where it is 0 (off)."""
-    match formula:
-        case Table():
-            entries = formula.holds.astype(np.float64)
+def _tensors(selection: Selection, switch: int | None, fresh: Iterator[int]) -> Iterator[Tensor]:
+    """The selection's tensors; with a switch index they are 1 throughout where it is 0 (off)."""
+    match selection:
+        case ValueTable():
+            entries = selection.holds.astype(np.float64)
             if switch is None:
-                yield Tensor(indices=formula.columns, entries=entries)
+                yield Tensor(indices=selection.columns, entries=entries)
             else:
                 yield Tensor(
-                    indices=(switch, *formula.columns), entries=np.stack([np.ones_like(entries), entries])
+                    indices=(switch, *selection.columns), entries=np.stack([np.ones_like(entries), entries])
                 )
         case All():
-            for part in formula.parts:
+            for part in selection.parts:
                 yield from _tensors(part, switch, fresh)
         case Neither():
             inner = next(fresh)
@@ -68,7 +68,7 @@ def _tensors(formula: Formula, switch: int | None, fresh: Iterator[int]) -> Iter
                 yield Tensor(indices=(inner,), entries=_COUPLING[1])
             else:
                 yield Tensor(indices=(switch, inner), entries=_COUPLING)
-            yield from _tensors(formula.of, inner, fresh)
+            yield from _tensors(selection.of, inner, fresh)
 
 
 def contract(tensors: Sequence[Tensor], kept: tuple[int, ...], bound: int) -> NDArray[np.object_]:
@@ -231,8 +231,8 @@ class ColumnWeights:
         return math.prod(size if column is None else sum(map(abs, column)) for column, size in columns)
 
 
-def sum_formula(
-    formula: Formula,
+def sum_selection(
+    selection: Selection,
     weights: ColumnWeights,
     kept: tuple[int, ...],
     factors: Sequence[Tensor] = (),
@@ -240,12 +240,12 @@ def sum_formula(
     """The weighted sum over all columns but the kept ones; a column that no tensor names is a factor.
 
     Args:
-        formula: what the tuples must satisfy.
+        selection: what the tuples must satisfy.
         weights: of `integer_weights`.
         kept: the numbers of the columns that the result has axes for.
         factors: numbers that each tuple counts for besides, as whole numbers over some columns.
     """
-    tensors = [*network(formula), *factors]
+    tensors = [*network(selection), *factors]
     named = {index for tensor in tensors for index in tensor.indices}
     factor = 1
     for number, (column, size) in enumerate(zip(weights.numerators, weights.sizes, strict=True)):

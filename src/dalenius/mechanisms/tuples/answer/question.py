@@ -3,7 +3,7 @@
 Conditions, arguments and group keys become tables over the columns that each names (`Atoms`). The same tables
 are looked up for the view's rows and contracted over the domain, so both sides always mean the same.
 
-`ViewRows` are the rows of a view: for which of them a formula holds, and what a question adds up over them.
+`ViewRows` are the rows of a view: for which of them a selection holds, and what a question adds up over them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from dalenius.arrays import Bits, Bools, Codes, Floats, Ints
 from dalenius.errors import QueryError
-from dalenius.mechanisms.tuples.answer.formula import All, Atoms, Formula, Neither, Table, both
-from dalenius.mechanisms.tuples.answer.network import Tensor, integer_weights, sum_formula
+from dalenius.mechanisms.tuples.answer.network import Tensor, integer_weights, sum_selection
+from dalenius.mechanisms.tuples.answer.selection import All, Atoms, Neither, Selection, ValueTable, both
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.database import Deadline
@@ -69,9 +69,9 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Summand:
-    """A total as a function on tuples: a number (1 for a count) where the formula holds, else 0."""
+    """A total as a function on tuples: a number (1 for a count) where the selection holds, else 0."""
 
-    holds: Formula
+    holds: Selection
     number: Numbers | None
 
 
@@ -108,7 +108,7 @@ class TupleQuestion:
     noise: NoiseLaw | None
     deadline: Deadline
     totals: tuple[Total, ...]
-    where: Formula
+    where: Selection
     summands: tuple[Summand, ...]
     """Of each total."""
     tables: tuple[GroupTable, ...]
@@ -177,7 +177,7 @@ class TupleQuestion:
         return self._by_group((None, power, summand), [self.summands[summand].holds], [], power)
 
     def _by_group(
-        self, name: tuple[int | None, ...], holds: list[Formula], numbers: Sequence[Numbers], power: int
+        self, name: tuple[int | None, ...], holds: list[Selection], numbers: Sequence[Numbers], power: int
     ) -> Floats:
         """A sum over the domain by group, which is remembered."""
         if name not in self._sums:
@@ -186,11 +186,11 @@ class TupleQuestion:
             self._sums[name] = self.groups.add_up(np.arange(len(cells)), cells)
         return self._sums[name]
 
-    def _contract(self, formula: Formula, numbers: Sequence[Numbers], power: int) -> Floats:
+    def _contract(self, selection: Selection, numbers: Sequence[Numbers], power: int) -> Floats:
         weights = integer_weights(self._shares(power), self.domain.names, self.domain.sizes)
         found = np.zeros(math.prod(self.domain.sizes[column] for column in self.kept))
         for pieces in product(*(tuple(number.pieces()) for number in numbers)):
-            part = sum_formula(formula, weights, self.kept, [tensor for tensor, _ in pieces])
+            part = sum_selection(selection, weights, self.kept, [tensor for tensor, _ in pieces])
             found += part.astype(np.float64).ravel() * math.prod(unit for _, unit in pieces)
         return found
 
@@ -212,7 +212,7 @@ def evaluate(query: Query, atoms: Atoms, noise: NoiseLaw | None) -> TupleQuestio
         atoms: what evaluates its expressions.
         noise: how inserted tuples spread over the domain; None: evenly.
     """
-    where = atoms.formula(query.where)
+    where = atoms.select(query.where)
     totals = totals_of(query.aggregates)
     summed = {total.argument for total in totals if total.kind == "sum"}
     numbers = {
@@ -239,14 +239,14 @@ def evaluate(query: Query, atoms: Atoms, noise: NoiseLaw | None) -> TupleQuestio
     return question
 
 
-def _summand(total: Total, where: Formula, numbers: dict[Expression, Numbers], atoms: Atoms) -> Summand:
+def _summand(total: Total, where: Selection, numbers: dict[Expression, Numbers], atoms: Atoms) -> Summand:
     parts = [where]
     if total.condition is not None:
-        parts.append(atoms.formula(total.condition))
+        parts.append(atoms.select(total.condition))
     if total.argument is None:
         return Summand(holds=both(parts), number=None)
     number = numbers[total.argument]
-    parts.append(Table(columns=number.columns, holds=number.present))
+    parts.append(ValueTable(columns=number.columns, holds=number.present))
     return Summand(holds=both(parts), number=number if total.kind == "sum" else None)
 
 
@@ -288,28 +288,28 @@ class ViewRows:
         table = CodedTable(n_rows=len(codes[0]), columns=columns)
         return cls(table=table, columns=tuple(columns.values()))
 
-    def where(self, formula: Formula) -> Ints:
-        """The rows for which the formula holds."""
-        return self.table.rows(self._bits(formula))
+    def where(self, selection: Selection) -> Ints:
+        """The rows for which the selection holds."""
+        return self.table.rows(self._bits(selection))
 
     def at(self, columns: Sequence[int], rows: Ints) -> tuple[Codes, ...]:
         """The codes of some columns, by number, in some rows."""
         return tuple(self.columns[column].codes[rows] for column in columns)
 
-    def _bits(self, formula: Formula) -> Bits:
-        match formula:
-            case Table(columns=(), holds=holds):
+    def _bits(self, selection: Selection) -> Bits:
+        match selection:
+            case ValueTable(columns=(), holds=holds):
                 return self.table.all_rows() if holds else self.table.no_rows()
-            case Table(columns=(column,), holds=holds):
+            case ValueTable(columns=(column,), holds=holds):
                 return self.columns[column].select(holds)
-            case Table():
-                return self._select_together(formula)
+            case ValueTable():
+                return self._select_together(selection)
             case All(parts=parts):
                 return np.asarray(np.bitwise_and.reduce([self._bits(part) for part in parts]), dtype=np.uint8)
             case Neither(of=of):
                 return ~self._bits(of)  # the bits beyond the last row are cut off when bits become rows
 
-    def _select_together(self, table: Table) -> Bits:
+    def _select_together(self, table: ValueTable) -> Bits:
         """Those rows of which every column has some value that can hold are looked up."""
         possible = [
             self.columns[column].select(_some_hold(table.holds, axis))

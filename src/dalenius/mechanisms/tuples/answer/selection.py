@@ -36,7 +36,7 @@ _MERGED_ENTRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
+class ValueTable:
     """Where something holds, over the cross product of some columns (by number, ascending)."""
 
     columns: tuple[int, ...]
@@ -47,7 +47,7 @@ class Table:
 class All:
     """A conjunction."""
 
-    parts: tuple[Formula, ...]
+    parts: tuple[Selection, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,41 +57,41 @@ class Neither:
     of: All
 
 
-Formula = Table | All | Neither
-EVERYTHING = Table(columns=(), holds=np.array(True))
+Selection = ValueTable | All | Neither
+EVERYTHING = ValueTable(columns=(), holds=np.array(True))
 
 
-def either(parts: Iterable[Formula]) -> Formula:
+def either(parts: Iterable[Selection]) -> Selection:
     """A disjunction."""
     return negated(both(negated(part) for part in parts))
 
 
-def negated(formula: Formula) -> Formula:
-    """Where the formula does not hold."""
-    match formula:
-        case Table():
-            return Table(columns=formula.columns, holds=~formula.holds)
+def negated(selection: Selection) -> Selection:
+    """Where the selection does not hold."""
+    match selection:
+        case ValueTable():
+            return ValueTable(columns=selection.columns, holds=~selection.holds)
         case All():
-            return Neither(of=formula)
+            return Neither(of=selection)
         case Neither():
-            return formula.of
+            return selection.of
 
 
-def both(parts: Iterable[Formula]) -> Formula:
+def both(parts: Iterable[Selection]) -> Selection:
     """A conjunction, with tables joined where that costs nothing."""
-    flat: list[Formula] = []
+    flat: list[Selection] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, All) else [part])
-    tables = _merge_tables([part for part in flat if isinstance(part, Table)])
-    others = [part for part in flat if not isinstance(part, Table)]
+    tables = _merge_tables([part for part in flat if isinstance(part, ValueTable)])
+    others = [part for part in flat if not isinstance(part, ValueTable)]
     if len(tables) == 1 and not others:
         return tables[0]
     return All(parts=(*tables, *others))
 
 
-def _merge_tables(tables: list[Table]) -> list[Table]:
+def _merge_tables(tables: list[ValueTable]) -> list[ValueTable]:
     """Tables multiplied into one that already has their columns, or all into one if it stays small."""
-    merged: list[Table] = []
+    merged: list[ValueTable] = []
     for table in sorted(tables, key=lambda table: -len(table.columns)):
         for index, wider in enumerate(merged):
             if set(table.columns) <= set(wider.columns):
@@ -112,12 +112,12 @@ def _merge_tables(tables: list[Table]) -> list[Table]:
     return merged
 
 
-def _product(a: Table, b: Table) -> Table:
+def _product(a: ValueTable, b: ValueTable) -> ValueTable:
     columns = tuple(sorted({*a.columns, *b.columns}))
-    return Table(columns=columns, holds=_spread(a, columns) & _spread(b, columns))
+    return ValueTable(columns=columns, holds=_spread(a, columns) & _spread(b, columns))
 
 
-def _spread(table: Table, columns: tuple[int, ...]) -> Bools:
+def _spread(table: ValueTable, columns: tuple[int, ...]) -> Bools:
     """The table with an axis of length 1 for each column that it lacks."""
     lengths = dict(zip(table.columns, table.holds.shape, strict=True))
     return table.holds.reshape([lengths.get(column, 1) for column in columns])
@@ -130,7 +130,7 @@ _RANK = "__dalenius_rank"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Atoms:
-    """Evaluates expressions over the domain's columns; as an algebra, places are formulas over its tuples."""
+    """Evaluates expressions over the domain's columns; as an algebra, places are selections of its tuples."""
 
     domain: Domain
     workspace: Workspace
@@ -138,11 +138,11 @@ class Atoms:
     either = staticmethod(either)
     negated = staticmethod(negated)
 
-    def formula(self, condition: Condition | None) -> Formula:
+    def select(self, condition: Condition | None) -> Selection:
         """Where a condition is TRUE."""
         return EVERYTHING if condition is None else where(condition, self)
 
-    def atom(self, atom: Atom, is_true: bool) -> Formula:
+    def atom(self, atom: Atom, is_true: bool) -> Selection:
         """Where an atom is TRUE, or where it is FALSE."""
         match atom:
             case Choice() | TruthTest():
@@ -158,7 +158,7 @@ class Atoms:
         """All parts are needed."""
         return parts
 
-    def membership(self, atom: Membership, is_true: bool) -> Table | None:
+    def membership(self, atom: Membership, is_true: bool) -> ValueTable | None:
         """Where a column has one of the listed literals, without DuckDB; None if their types differ."""
         number = self.domain.names.index(atom.column)
         values = self.domain.columns[number].values
@@ -170,7 +170,9 @@ class Atoms:
         except (pa.ArrowInvalid, OverflowError):  # a number beyond the column's type
             return None
         holds = _as_bools(listed)
-        return Table(columns=(number,), holds=holds if is_true else _as_bools(values.is_valid()) & ~holds)
+        return ValueTable(
+            columns=(number,), holds=holds if is_true else _as_bools(values.is_valid()) & ~holds
+        )
 
     def values(self, expression: Expression) -> tuple[tuple[int, ...], tuple[int, ...], pa.Array]:
         """The columns that the expression names, their sizes, and its value for every combination."""
@@ -182,13 +184,13 @@ class Atoms:
         in_order = bool((rank[1:] > rank[:-1]).all())
         return columns, shape, cells if in_order else cells.take(pa.array(np.argsort(rank)))
 
-    def _table(self, expression: Expression, is_true: bool) -> Table:
+    def _table(self, expression: Expression, is_true: bool) -> ValueTable:
         sql = expression.sql if is_true else f"NOT {expression.sql}"
         columns, shape = self._shape(expression.columns, sql)
         holds = np.zeros(math.prod(shape), dtype=np.bool_)
         found = self._run(sql, f"SELECT {_RANK}", columns, f"WHERE ({sql}) IS TRUE")
         holds[found.column(0).to_numpy()] = True
-        return Table(columns=columns, holds=holds.reshape(shape))
+        return ValueTable(columns=columns, holds=holds.reshape(shape))
 
     def _shape(self, names: Sequence[str], sql: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The numbers of the columns and their sizes, if that is not too much to write out."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.evaluate.comparison import Comparison, Standing
+from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread

@@ -15,8 +15,7 @@ import pytest
 from dalenius.engines.base import silent
 from dalenius.errors import DaleniusError, InputError, InternalError, PromiseNotMet
 from dalenius.evaluate import compare
-from dalenius.evaluate.compare import compare_policies, sample_randomness
-from dalenius.evaluate.comparison import Standing
+from dalenius.evaluate.compare import Standing, compare_policies, sample_randomness
 from dalenius.evaluate.contender import (
     NOISE,
     NOTHING,

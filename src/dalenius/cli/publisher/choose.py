@@ -1,0 +1,91 @@
+"""`dalenius choose SOURCE`: five questions, then a policy with reasons."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from dalenius.cli.output import JsonOption, TableArgument, print_json, say
+from dalenius.cli.publisher.init import (
+    DroppedOption,
+    IdentifiersOption,
+    OutOption,
+    QuasiOption,
+    SensitiveOption,
+    UnitOption,
+    collect_roles,
+    say_policy,
+    write_policy,
+)
+from dalenius.errors import InputError, did_you_mean
+from dalenius.inspection.choosing import QUESTIONS, Question, choose_sections
+from dalenius.inspection.first_policy import FirstPolicy
+from dalenius.mechanisms.feasible import Wish
+
+
+def command(
+    source: TableArgument,
+    as_json: JsonOption = False,
+    recipients: Annotated[
+        str | None, typer.Option(help="Who will get it: colleagues, researchers or public.")
+    ] = None,
+    questions: Annotated[str | None, typer.Option(help="What they will ask: counts or records.")] = None,
+    hide: Annotated[str | None, typer.Option(help="What must not be known: value or presence.")] = None,
+    withhold: Annotated[str | None, typer.Option(help="May records be withheld: yes or no.")] = None,
+    again: Annotated[str | None, typer.Option(help="Published again: no, others or same.")] = None,
+    out: OutOption = None,
+    sensitive: SensitiveOption = None,
+    quasi: QuasiOption = None,
+    identifiers: IdentifiersOption = None,
+    dropped: DroppedOption = None,
+    unit: UnitOption = None,
+) -> int:
+    """Answer five questions, on the terminal or by options, and get a policy with the reasons in comments."""
+    found = FirstPolicy.of(source, collect_roles(sensitive, quasi, identifiers, dropped, unit))
+    given = (recipients, questions, hide, withhold, again)
+    may_ask = not as_json and sys.stdin.isatty()
+    answers = {
+        question.name: _answer(question, text, may_ask=may_ask)
+        for question, text in zip(QUESTIONS, given, strict=True)
+    }
+    proposal = choose_sections(found.facts, _wish(answers))
+    target = write_policy(found, source, out, proposal.sections)
+    if as_json:
+        reasons = list(proposal.reasons)
+        print_json({"policy": str(target), "answers": answers, "reasons": reasons, **found.to_dict()})
+        return 0
+    say_policy(found, target)
+    say("\nwhy this promise and this mechanism:")
+    for reason in proposal.reasons:
+        say(f"  {reason}")
+    return 0
+
+
+def _wish(answers: dict[str, str]) -> Wish:
+    parts: dict[str, Any] = {**answers, "withhold": answers["withhold"] == "yes"}
+    return Wish(**parts)
+
+
+def _answer(question: Question, given: str | None, *, may_ask: bool) -> str:
+    """What an option says, or what is typed; refused where it is neither of the answers."""
+    known = list(question.answers)
+    if given is not None:
+        if given not in known:
+            raise InputError(f"--{question.name} {given!r} is unknown; {did_you_mean(given, known)}")
+        return given
+    if not may_ask:
+        raise InputError(
+            f"{question.text} --{question.name} is not given, and this is no terminal to ask on",
+            hint=f"--{question.name} {' | '.join(known)}",
+        )
+    say(f"\n{question.text}")
+    for name, meaning in question.answers.items():
+        say(f"  {name:12} {meaning}")
+    while True:
+        typed = str(typer.prompt(question.name)).strip().lower()
+        close = [name for name in known if typed and name.startswith(typed)]
+        if len(close) == 1:
+            return close[0]
+        say(f"  one of {', '.join(known)}, please")

@@ -1,0 +1,64 @@
+"""Which limits coins could keep, before a policy is written."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dalenius.errors import DaleniusError
+from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish
+from dalenius.mechanisms.perturb.plan.methods import plan_for_release
+from dalenius.promises.rho_privacy import RhoPrivacy
+
+_LIMITS = {
+    "colleagues": ("1/2", "2/3", "3/4", "9/10"),
+    "researchers": ("1/2", "2/3", "3/4", "9/10"),
+    "public": ("1/3", "1/2", "2/3", "3/4", "9/10"),
+}
+"""ρ2 that are tried in turn, by who gets the release."""
+_SECTIONS = """\
+[promise]                     # a belief of at most rho1 in a value becomes at most rho2
+kind = "rho-privacy"
+rho1 = "max"                  # the share of the commonest value: all values are protected
+rho2 = "{rho2}"
+
+[mechanism]
+kind   = "perturb"
+method = "small-domain"       # small-domain | uniform
+"""
+
+
+def find(facts: TableFacts) -> Finding:
+    """The limit that no release can keep: the share of the commonest value."""
+    histogram = facts.histogram
+    share = None if histogram is None else max(histogram.counts) / histogram.n_rows
+    return Finding(data={"rho2_above": share})
+
+
+def propose(facts: TableFacts, wish: Wish) -> Proposal | None:
+    """Coins, where other programs read single records; the same people's coins cannot be tossed twice."""
+    if wish.hide != "value" or wish.questions != "records" or wish.again != "no":
+        return None
+    rho2 = _least_limit(facts, _LIMITS[wish.recipients])
+    return Proposal(
+        sections=_SECTIONS.format(rho2=rho2),
+        reasons=(
+            "perturb: every record keeps its columns, and its sensitive value is its own or one drawn at "
+            "random, so that programs that read records can read the release",
+            f"rho2 = {rho2}: the strictest of the usual limits that this table allows"
+            if facts.histogram is not None
+            else f"rho2 = {rho2}: `dalenius plan` says whether the table allows it",
+        ),
+    )
+
+
+def _least_limit(facts: TableFacts, limits: tuple[str, ...]) -> str:
+    if facts.histogram is None:
+        return limits[0]
+    for limit in limits:
+        promise = RhoPrivacy(rho1=None, rho2=Fraction(limit))
+        try:
+            plan_for_release(facts.histogram.counts, promise, "small-domain")
+        except DaleniusError:
+            continue
+        return limit
+    return limits[-1]
