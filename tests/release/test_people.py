@@ -19,7 +19,8 @@ import dalenius
 from dalenius.errors import DaleniusError, InputError, PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.release.ledger import Ledger
-from dalenius.tables.sketch import Overlap, Sketch, find_overlap, sketch_table
+from dalenius.tables import sketch as tables_sketch
+from dalenius.tables.sketch import Overlap, Sketch, _canonical, find_overlap, sketch_table
 from tests.people import KEY, people, sketch
 
 N = 400
@@ -201,14 +202,45 @@ def test_columns_of_every_type_are_sketched() -> None:
         connection.execute(
             "CREATE TABLE t AS SELECT i::DECIMAL(9, 2) AS a, i % 2 = 0 AS b, [i, 1] AS c, {'x': i} AS d, "
             "TIMESTAMP '2020-01-01' + i * INTERVAL 1 MONTH AS e, i::VARCHAR::BLOB AS f, 1 AS v, NULL AS n, "
-            "if(i % 3 = 0, NULL, i / 7) AS h, uuid() AS u FROM range(300) r(i)"
+            "if(i % 3 = 0, NULL, i / 7) AS h, uuid() AS u, [i / 7] AS l FROM range(300) r(i)"
         )
-        names = ["a", "b", "c", "d", "e", "f", "v", "n", "h", "u"]
+        names = ["a", "b", "c", "d", "e", "f", "v", "n", "h", "u", "l"]
         found = sketch_table(connection, "t", names, KEY)
         nothing = sketch_table(connection, "(SELECT v, n FROM t)", ["v", "n"], KEY)
     assert found is not None
     assert find_overlap(found, found) == Overlap(people=300, rows=300, earlier_rows=300)
     assert nothing is None
+
+
+def test_whole_numbers_floating_ones_and_texts_are_one_cell() -> None:
+    """Also where they are written with an exponent, or one of them is not."""
+    numbers = [0, 1, -5, 100_000, 10**14 - 1, 10**14, 10**14 + 1, 10**15, -(10**16), 3 * 10**17]
+    kinds = [pa.int64(), pa.float64(), pa.string()]
+    tables = [pa.table({"x": pa.array(numbers * 3, pa.int64()).cast(kind, safe=False)}) for kind in kinds]
+    with duckdb.connect() as connection:
+        said = []
+        for i, table in enumerate(tables):
+            connection.register(f"t{i}", table)
+            type_ = connection.execute(f"SELECT typeof(x) FROM t{i} LIMIT 1").fetchall()[0][0]
+            said.append(connection.execute(f"SELECT {_canonical('x', type_)} FROM t{i}").fetchall())
+    assert said[0] == said[1] == said[2]
+
+
+def test_a_part_of_a_large_table_tells_which_columns_are_numberings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same columns are left out, and kept by themselves, as when every cell is looked at."""
+    n, rng = 6_000, np.random.default_rng(5)
+    table = people(n, 1)
+    table = table.append_column("row", pa.array(rng.permutation(n) + 1))
+    table = table.append_column("day", pa.array(86_400 * rng.permutation(n), pa.timestamp("s")))
+    table = table.append_column("id", pa.array([f"P-{i}" for i in rng.permutation(10**7)[:n]]))
+    table = table.append_column("income", pa.array(rng.permutation(10**6)[:n] / 7))
+    whole = sketch(table)
+    monkeypatch.setattr(tables_sketch, "_LOOKED_AT", 300)
+    part = sketch(table)
+    assert [one.width for one in part.combinations] == [one.width for one in whole.combinations]
+    assert all((a.sums == b.sums).all() for a, b in zip(part.combinations, whole.combinations, strict=True))
+    assert max(one.width for one in whole.combinations) == 7  # neither the numbers of rows nor the days
+    assert sum(one.width == 1 for one in whole.combinations) == 2
 
 
 def test_false_alarms_are_rare() -> None:

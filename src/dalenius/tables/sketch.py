@@ -28,7 +28,7 @@ import duckdb
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
-from dalenius.sql import count, identifier, one_row
+from dalenius.sql import identifier, one_row
 from dalenius.tables.recode import NUMERIC_TYPES
 
 _KEPT_OF_WHOLE, _KEPT = 128, 64
@@ -38,7 +38,7 @@ _MOST_LEFT_OUT = 10
 _DISTINCTIVE = 5
 """So many columns are kept in pairs."""
 _NEARLY_ALL = 0.8
-"""A column of so many different values is counted exactly."""
+"""A column of so many different values may have no value twice."""
 _BITS = 48
 _MASK = 2**_BITS - 1
 _BYTES = _BITS // 8
@@ -50,6 +50,16 @@ _ENUMERATED = 0.15
 """Numbers that fill so much of their range are a numbering: other tables begin at 1 too."""
 _STEPS = (86400, 3600, 1000, 900, 300, 100, 60, 10, 5)
 """In what a numbering, or times of measurement, may be counted."""
+_WHOLE_NUMBERS = ("INTEGER", "BIGINT")
+_SAME_TEXT = 10**14
+"""Up to here a whole number and a floating one are written alike, but for `.0`."""
+_LOOKED_AT = 20_000
+"""So many cells tell whether a column is a numbering."""
+_PART = 16
+"""Of a large table this part of a column's values tells whether they are all different."""
+_KEY_LETTERS = 16
+"""Of the key before each cell, so that most cells are one block of MD5; the sketch is hidden by all of it."""
+_VERSION = 2
 _HEAD = struct.Struct("<BQH")
 _SET = struct.Struct("<HBBB")
 
@@ -82,7 +92,7 @@ class Sketch:
 
     def pack(self, key: bytes) -> bytes:
         """As bytes, of which nothing can be read without the key."""
-        parts = [_HEAD.pack(1, self.n_rows, len(self.combinations))]
+        parts = [_HEAD.pack(_VERSION, self.n_rows, len(self.combinations))]
         for one in self.combinations:
             size = next(size for size in (1, 2, 4, 8) if int(one.counts.max()) < 256**size)
             parts.append(_SET.pack(one.width, one.whole * 2 + one.complete, len(one.sums), size))
@@ -160,12 +170,20 @@ def _find_columns(
     for name, (_, kind, *_), about in zip(names, described, n_different, strict=True):
         different, is_unique = about, False
         if about > _NEARLY_ALL * n_rows:
-            different = count(connection, f"SELECT count(DISTINCT {identifier(name)}) FROM {relation}")
-            is_unique = different == n_rows
-        if different < 2 or (is_unique and _is_numbering(connection, relation, name, kind)):
+            is_unique = _is_unique(connection, relation, identifier(name), n_rows)
+            different = n_rows if is_unique else min(about, n_rows - 1)
+        if different < 2 or (is_unique and _is_numbering(connection, relation, name, kind, n_rows)):
             continue
         found.append(_Column(name=name, kind=kind, n_different=different, is_unique=is_unique))
     return n_rows, found
+
+
+def _is_unique(connection: duckdb.DuckDBPyConnection, relation: str, cell: str, n_rows: int) -> bool:
+    """Whether no cell of a column occurs twice, nor is NULL; in a large table, of a part of its values."""
+    # all copies of a value are in the part, or none
+    part = f"WHERE {cell} IS NULL OR hash({cell}) % {_PART} = 0" if n_rows > _PART * _LOOKED_AT else ""
+    n, different = one_row(connection, f"SELECT count(*), count(DISTINCT {cell}) FROM {relation} {part}")
+    return bool(n == different)
 
 
 def _canonical(name: str, kind: str) -> str:
@@ -173,37 +191,57 @@ def _canonical(name: str, kind: str) -> str:
     if kind == "BOOLEAN":
         number = f"{name}::INTEGER::DOUBLE::VARCHAR"
     elif kind == "VARCHAR":
-        said = f"lower(trim({name}))"
+        said = f"lower(CASE WHEN {name} LIKE ' %' OR {name} LIKE '% ' THEN trim({name}) ELSE {name} END)"
+        # what begins with a letter is no number, and need not be tried
         number = (
-            f"coalesce(try_cast({name} AS DOUBLE)::VARCHAR, "
+            f"coalesce(CASE WHEN ascii({name}) < 58 THEN try_cast({name} AS DOUBLE)::VARCHAR END, "
             f"CASE {said} WHEN 'true' THEN '1.0' WHEN 'false' THEN '0.0' ELSE {said} END)"
         )
     elif kind.startswith(("DATE", "TIMESTAMP")):
         number = f"replace({name}::VARCHAR, ' 00:00:00', '')"
-    elif kind.startswith(NUMERIC_TYPES):
+    elif kind in _WHOLE_NUMBERS:  # as a floating number would be written, in a third of the time
+        number = (
+            f"CASE WHEN {name} BETWEEN -{_SAME_TEXT} AND {_SAME_TEXT} THEN {name}::VARCHAR || '.0' "
+            f"ELSE {name}::DOUBLE::VARCHAR END"
+        )
+    elif _is_number(kind):
         number = f"{name}::DOUBLE::VARCHAR"
     else:
         number = f"{name}::VARCHAR"
     return f"coalesce({number}, '')"
 
 
-def _is_numbering(connection: duckdb.DuckDBPyConnection, relation: str, name: str, kind: str) -> bool:
-    """Whether the different cells of a column are consecutive numbers or times, or nearly."""
-    cell = identifier(name)
+def _is_number(kind: str) -> bool:
+    return kind.startswith(NUMERIC_TYPES) and not kind.endswith("]")  # lists of numbers are none
+
+
+def _is_numbering(
+    connection: duckdb.DuckDBPyConnection, relation: str, name: str, kind: str, n_rows: int
+) -> bool:
+    """Whether the different cells of a column are consecutive numbers or times, or nearly.
+
+    Of many a random choice is looked at: a numbering fills its range, and what does not is far from it.
+    """
     if kind.startswith(("DATE", "TIMESTAMP")):
-        number = f"epoch({cell}::TIMESTAMP)::DOUBLE"
+        number = "epoch(c::TIMESTAMP)::DOUBLE"
+    elif _is_number(kind):
+        number = "abs(c::DOUBLE)"
     else:
-        number = f"try_cast(regexp_replace({cell}::VARCHAR, '[^0-9.]', '', 'g') AS DOUBLE)"
+        number = "try_cast(regexp_replace(c::VARCHAR, '[^0-9.]', '', 'g') AS DOUBLE)"
     steps = ", ".join(f"min(x % {step}) = max(x % {step})" for step in _STEPS)
-    n, whole, ends, *even = one_row(
+    chosen = f"SELECT {identifier(name)} AS c FROM {relation}"
+    if n_rows > 2 * _LOOKED_AT:
+        chosen = f"FROM ({chosen}) USING SAMPLE {100 * _LOOKED_AT / n_rows:f} PERCENT (bernoulli)"
+    n_looked, n, whole, ends, *even = one_row(
         connection,
-        f"SELECT count(x), bool_and(x = floor(x)), quantile_cont(x, [0.05, 0.95]), {steps} "
-        f"FROM (SELECT {number} AS x FROM {relation})",
+        f"SELECT count(*), count(x), bool_and(x = floor(x)), quantile_cont(x, [0.05, 0.95]), {steps} "
+        f"FROM (SELECT {number} AS x FROM ({chosen}))",
     )
     if not n or not whole:
         return False
     step = next((step for step, is_even in zip(_STEPS, even, strict=True) if is_even), 1)
-    return bool(0.9 * n / ((ends[1] - ends[0]) / step + 1) >= _ENUMERATED)
+    n_numbers = n / n_looked * n_rows
+    return bool(0.9 * n_numbers / ((ends[1] - ends[0]) / step + 1) >= _ENUMERATED)
 
 
 def _choose(columns: Sequence[_Column]) -> list[tuple[int, ...]]:
@@ -230,7 +268,7 @@ def _hash_cells(
         name = identifier(column.name)
         few = column.n_different <= n_rows / 4
         text = _canonical(name if few else f"records.{name}", column.kind)
-        hashed = f"(md5_number('{key.hex()}' || {text}) & {_MASK})::BIGINT"
+        hashed = f"(md5_number('{key.hex()[:_KEY_LETTERS]}' || {text}) & {_MASK})::BIGINT"
         if not few:
             listed.append(f"{hashed} AS h{i}")
             continue
@@ -240,9 +278,10 @@ def _hash_cells(
             f"ON records.{name} IS NOT DISTINCT FROM of{i}.v"
         )
         listed.append(f"of{i}.h AS h{i}")
+    total = " + ".join(f"h{i}" for i in range(len(columns)))
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE sketched AS SELECT {', '.join(listed)} "
-        f"FROM {relation} AS records{''.join(joins)}"
+        f"CREATE OR REPLACE TEMP TABLE sketched AS SELECT *, {total} AS total FROM ("
+        f"SELECT {', '.join(listed)} FROM {relation} AS records{''.join(joins)})"
     )
 
 
@@ -251,7 +290,11 @@ def _smallest(
 ) -> Combination:
     is_whole = len(places) == n_columns
     kept = _KEPT_OF_WHOLE if is_whole else _KEPT
-    total = " + ".join(f"h{i}" for i in places)
+    left_out = [i for i in range(n_columns) if i not in places]
+    few = len(places) <= len(left_out)
+    total = (
+        " + ".join(f"h{i}" for i in places) if few else " - ".join(["total", *(f"h{i}" for i in left_out)])
+    )
 
     def ask(below: int) -> list[tuple[int, int]]:
         return connection.execute(
