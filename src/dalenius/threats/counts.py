@@ -55,9 +55,10 @@ class Counts:
         return np.flatnonzero(self.trials > 0)
 
     def at(self, cell: int) -> Counts:
-        """One of the cells."""
-        arrays = {name: getattr(self, name)[cell : cell + 1] for name in _FIELDS}
-        return replace(self, label=lambda _: self.label(cell), **arrays)
+        """One of the cells, which keeps nothing else of the group in memory."""
+        arrays = {name: getattr(self, name)[cell : cell + 1].copy() for name in _FIELDS}
+        text = self.label(cell)
+        return replace(self, label=lambda _: text, **arrays)
 
     def joined(self) -> Counts:
         """Of two counts a cell, both together."""

@@ -25,6 +25,7 @@ from dalenius.mechanisms.bucketize.attacks.order import (
     attack_source_order,
 )
 from dalenius.mechanisms.registry import stage_rooms
+from dalenius.randomness import Randomness
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
 from dalenius.threats.traces import attack_metadata
@@ -36,13 +37,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     case = BucketCase.load(release, original)
     yield attack_linking(case)
     yield attack_corruption(case, stream("audit", "corruption"))
-    pairs = RowPairs.of(case, draw_buckets(case, stream("audit", "buckets")))
-    exclusions = learn_exclusions(case)
-    yield attack_negative_association(case, pairs, exclusions)
-    if case.n_fakes:
-        yield attack_fakes_by_exclusion(case, exclusions)
-        yield attack_law_of_fakes(case)
-    yield attack_definetti(case, pairs, stream("audit", "definetti"))
+    yield from _learn(case, subject.randomness)
     yield attack_row_order(case)
     yield attack_source_order(case)
     yield attack_bucket_numbers(case)
@@ -51,7 +46,19 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     yield attack_law_of_numbers(case)
     yield attack_law_of_dealing(case)
     yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
-    for stage in stage_rooms("attacks"):
-        yield from stage.attack(subject)
     for other in subject.also:
         yield from attack_two_bucketizations(case, BucketCase.load(other, original))
+    del case  # stages find the people by themselves
+    for stage in stage_rooms("attacks"):
+        yield from stage.attack(subject)
+
+
+def _learn(case: BucketCase, randomness: Randomness) -> Iterator[AttackResult]:
+    """Attackers who see every row beside every value of its bucket: much memory, which is free after them."""
+    pairs = RowPairs.of(case, draw_buckets(case, randomness.stream("audit", "buckets")))
+    exclusions = learn_exclusions(case)
+    yield attack_negative_association(case, pairs, exclusions)
+    if case.n_fakes:
+        yield attack_fakes_by_exclusion(case, exclusions)
+        yield attack_law_of_fakes(case)
+    yield attack_definetti(case, pairs, randomness.stream("audit", "definetti"))
