@@ -46,7 +46,7 @@ LAYERS = [
     ["evaluate"],
     ["reproduce", "reporting"],
     ["web"],
-    ["serve"],
+    ["serve", "studio"],
     ["api"],
     ["cli"],
     ["__main__"],
@@ -93,6 +93,7 @@ DRIVERS = [
     "cli",
     "web",
     "serve",
+    "studio",
 ]
 """What drives all mechanisms and knows none of them."""
 

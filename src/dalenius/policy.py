@@ -108,7 +108,11 @@ class Policy:
 def _open(data: Mapping[str, Any], base: Path) -> Source:
     if "source" not in data:
         raise PolicyError("the policy names no source", hint='source = "patients.csv"')
-    spec = data["source"]
+    return open_source_of(data["source"], base)
+
+
+def open_source_of(spec: Any, base: Path) -> Source:
+    """The table that a policy names; relative paths are under `base`."""
     is_path = isinstance(spec, str | Path) and not is_uri(str(spec))
     return open_source(base / spec if is_path else spec)
 

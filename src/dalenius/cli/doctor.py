@@ -32,12 +32,20 @@ REQUIRED = (
 OPTIONAL = {
     "adbc-driver-postgresql": "postgres",
     "altair": "plots",
-    "fastapi": "serve",
-    "uvicorn": "serve",
-    "pyspark": "spark",
     "vl-convert-python": "plots",
+    "pyreadstat": "files",
+    "python-calamine": "files",
+    "pyspark": "spark",
     "opendp": "evaluate",
     "scikit-learn": "evaluate",
+    "statsmodels": "evaluate",
+    "cryptography": "sign",
+    "python-multipart": "studio",
+    "starlette": "studio",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "mkdocs-material": "docs",
+    "mkdocstrings": "docs",
 }
 LEAST_JAVA = 17
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "Write a report on a release as one HTML file.",
     "compare": "Compare policies and baselines; publishes nothing.",
     "export": "Write a release to PostgreSQL, DuckDB or CSV.",
+    "studio": "The whole job in a browser, on this machine only.",
     "serve": "Answer analysts' questions over HTTP, from releases alone.",
     "ledger": "List, show or forget what was published.",
     "reproduce": "Make a table or figure of the papers again.",
@@ -38,7 +39,7 @@ COMMANDS = {
 }
 # In which room a command's module is, by what its users have: the table, or a release alone. Others are here.
 ROOMS = {
-    "publisher": ("init", "choose", "inspect", "plan", "publish", "compare", "audit", "ledger"),
+    "publisher": ("init", "choose", "inspect", "plan", "publish", "compare", "audit", "ledger", "studio"),
     "reader": ("verify", "ask", "report", "export", "serve"),
 }
 

@@ -56,7 +56,11 @@ class FirstPolicy:
     @classmethod
     def of(cls, path: Path, given: Mapping[Role, Sequence[str]]) -> FirstPolicy:
         """Look at a table, of which some columns' roles are given."""
-        source = open_source(path)
+        return cls.of_source(open_source(path), given)
+
+    @classmethod
+    def of_source(cls, source: Source, given: Mapping[Role, Sequence[str]]) -> FirstPolicy:
+        """The same of a table that is open."""
         roles = _roles(source, given)
         facts = look_at(source, tuple(name for name, role in roles.items() if role == "sensitive"))
         return cls(facts=facts, guesses=guess_roles(source, facts), given=roles)

@@ -3,7 +3,8 @@
 A mechanism's own is the function `find(facts)` of its room `feasible`, and so is that of a stage before it.
 The room may also have a function `suggest(facts)`: the text of a policy's sections that `init` writes, and
 `propose(facts, wish)`: the sections and the reasons for them where the mechanism suits what was answered to
-the questions of `choose`; None where it does not.
+the questions of `choose`; None where it does not. And `match(facts, promise)`:
+how it would keep a promise about values, or the nearest that it has to it, as the sections of a policy.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal
 
 from dalenius.tables.histogram import Histogram
@@ -93,3 +95,15 @@ class Proposal:
 
     sections: str
     reasons: tuple[str, ...]
+
+
+def largest_limit(promise: Mapping[str, Any]) -> Fraction:
+    """How sure anybody may become of a value that is a secret, by a policy's section `[promise]`.
+
+    >>> largest_limit({"kind": "l-diversity", "l": 4}), largest_limit({"kind": "f-privacy", "default": "1/3"})
+    (Fraction(1, 4), Fraction(1, 3))
+    """
+    if promise.get("kind") == "l-diversity":
+        return Fraction(1, int(promise["l"]))
+    default = promise.get("default", {})
+    return Fraction(str(default.get("cap", "1/2") if isinstance(default, Mapping) else default))

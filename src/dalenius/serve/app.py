@@ -25,7 +25,7 @@ from dalenius.serve.metrics import Metrics
 from dalenius.serve.shelf import Offered, Shelf
 from dalenius.serve.workers import Allowed, Busy, Ended, Pool
 from dalenius.web.asking import answer_blocks, ask_form, question_of
-from dalenius.web.guard import Access, Guard
+from dalenius.web.guard import Access, Guard, SizeLimit
 from dalenius.web.page import STYLE_PATH, blocks, element, render, style, within
 
 LOG = logging.getLogger("dalenius.serve")
@@ -217,7 +217,7 @@ def create_app(paths: Sequence[Path], access: Access, allowed: Allowed | None = 
     _add_errors(app)
     _add_interface(app, service)
     _add_pages(app, service)
-    return Guard(_SizeLimit(app), access, OPEN_PATHS)
+    return Guard(SizeLimit(app, LARGEST_BODY), access, OPEN_PATHS)
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -338,30 +338,3 @@ def _page(offered: Offered, csrf: str, sent: dict[str, str], answer: list[doc.Bl
         within(element("p"), element("a", "All releases", href="/")),
     ]
     return HTMLResponse(render(f"Ask {offered.name}", content))
-
-
-class _SizeLimit:
-    """Refuses bodies that no request needs, before they are in memory."""
-
-    def __init__(self, app: Any) -> None:
-        self.app = app
-
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared) > LARGEST_BODY:
-            await _failure(413, "InputError", "the request is too large", None)(scope, receive, send)
-            return
-        received = 0
-
-        async def receive_some() -> dict[str, Any]:
-            nonlocal received
-            message: dict[str, Any] = await receive()
-            received += len(message.get("body", b""))
-            if received > LARGEST_BODY:
-                raise HTTPException(413, "the request is too large")
-            return message
-
-        await self.app(scope, receive_some, send)

@@ -18,6 +18,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from starlette.exceptions import HTTPException
+
 COOKIE = "dalenius"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADERS = {
@@ -27,7 +29,7 @@ HEADERS = {
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with no-referrer a browser says `Origin: null` even to ourselves
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
@@ -166,6 +168,35 @@ class Guard:
         headers = [*_raw(HEADERS), (b"location", place.encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
+
+
+class SizeLimit:
+    """Refuses bodies that are larger than any request needs, before they are in memory or on disk."""
+
+    def __init__(self, app: Any, largest: int) -> None:
+        self.app = app
+        self.largest = largest
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Count what is received."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        if not declared.isdigit() or int(declared) > self.largest:
+            await _refuse(send, Refused(status=413, message="the request is too large"))
+            return
+        received = 0
+
+        async def receive_some() -> dict[str, Any]:
+            nonlocal received
+            message: dict[str, Any] = await receive()
+            received += len(message.get("body", b""))
+            if received > self.largest:
+                raise HTTPException(413, "the request is too large")
+            return message
+
+        await self.app(scope, receive_some, send)
 
 
 def _is_same_origin(headers: dict[str, str]) -> bool:

@@ -14,6 +14,8 @@ from dalenius.pages.document import Block
 from dalenius.pages.html import render_block, style_sheet
 
 STYLE_PATH = "/style.css"
+_SCRIPT_SETTINGS = '{"allowEval": false, "includeIndicatorStyles": false, "selfRequestsOnly": true}'
+"""What htmx must not do: run texts as programs, write styles into the page, ask other hosts."""
 
 
 @functools.cache
@@ -69,14 +71,27 @@ def form(action: str, csrf: str, *children: Element) -> Element:
     return within(made, element("input", type="hidden", name="csrf", value=csrf), *children)
 
 
-def render(title: str, content: Iterable[Element]) -> str:
-    """The whole page."""
+def to_text(made: Element) -> str:
+    """An element as HTML, for a part of a page."""
+    return tostring(made, encoding="unicode", method="html")
+
+
+def render(
+    title: str, content: Iterable[Element], *, script: str | None = None, style: str | None = None
+) -> str:
+    """The whole page; a script and a style sheet of its own are files of the same server."""
     page = Element("html", {"lang": "en"})
     head = SubElement(page, "head")
     SubElement(head, "meta", {"charset": "utf-8"})
     SubElement(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
     SubElement(head, "meta", {"name": "color-scheme", "content": "light dark"})
     SubElement(head, "title").text = title
+    SubElement(head, "link", {"rel": "icon", "href": "data:,"})  # or browsers ask for one
     SubElement(head, "link", {"rel": "stylesheet", "href": STYLE_PATH})
+    if style is not None:
+        SubElement(head, "link", {"rel": "stylesheet", "href": style})
+    if script is not None:
+        SubElement(head, "meta", {"name": "htmx-config", "content": _SCRIPT_SETTINGS})
+        SubElement(head, "script", {"src": script, "defer": "defer"})
     within(SubElement(SubElement(page, "body"), "main"), element("h1", title), *content)
     return "<!DOCTYPE html>\n" + tostring(page, encoding="unicode", method="html") + "\n"

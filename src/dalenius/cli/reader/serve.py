@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,8 @@ from typing import Annotated
 import typer
 
 from dalenius.cli.output import JsonOption, print_json, say
-from dalenius.errors import EngineError, InputError
+from dalenius.cli.sockets import listen
+from dalenius.errors import InputError
 from dalenius.web.guard import Access, host_names, is_loopback
 
 _SHORTEST_TOKEN = 16
@@ -46,7 +46,7 @@ def command(
     except ModuleNotFoundError as error:
         raise InputError(f"the service needs {error.name}", hint='pip install "dalenius[serve]"') from error
     known = _tokens(tokens, no_token=no_token, host=host)
-    listening = _listen(host, port)
+    listening = listen(host, port)
     port = listening.getsockname()[1]
     access = Access(hosts=host_names(host, port, name or []), tokens=frozenset(known))
     allowed = Allowed(seconds=seconds, megabytes=memory, workers=workers, waiting=waiting)
@@ -77,21 +77,6 @@ def _tokens(file: Path | None, *, no_token: bool, host: str) -> list[str]:
             hint="python3 -c 'import secrets; print(secrets.token_urlsafe(24))' makes one",
         )
     return found
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-        listening.listen(128)  # who is quick waits until the releases are checked
-    except OSError as error:
-        listening.close()
-        raise EngineError(
-            f"cannot listen on {host}, port {port}: {error.strerror}", hint="--port 0 takes any free one"
-        ) from error
-    return listening
 
 
 def _say_where(host: str, port: int, tokens: list[str], *, as_json: bool, shown: bool) -> None:

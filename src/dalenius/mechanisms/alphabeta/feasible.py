@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PromiseNotMet
 from dalenius.mechanisms.alphabeta.plan.law import alphabeta_rho, choose_law
-from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, TextTable, Wish
+from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, TextTable, Wish, largest_limit
 from dalenius.mechanisms.tuples.plan import warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
@@ -156,3 +157,12 @@ def _rho(k: Fraction, gamma: Fraction, n_rows: int, domain_size: int) -> float |
         n_rows=n_rows,
         miss=_MISS,
     )
+
+
+def match(facts: TableFacts, promise: Mapping[str, Any]) -> dict[str, Any] | None:  # noqa: ARG001
+    """The nearest promise about whole rows: γ is the largest limit, k = 10 as in the paper."""
+    limit = largest_limit(promise)
+    return {
+        "promise": {"kind": "d-gamma-privacy", "k": 10, "gamma": str(limit)},
+        "mechanism": {"kind": "alpha-beta", "domains": "active", "duplicates": "distinct"},
+    }

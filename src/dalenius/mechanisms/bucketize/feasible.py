@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from dalenius.exact import percent, show
 from dalenius.mechanisms.bucketize.plan.methods import has_setting
@@ -170,3 +172,12 @@ def _toml(number: Fraction) -> str:
     """A decimal, or a fraction in quotes where none is exact."""
     text = show(number)
     return text if text.replace(".", "").isdigit() else f'"{number}"'
+
+
+def match(facts: TableFacts, promise: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How buckets would keep a promise about values: the sections of a policy."""
+    if promise.get("kind") not in ("f-privacy", "l-diversity") or facts.histogram is None:
+        return None
+    safe = find_safe_default(facts.histogram)
+    largest = MAX_BUCKET if safe is None else safe.max_bucket
+    return {"promise": dict(promise), "mechanism": {"kind": "bucketize", "max_bucket": largest}}

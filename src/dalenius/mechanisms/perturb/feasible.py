@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from dalenius.errors import DaleniusError
-from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish
+from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish, largest_limit
 from dalenius.mechanisms.perturb.plan.methods import plan_for_release
 from dalenius.promises.rho_privacy import RhoPrivacy
 
@@ -62,3 +64,11 @@ def _least_limit(facts: TableFacts, limits: tuple[str, ...]) -> str:
             continue
         return limit
     return limits[-1]
+
+
+def match(facts: TableFacts, promise: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The nearest promise: nobody becomes surer of a value than the largest limit."""
+    if facts.histogram is None:
+        return None
+    sections = {"kind": "rho-privacy", "rho1": "max", "rho2": str(largest_limit(promise))}
+    return {"promise": sections, "mechanism": {"kind": "perturb"}}

@@ -1,0 +1,23 @@
+"""Where a service of this machine listens."""
+
+from __future__ import annotations
+
+import socket
+
+from dalenius.errors import EngineError
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections at that address; port 0 is any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(128)  # who is quick waits until the releases are checked
+    except OSError as error:
+        listening.close()
+        raise EngineError(
+            f"cannot listen on {host}, port {port}: {error.strerror}", hint="--port 0 takes any free one"
+        ) from error
+    return listening

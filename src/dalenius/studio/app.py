@@ -1,0 +1,140 @@
+"""The studio as an application: its addresses, behind the guard."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from dalenius.errors import DaleniusError, InputError
+from dalenius.studio.frame import Studio, open_steps, refusal, studio_of
+from dalenius.studio.project import Project
+from dalenius.studio.steps import choose, data, promise, publish, results, roles
+from dalenius.studio.tasks import Tasks
+from dalenius.web.guard import Access, Guard, SizeLimit
+from dalenius.web.page import element, render, style, within
+
+LARGEST_UPLOAD = 4 * 2**30
+
+
+def create_app(
+    folder: Path, access: Access, *, source: str | None = None, largest_upload: int = LARGEST_UPLOAD
+) -> Any:
+    """The studio over a project folder, with a table to begin with.
+
+    Raises:
+        InputError: the table cannot be read.
+    """
+    uploads = Path(tempfile.mkdtemp(prefix="dalenius-studio-"))  # only its owner may look into it
+    studio = Studio(
+        project=Project(folder=folder, uploads=uploads), tasks=Tasks(), largest_upload=largest_upload
+    )
+    if source is not None:
+        try:
+            data.take_source(studio, source)
+        except DaleniusError:
+            shutil.rmtree(uploads, ignore_errors=True)
+            raise
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        usual, tempfile.tempdir = (
+            tempfile.tempdir,
+            str(uploads),
+        )  # uploads are nowhere else
+        yield
+        tempfile.tempdir = usual
+        studio.tasks.close()
+        shutil.rmtree(uploads, ignore_errors=True)
+
+    app = Starlette(
+        routes=_routes(),
+        lifespan=lifespan,
+        exception_handlers={DaleniusError: _failed, HTTPException: _http_failed},
+    )
+    app.state.studio = studio
+    return Guard(SizeLimit(app, largest_upload), access, ["/healthz"])
+
+
+def _routes() -> list[Route]:
+    pages = [
+        Route("/data", data.page),
+        Route("/data", data.take, methods=["POST"]),
+        Route("/roles", roles.page),
+        Route("/roles", roles.keep, methods=["POST"]),
+        Route("/roles/rare", roles.rare, methods=["POST"]),
+        Route("/promise", promise.page),
+        Route("/promise", promise.keep, methods=["POST"]),
+        Route("/choose", choose.page),
+        Route("/choose", choose.keep, methods=["POST"]),
+        Route("/choose/compare", choose.compare, methods=["POST"]),
+        Route("/choose/cancel", choose.cancel, methods=["POST"]),
+        Route("/rehearse", publish.rehearse_page),
+        Route("/rehearse", publish.rehearse, methods=["POST"]),
+        Route("/rehearse/cancel", publish.cancel_rehearsal, methods=["POST"]),
+        Route("/publish", publish.publish_page),
+        Route("/publish", publish.publish, methods=["POST"]),
+        Route("/publish/cancel", publish.cancel_publish, methods=["POST"]),
+        Route("/ask", results.ask_page, methods=["GET", "POST"]),
+        Route("/audit", results.audit_page, methods=["GET", "POST"]),
+        Route("/report", results.report_page, methods=["GET", "POST"]),
+        Route("/download/{what}", results.download),
+    ]
+    return [Route("/", _start), Route("/healthz", _health), *_assets(), *pages]
+
+
+def _assets() -> list[Route]:
+    return [
+        Route("/style.css", _style),
+        Route("/studio.css", _studio_style),
+        Route("/static/htmx.min.js", _script),
+    ]
+
+
+async def _health(_: Request) -> Response:
+    return Response("ok")
+
+
+async def _start(request: Request) -> Response:
+    """The first step that is not done."""
+    return RedirectResponse(f"/{open_steps(studio_of(request).project)[-1]}", 303)
+
+
+async def _style(_: Request) -> Response:
+    return Response(style(), media_type="text/css")
+
+
+async def _studio_style(_: Request) -> Response:
+    return Response(_static("studio.css"), media_type="text/css")
+
+
+async def _script(_: Request) -> Response:
+    return Response(_static("htmx.min.js"), media_type="text/javascript")
+
+
+def _static(name: str) -> str:
+    return resources.files("dalenius.studio").joinpath("static", name).read_text(encoding="utf-8")
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    shown = error if isinstance(error, DaleniusError) else InputError("something went wrong")
+    back = within(element("p"), element("a", "Back to the start", href="/"))
+    return HTMLResponse(render("This cannot be done", [refusal(shown), back]), 400)
+
+
+async def _http_failed(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 400
+    told = InputError("there is no such page" if status == 404 else "the request cannot be taken")
+    response = await _failed(request, told)
+    response.status_code = status
+    return response

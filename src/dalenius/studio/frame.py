@@ -1,0 +1,191 @@
+"""What every page of the studio has: the steps, what is done and next, and the commands that do the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from dalenius.errors import DaleniusError, InputError
+from dalenius.pages import document as doc
+from dalenius.studio.project import ROLES, Project
+from dalenius.studio.tasks import Task, Tasks
+from dalenius.web.page import blocks, element, form, render, within
+
+STEPS = ("data", "roles", "promise", "choose", "rehearse", "publish", "ask", "audit", "report")
+LARGEST_FIELD = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Studio:
+    """What the pages share."""
+
+    project: Project
+    tasks: Tasks
+    largest_upload: int
+
+
+def studio_of(request: Request) -> Studio:
+    """The studio behind a request."""
+    found: Studio = request.app.state.studio
+    return found
+
+
+async def read_form(request: Request) -> dict[str, Any]:
+    """What a form of this session sent; files are there too.
+
+    Raises:
+        InputError: it is not a form of this session.
+    """
+    sent = await request.form(max_files=1, max_fields=20_000, max_part_size=LARGEST_FIELD)
+    if sent.get("csrf") != request.scope["csrf"]:
+        raise InputError("the form is not of this session", hint="load the page again")
+    return {name: value for name, value in sent.multi_items() if name != "csrf"}
+
+
+def steps_done(project: Project) -> dict[str, bool]:
+    """Which steps need nothing more."""
+    data = project.read()
+    columns = data.get("columns", {})
+    has_roles = (
+        bool(columns)
+        and not columns.get("undecided")
+        and bool(columns.get("quasi") or columns.get("sensitive"))
+    )
+    stored = project.release()
+    return {
+        "data": "source" in data,
+        "roles": "source" in data and has_roles,
+        "promise": has_roles and "promise" in data,
+        "choose": has_roles and "promise" in data and "mechanism" in data,
+        "rehearse": stored is not None,
+        "publish": project.is_published(),
+        "ask": False,
+        "audit": False,
+        "report": False,
+    }
+
+
+def open_steps(project: Project) -> list[str]:
+    """Which pages can be opened: those before the first that is not done, and that one."""
+    done = steps_done(project)
+    needed = ("data", "roles", "promise", "choose")
+    missing = [step for step in needed if not done[step]]
+    if missing:
+        return list(STEPS[: STEPS.index(missing[0]) + 1])
+    return [
+        step
+        for step in STEPS
+        if step not in ("ask", "audit", "report") or done["rehearse"] or done["publish"]
+    ]
+
+
+def show(
+    request: Request,
+    step: str,
+    title: str,
+    content: Sequence[Element],
+    *,
+    same: Sequence[str] = (),
+    python: str = "",
+) -> Response:
+    """A page: steps, content, and the command and the Python that do the same."""
+    project = studio_of(request).project
+    parts = [_steps(project, step), *content]
+    if same or python:
+        parts.append(_same(same, python))
+    return HTMLResponse(render(title, parts, script="/static/htmx.min.js", style="/studio.css"))
+
+
+def _steps(project: Project, current: str) -> Element:
+    done, opened = steps_done(project), open_steps(project)
+    listed = element("ol")
+    for step in STEPS:
+        mark = "✓ " if done[step] else ""
+        text = f"{mark}{step.capitalize()}"
+        item = element("li")
+        if step in opened:
+            link = element("a", text, href=f"/{step}")
+            if step == current:
+                link.set("aria-current", "step")
+            within(item, link)
+        else:
+            within(item, element("span", text, class_="later"))
+        within(listed, item)
+    return within(element("nav", class_="steps", aria_label="Steps"), listed)
+
+
+def _same(commands: Sequence[str], python: str) -> Element:
+    lines = "\n".join(commands)
+    made = within(element("details", class_="same"), element("summary", "The same without a browser"))
+    if commands:
+        within(made, element("p", "On the command line:"), within(element("pre"), element("code", lines)))
+    if python:
+        within(made, element("p", "In Python:"), within(element("pre"), element("code", python)))
+    return made
+
+
+def command(*words: str) -> str:
+    """A line of the command line."""
+    return shlex.join(["dalenius", *words])
+
+
+def refusal(error: DaleniusError | dict[str, Any], title: str = "This cannot be done") -> Element:
+    """An error in a page: what is wrong and what would do."""
+    told = error.to_dict()["error"] if isinstance(error, DaleniusError) else error
+    text = " – ".join(part for part in (told["message"], told.get("hint")) if part)
+    notice = blocks([doc.Notice(tone="bad", title=title, text=text)])[0]
+    notice.set("role", "alert")
+    return notice
+
+
+def waiting(request: Request, task: Task, what: str, *, cancel: str | None = None) -> list[Element]:
+    """How far a task is; the page loads itself again until it is done."""
+    done = f"{task.done:,}" + (f" of {task.total:,}" if task.total else "")
+    rate = f", {task.done / task.seconds:,.0f} a second" if task.done and task.seconds > 1 else ""
+    left = ""
+    if task.total and 0 < task.done <= task.total:
+        left = f", about {max(task.seconds * (task.total - task.done) / task.done, 0):.0f} s left"
+    text = f"{task.step}: {done}{rate}{left}" if task.done else f"{task.step} …"
+    box = element("div", class_="waiting", aria_live="polite")
+    box.set("hx-get", request.url.path)
+    box.set("hx-trigger", "load delay:600ms")
+    box.set("hx-select", "main")
+    box.set("hx-target", "main")
+    box.set("hx-swap", "outerHTML")
+    bar = element("progress", max=str(task.total or 1), aria_label=what)
+    if task.total:
+        bar.set("value", str(min(task.done, task.total)))
+    within(box, element("p", what), bar, element("p", f"{text} ({task.seconds:.0f} s)", class_="remark"))
+    parts = [box, within(element("noscript"), element("a", "Load again", href=request.url.path))]
+    if cancel is not None:
+        button = element("button", "Cancel", type="submit", class_="quiet")
+        parts.append(form(cancel, request.scope["csrf"], button))
+    return parts
+
+
+def next_link(step: str, *, is_open: bool, why: str = "") -> Element:
+    """The way on; shut until it makes sense, with the reason."""
+    if is_open:
+        return within(
+            element("p", class_="next"),
+            element("a", f"Next: {step.capitalize()}", href=f"/{step}", class_="button"),
+        )
+    button = element("button", f"Next: {step.capitalize()}", type="button", disabled="disabled")
+    return within(element("p", class_="next"), button, element("span", f" {why}", class_="remark"))
+
+
+def roles_of(data: dict[str, Any]) -> dict[str, str]:
+    """The role of every column that has one."""
+    columns = data.get("columns", {})
+    found: dict[str, str] = {}
+    for role in ROLES:
+        names: Iterable[str] = columns.get(role, [])
+        for name in [names] if isinstance(names, str) else names:
+            found[name] = role
+    return found

@@ -1,0 +1,216 @@
+"""Step 1: which table, and how its file is read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from dalenius.demo_data import hospital
+from dalenius.errors import DaleniusError, InputError
+from dalenius.pages import document as doc
+from dalenius.policy import open_source_of
+from dalenius.sql import connect
+from dalenius.studio.frame import Studio, command, next_link, read_form, refusal, show, steps_done, studio_of
+from dalenius.tables.histogram import escape_controls, label_cell
+from dalenius.web.page import blocks, choice, element, field, form, within
+
+PREVIEW = 50
+READING = ("encoding", "delimiter", "decimal", "header", "missing", "sheet", "table")
+
+
+async def page(request: Request) -> Response:
+    """The page."""
+    return await _show(request, [])
+
+
+async def take(request: Request) -> Response:
+    """A file was dropped, a path given, or the demo's table wanted; or a table is read in another way."""
+    studio = studio_of(request)
+    try:
+        sent = await read_form(request)
+        await run_in_threadpool(_take, studio, sent)
+    except DaleniusError as error:
+        return await _show(request, [refusal(error, "This table cannot be read")], status=400)
+    finally:
+        await request.close()  # the upload's first copy
+    return RedirectResponse("/data", 303)
+
+
+def _take(studio: Studio, sent: dict[str, Any]) -> None:
+    file = sent.get("file")
+    if isinstance(file, UploadFile) and file.filename:
+        source: Any = str(_keep_upload(studio, file))
+    elif sent.get("demo"):
+        source = str(_demo(studio))
+    elif str(sent.get("path", "")).strip():
+        source = str(sent["path"]).strip()
+    else:
+        source = studio.project.read().get("source")
+    if source is None:
+        raise InputError("no table was given", hint="choose a file, or give its path")
+    take_source(studio, source["path"] if isinstance(source, dict) else source, _reading_options(sent))
+
+
+def take_source(studio: Studio, given: str, said: dict[str, Any] | None = None) -> None:
+    """Begin with a table: its columns are undecided, unless the policy has given roles to the same ones."""
+    project = studio.project
+    path = given if "://" in given else str(Path(given).expanduser().absolute())
+    spec: Any = {"path": path, **said} if said else path
+    names = open_source_of(spec, project.folder).column_names
+    before = project.read()
+    if _named(before) != set(names):
+        before = {}
+    release = before.get("release", f"{Path(path).name.split('.')[0] or 'table'}.release")
+    kept = {key: part for key, part in before.items() if key not in ("source", "release", "columns")}
+    columns = before.get("columns", {"undecided": list(names)})
+    project.write({"source": spec, "release": release, "columns": columns, **kept})
+
+
+def _named(data: dict[str, Any]) -> set[str]:
+    found: set[str] = set()
+    for names in data.get("columns", {}).values():
+        found |= {names} if isinstance(names, str) else set(names)
+    return found
+
+
+def _reading_options(sent: dict[str, Any]) -> dict[str, Any]:
+    """What was said of the file, without what was left as it was found."""
+    said: dict[str, Any] = {}
+    for key in READING:
+        text = str(sent.get(key, "")).strip()
+        if not text:
+            continue
+        if key == "header":
+            said[key] = text == "yes"
+        elif key == "missing":
+            said[key] = [code.strip() for code in text.split(",") if code.strip()]
+        else:
+            said[key] = {"tab": "\t"}.get(text, text)
+    return said
+
+
+def _keep_upload(studio: Studio, file: UploadFile) -> Path:
+    """A copy in the private folder; of its name only the end counts."""
+    clean = (
+        "".join(c for c in Path(str(file.filename)).name if c.isalnum() or c in "._- ").strip(". ") or "table"
+    )
+    folder = studio.project.uploads / secrets.token_hex(8)
+    folder.mkdir(mode=0o700)
+    target = folder / clean[-100:]
+    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(handle, "wb") as copy:
+        while part := file.file.read(2**20):
+            copy.write(part)
+    return target
+
+
+def _demo(studio: Studio) -> Path:
+    import pyarrow.csv as arrow_csv
+
+    target = studio.project.uploads / "patients.csv"
+    arrow_csv.write_csv(hospital(), target)
+    return target
+
+
+async def _show(request: Request, before: list[Element], status: int = 200) -> Response:
+    studio = studio_of(request)
+    csrf = request.scope["csrf"]
+    content = [
+        *before,
+        element("p", "Nothing leaves this machine. The project folder keeps the policy, never records."),
+    ]
+    upload = element("input", type="file")
+    content.append(
+        _multipart(
+            form(
+                "/data",
+                csrf,
+                field("file", "A file: CSV, Parquet, Excel, SPSS, Stata …", upload),
+                element("button", "Take this file", type="submit"),
+            )
+        )
+    )
+    path = element(
+        "input", type="text", autocomplete="off", placeholder="/home/me/patients.csv or postgresql://…"
+    )
+    content.append(
+        form(
+            "/data",
+            csrf,
+            field("path", "Or its path, or the address of a database table", path),
+            element("button", "Take this path", type="submit"),
+        )
+    )
+    demo = element(
+        "button", "Take the demo's table of a hospital that never was", type="submit", name="demo", value="1"
+    )
+    content.append(form("/data", csrf, demo))
+    data = studio.project.read()
+    if "source" in data:
+        try:
+            content += await run_in_threadpool(_preview, studio, data["source"], csrf)
+        except DaleniusError as error:
+            content.append(refusal(error, "The table cannot be read any more"))
+    done = steps_done(studio.project)
+    content.append(next_link("roles", is_open=done["data"], why="choose a table first"))
+    response = show(
+        request,
+        "data",
+        "Data",
+        content,
+        same=[command("inspect", "SOURCE")],
+        python='dalenius.Policy.from_dict({"source": …})',
+    )
+    response.status_code = status
+    return response
+
+
+def _multipart(made: Element) -> Element:
+    made.set("enctype", "multipart/form-data")
+    return made
+
+
+def _preview(studio: Studio, spec: Any, csrf: str) -> list[Element]:
+    source = open_source_of(spec, studio.project.folder)
+    with connect() as connection:
+        found = connection.execute(f"SELECT * FROM {source.scan(connection)} LIMIT {PREVIEW}")
+        names = [escape_controls(column[0]) for column in found.description or []]
+        rows = found.fetchall()
+    table = doc.Table(
+        caption=f"The first {len(rows)} rows of {escape_controls(source.name)}",
+        columns=doc.head(*names),
+        rows=tuple(tuple(label_cell(cell) for cell in row) for row in rows),
+        note="Private: it is shown to you only.",
+    )
+    said = dict(spec) if isinstance(spec, dict) else {}
+    return [*blocks([table]), _reading_form(said, csrf)]
+
+
+def _reading_form(said: dict[str, Any], csrf: str) -> Element:
+    def text(name: str, label: str, example: str) -> Element:
+        value = said.get(name, "")
+        shown = ", ".join(value) if isinstance(value, list) else str(value)
+        return field(name, label, element("input", value=shown, placeholder=example, autocomplete="off"))
+
+    header = "" if said.get("header") is None else ("yes" if said["header"] else "no")
+    options = [("", "as found"), ("yes", "yes"), ("no", "no")]
+    fields = within(
+        element("fieldset"),
+        element("legend", "How the file is read (empty: as it was found)"),
+        text("encoding", "Encoding", "utf-8, latin-1, cp1252 …"),
+        text("delimiter", "Delimiter", ", ; tab |"),
+        text("decimal", "Decimal mark", ". or ,"),
+        field("header", "First line names the columns", choice(options, str(header))),
+        text("missing", "Codes for missing values", "NA, -99"),
+        text("sheet", "Sheet of a workbook", "2024"),
+        text("table", "Table of a database", "patients"),
+    )
+    return form("/data", csrf, fields, element("button", "Read it this way", type="submit"))

@@ -1,0 +1,252 @@
+"""Steps 5 and 6: a rehearsal that can be repeated, and the release, which cannot be taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree.ElementTree import Element, fromstring
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from dalenius.errors import DaleniusError, InputError
+from dalenius.pages import document as doc
+from dalenius.studio import work
+from dalenius.studio.frame import Studio, command, next_link, read_form, refusal, show, studio_of, waiting
+from dalenius.studio.project import show_promise
+from dalenius.studio.steps.promise import outright_notice, plan_of, show_plan
+from dalenius.studio.tasks import Task
+from dalenius.web.page import blocks, element, field, form
+
+
+def taken_in(parts: list[str]) -> list[Element]:
+    """Blocks that a process of ours rendered."""
+    return [fromstring(part) for part in parts]  # noqa: S314  (our own process wrote it)
+
+
+def rehearsal_key(studio: Studio) -> tuple[str, str]:
+    """A rehearsal is of one policy."""
+    return ("rehearse", studio.project.fingerprint())
+
+
+async def rehearse_page(request: Request) -> Response:
+    """The page of the rehearsal."""
+    studio = studio_of(request)
+    if "mechanism" not in studio.project.read():
+        return RedirectResponse("/choose", 303)
+    task = studio.tasks.find(rehearsal_key(studio))
+    start = form(
+        "/rehearse",
+        request.scope["csrf"],
+        element("button", "Rehearse" if task is None else "Rehearse again", type="submit"),
+    )
+    content: list[Element] = [
+        element(
+            "p",
+            "A rehearsal publishes into a draft, attacks it with your table at hand, and remembers nothing. "
+            "It can be repeated as often as you like.",
+        )
+    ]
+    if task is not None and not task.finished:
+        content += waiting(request, task, "Rehearsing", cancel="/rehearse/cancel")
+    else:
+        content += [start, *_rehearsed(task)]
+    is_ok = task is not None and task.finished and task.error is None
+    content.append(next_link("publish", is_open=is_ok, why="rehearse this policy first"))
+    policy = studio.project.policy_file.name
+    return show(
+        request,
+        "rehearse",
+        "Rehearse",
+        content,
+        same=[command("publish", policy, "--draft"), command("audit", "RELEASE.draft", "--original", policy)],
+        python=f'draft = dalenius.publish("{policy}", draft=True)\ndalenius.audit(draft.path, "{policy}")',
+    )
+
+
+def _rehearsed(task: Task | None) -> list[Element]:
+    if task is None:
+        return []
+    if task.error is not None:
+        return [refusal(task.error, "The rehearsal failed")]
+    done = task.result["published"]
+    facts = doc.Facts(
+        items=(
+            ("Rows of your table", doc.Number(value=done["rows"])),
+            ("Rows published", doc.Number(value=done["published"])),
+            ("Withheld", None if done["suppressed"] is None else doc.Number(value=done["suppressed"])),
+            ("People published outright", doc.Number(value=done["outright"])),
+            ("Seconds", doc.Number(value=done["seconds"], style="number")),
+        )
+    )
+    return [*blocks([facts]), *taken_in(task.result["audit"])]
+
+
+async def rehearse(request: Request) -> Response:
+    """Start a rehearsal."""
+    studio = studio_of(request)
+    await read_form(request)
+    studio.tasks.run(rehearsal_key(studio), work.rehearse, str(studio.project.policy_file))
+    return RedirectResponse("/rehearse", 303)
+
+
+async def cancel_rehearsal(request: Request) -> Response:
+    """Stop it; what was written is removed."""
+    studio = studio_of(request)
+    await read_form(request)
+    studio.tasks.cancel(rehearsal_key(studio))
+    return RedirectResponse("/rehearse", 303)
+
+
+def publish_key(studio: Studio) -> tuple[str, str]:
+    """A release is of one policy."""
+    return ("publish", studio.project.fingerprint())
+
+
+async def publish_page(request: Request) -> Response:
+    """The page of the release."""
+    return _show(request, [])
+
+
+def _show(request: Request, before: list[Element], status: int = 200) -> Response:
+    studio = studio_of(request)
+    if "mechanism" not in studio.project.read():
+        return RedirectResponse("/choose", 303)
+    task = studio.tasks.find(publish_key(studio))
+    policy = studio.project.policy_file.name
+    content: list[Element] = list(before)
+    if task is not None and not task.finished:
+        content += waiting(request, task, "Publishing", cancel="/publish/cancel")
+    elif studio.project.is_published():
+        text = (
+            "It was written whole, and its promise was checked on what was written. It cannot be taken back."
+        )
+        content += blocks(
+            [doc.Notice(tone="good", title=f"Published: {studio.project.release_path}", text=text)]
+        )
+        content.append(next_link("ask", is_open=True))
+    else:
+        if task is not None and task.error is not None:
+            content.append(refusal(task.error, "Nothing was published"))
+        content += _confirmation(request, studio)
+    response = show(
+        request,
+        "publish",
+        "Publish",
+        content,
+        same=[command("publish", policy)],
+        python=f'release = dalenius.publish("{policy}")',
+    )
+    response.status_code = status
+    return response
+
+
+def _confirmation(request: Request, studio: Studio) -> list[Element]:
+    rehearsed = studio.tasks.find(rehearsal_key(studio))
+    if rehearsed is None or not rehearsed.finished or rehearsed.error is not None:
+        text = "This policy was not rehearsed since it was last changed."
+        return [
+            *blocks([doc.Notice(tone="warning", title="Rehearse first", text=text)]),
+            next_link("rehearse", is_open=True),
+        ]
+    plan = plan_of(studio)
+    if not plan.finished:
+        return waiting(request, plan, "Planning")
+    if plan.error is not None:
+        return show_plan(plan)
+    data = studio.project.read()
+    columns = data["columns"]
+    outright = rehearsed.result["published"]["outright"]
+    parts = blocks(
+        [
+            doc.Notice(
+                tone="bad",
+                title="This cannot be taken back",
+                text="What is published stays known. Everybody who gets the release keeps it.",
+            ),
+            doc.Facts(
+                items=(
+                    ("Published as they are", ", ".join(columns.get("quasi", [])) or "nothing"),
+                    ("Must not be inferable", ", ".join(columns.get("sensitive", [])) or "whole rows"),
+                    (
+                        "Dropped",
+                        ", ".join(
+                            [
+                                *columns.get("identifiers", []),
+                                *columns.get("dropped", []),
+                                *filter(None, [columns.get("unit")]),
+                            ]
+                        )
+                        or "nothing",
+                    ),
+                    ("Promise", show_promise(data["promise"])),
+                    ("Mechanism", str(data["mechanism"].get("kind"))),
+                )
+            ),
+        ]
+    )
+    parts += outright_notice(outright, plan.result["sensitive"])
+    parts += taken_in(rehearsed.result["audit"])
+    return [*parts, _publish_form(request, studio, outright)]
+
+
+def _publish_form(request: Request, studio: Studio, outright: int) -> Element:
+    name = str(studio.project.read()["release"])
+    fields = [
+        field(
+            "signed",
+            "Your name, for the private report",
+            element("input", required="required", autocomplete="name"),
+        ),
+        field(
+            "phrase",
+            f"To publish, type the name of the release: {name}",
+            element("input", required="required", autocomplete="off"),
+        ),
+    ]
+    if outright:
+        box = element("input", type="checkbox", value="yes")
+        fields.append(
+            field("outright", f"I accept that {outright:,} people's value becomes certain for everybody", box)
+        )
+    return form(
+        "/publish",
+        request.scope["csrf"],
+        *fields,
+        element("button", "Publish, for good", type="submit", class_="danger"),
+    )
+
+
+async def publish(request: Request) -> Response:
+    """Publish, if everything was confirmed."""
+    studio = studio_of(request)
+    try:
+        sent = await read_form(request)
+        yes = _confirmed(studio, sent)
+    except DaleniusError as error:
+        return _show(request, [refusal(error, "Not confirmed")], status=400)
+    signed = str(sent["signed"]).strip()[:200]
+    studio.tasks.run(publish_key(studio), work.publish, str(studio.project.policy_file), yes, signed)
+    return RedirectResponse("/publish", 303)
+
+
+def _confirmed(studio: Studio, sent: dict[str, Any]) -> bool:
+    """Whether people may be published outright; raises what is missing."""
+    rehearsed = studio.tasks.find(rehearsal_key(studio))
+    if rehearsed is None or not rehearsed.finished or rehearsed.error is not None:
+        raise InputError("this policy was not rehearsed", hint="rehearse it first")
+    if str(sent.get("phrase", "")).strip() != str(studio.project.read()["release"]):
+        raise InputError("the name of the release was not typed as it is")
+    if not str(sent.get("signed", "")).strip():
+        raise InputError("a name is needed, for the private report")
+    outright = rehearsed.result["published"]["outright"]
+    if outright and sent.get("outright") != "yes":
+        raise InputError(f"{outright:,} people's value would be certain, which was not accepted")
+    return bool(outright)
+
+
+async def cancel_publish(request: Request) -> Response:
+    """Stop it; nothing is published."""
+    studio = studio_of(request)
+    await read_form(request)
+    studio.tasks.cancel(publish_key(studio))
+    return RedirectResponse("/publish", 303)

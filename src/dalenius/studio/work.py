@@ -1,0 +1,93 @@
+"""What the studio's processes do: functions of plain arguments that give what JSON can carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import tostring
+
+from dalenius.auditing import audit_release
+from dalenius.evaluate.compare import compare_policies, find_workload
+from dalenius.evaluate.sql_workload import SqlWorkload
+from dalenius.evaluate.workload import Workload
+from dalenius.pages import document as doc
+from dalenius.pages.html import render_block
+from dalenius.pages.writing import default_path, write_report
+from dalenius.policy import Policy
+from dalenius.publishing import write_release
+from dalenius.release.series import open_release
+from dalenius.reporting.build import build_report
+from dalenius.reporting.published import describe_audit
+
+Progress = Callable[[str, int, int | None], None]
+QUESTIONS, DRAWS = 200, 2
+"""Of a comparison in the studio: enough to order mechanisms, in less than a minute."""
+
+
+def rehearse(policy_file: str, progress: Progress) -> dict[str, Any]:
+    """A draft of the release, attacked with the table at hand."""
+    policy = Policy.from_file(policy_file)
+    done = write_release(policy, is_draft=True, progress=progress)
+    audit = audit_release(done.release, policy, progress=progress)
+    shown = render(describe_audit(audit, None).blocks)
+    return {"published": done.to_dict(), "ok": audit.ok, "audit": shown}
+
+
+def publish(policy_file: str, yes: bool, signed_by: str, progress: Progress) -> dict[str, Any]:
+    """The release, and the private report with the name of who published it."""
+    policy = Policy.from_file(policy_file)
+    done = write_release(policy, yes=yes, progress=progress)
+    progress("reports", 0, None)
+    stored = done.release
+    report = build_report(stored, policy, progress=progress)
+    signed = doc.Notice(
+        tone="note", title=f"Signed off by {signed_by}", text="This name stays in this report."
+    )
+    write_report(
+        replace(report, lead=(*report.lead, signed)), default_path(stored.path, private=True), stored
+    )
+    write_report(build_report(stored), default_path(stored.path, private=False), stored)
+    return {"published": done.to_dict()}
+
+
+def audit(release: str, policy_file: str, progress: Progress) -> dict[str, Any]:
+    """The attacks on a release."""
+    found = audit_release(open_release(release), Policy.from_file(policy_file), progress=progress)
+    return {"ok": found.ok, "audit": render(describe_audit(found, None).blocks)}
+
+
+def report(release: str, policy_file: str, progress: Progress) -> dict[str, Any]:
+    """Both reports, beside the release."""
+    stored = open_release(release)
+    files = []
+    for original in (None, Policy.from_file(policy_file)):
+        path = default_path(stored.path, private=original is not None)
+        write_report(build_report(stored, original, progress=progress), path, stored)
+        files.append(str(path))
+    return {"files": files}
+
+
+def compare(
+    policies: dict[str, dict[str, Any]], folder: str, questions: list[str], progress: Progress
+) -> dict[str, Any]:
+    """Several ways to keep about the same promise, on questions that matter or on random ones."""
+    parsed = {name: Policy.from_dict(data, folder) for name, data in policies.items()}
+    workload: Workload = (
+        SqlWorkload(name="your questions", text=";\n".join(questions))
+        if questions
+        else find_workload("anatomy", QUESTIONS)
+    )
+    found = compare_policies(parsed, workload=workload, n_seeds=DRAWS, progress=progress)
+    return found.to_dict()
+
+
+def render(blocks: tuple[doc.Block, ...]) -> list[str]:
+    """Blocks as XML, which the page takes in again as elements."""
+    return [tostring(render_block(block), encoding="unicode") for block in blocks]
+
+
+def release_size(path: Path) -> int:
+    """Bytes of a release's files."""
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

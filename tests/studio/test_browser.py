@@ -1,0 +1,185 @@
+"""The whole job in a real browser, with wrong input on the way; and what screen readers stumble over."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dalenius.release.folder import StoredRelease
+from dalenius.release.verify import verify_release
+from tests.reporting.test_browser import BROWSER, FLAGS
+from tests.studio.test_pages import write_table
+
+playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="no chromium is installed: `make services` installs it, where root and apt exist"
+)
+PATIENCE = 60_000
+"""Milliseconds: machines are busy, and no test is about speed."""
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "project").mkdir()
+    command = [sys.executable, "-m", "dalenius", "studio", "--project", str(tmp_path / "project"), "--json"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    told = ""
+    while not told.rstrip().endswith("}"):
+        line = started.stdout.readline()
+        assert line, "it ended before it said where it is"
+        told += line
+    yield json.loads(told)["url"]
+    started.terminate()
+    _, errors = started.communicate()
+    assert "Traceback" not in errors
+
+
+@pytest.fixture
+def page(address: str) -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        flags = [flag for flag in FLAGS if flag != "--headless"]
+        browser = started.chromium.launch(executable_path=BROWSER, args=flags)
+        opened = browser.new_page(viewport={"width": 1280, "height": 900})
+        opened.set_default_timeout(PATIENCE)
+        opened.goto(address)
+        yield opened
+        browser.close()
+
+
+def check_access(page: Any) -> None:
+    """Nothing serious for who cannot see the page, in light and in dark."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = axe.Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert not serious, [(one["id"], one["nodes"][0]["html"]) for one in serious]
+
+
+def fits(page: Any) -> bool:
+    """Whether a phone shows the page without scrolling sideways."""
+    page.set_viewport_size({"width": 390, "height": 800})
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    return bool(wide <= 390)
+
+
+def test_from_a_dropped_file_to_a_report(page: Any, tmp_path: Path) -> None:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    assert "token" not in page.url
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"this is no table")
+    page.set_input_files("#field-file", bad)
+    page.click("text=Take this file")
+    page.wait_for_selector("text=This table cannot be read")
+    page.set_input_files("#field-file", write_table(tmp_path / "people.csv"))
+    page.click("text=Take this file")
+    page.wait_for_selector("text=The first 50 rows")
+    check_access(page)
+    assert fits(page)
+
+    page.click("text=Next: Roles")
+    page.wait_for_selector("text=Keep these roles")
+    assert page.locator("a:has-text('Next: Promise')").count() == 0, "shut until every role is chosen"
+    for name, role in {"name": "identifiers", "age": "quasi", "sex": "quasi", "disease": "sensitive"}.items():
+        page.select_option(f"select[aria-label='role of {name}']", role)
+    page.wait_for_selector("#rare .notice:has-text('alone')")
+    page.select_option("select[aria-label='coarser values of age']", label="to 10s")
+    page.wait_for_selector("#rare .notice:has-text('nobody')")
+    check_access(page)
+    assert fits(page)
+    page.click("text=Keep these roles")
+
+    page.click("a:has-text('Next: Promise')")
+    page.fill("input[aria-label='limit of HIV']", "0.0001")
+    page.click("text=Keep this promise")
+    page.wait_for_selector("text=This promise cannot be kept")
+    assert page.locator("a:has-text('Next: Choose')").count() == 0
+    page.fill("input[aria-label='limit of HIV']", "1")
+    page.click("text=Keep this promise")
+    page.wait_for_selector("a:has-text('Next: Choose')")
+    page.fill("input[aria-label='limit of HIV']", "")
+    page.click("text=Keep this promise")
+    page.wait_for_selector("text=Nobody is published outright")
+    check_access(page)
+    assert fits(page)
+
+    page.click("a:has-text('Next: Choose')")
+    page.click("text=Measure all ways")
+    page.click("text=Cancel")
+    page.wait_for_selector("text=it was cancelled")
+    check_access(page)
+    page.goto(page.url.split("/choose")[0] + "/choose?questions=SELECT+1")
+    page.click("article[aria-label='bucketize'] button")
+
+    page.click("button:has-text('Rehearse')")
+    page.wait_for_selector("a:has-text('Next: Publish')")
+    check_access(page)
+    page.click("a:has-text('Next: Publish')")
+    page.fill("#field-signed", "Ada")
+    page.fill("#field-phrase", "something else")
+    page.click("text=Publish, for good")
+    page.wait_for_selector("text=Not confirmed")
+    page.fill("#field-signed", "Ada")
+    page.fill("#field-phrase", "people.release")
+    check_access(page)
+    page.click("text=Publish, for good")
+    page.click("a:has-text('Next: Ask')")
+    release = tmp_path / "project" / "people.release"
+    assert verify_release(StoredRelease.open(release), strict=True).ok
+
+    page.fill("#field-sql", "SELECT nothing FROM t")
+    page.click("button:has-text('Ask')")
+    page.wait_for_selector("text=This cannot be answered")
+    page.fill("#field-sql", "")
+    page.select_option("#field-by", "disease")
+    page.click("button:has-text('Ask')")
+    page.wait_for_selector("figcaption:has-text('Answer')")
+    check_access(page)
+    assert fits(page)
+
+    page.click("nav >> text=Report")
+    check_access(page)
+    with page.expect_download() as zipped:
+        page.click("text=The release itself")
+    assert Path(zipped.value.path()).stat().st_size > 0
+    page.click("text=Show private")
+    assert "PRIVATE" in page.title()
+    assert "Signed off by Ada" in page.content()
+    assert not errors
+
+
+def test_names_with_diagnoses_cannot_be_published_by_going_on(page: Any, tmp_path: Path) -> None:
+    """Names published as they are, every value called no secret: the red count stands before the end."""
+    page.fill("#field-path", str(write_table(tmp_path / "people.csv", 200)))
+    page.click("text=Take this path")
+    page.click("text=Next: Roles")
+    for name, role in {"name": "quasi", "age": "quasi", "sex": "quasi", "disease": "sensitive"}.items():
+        page.select_option(f"select[aria-label='role of {name}']", role)
+    page.wait_for_selector("#rare .notice:has-text('200 of 200 people')")
+    page.click("text=Keep these roles")
+    page.click("a:has-text('Next: Promise')")
+    for disease in ("Flu", "Cold", "Cough", "HIV"):
+        page.fill(f"input[aria-label='limit of {disease}']", "1")
+    page.click("text=Keep this promise")
+    red = page.wait_for_selector(".notice.bad")
+    assert re.search(r"200 people", red.inner_text())
+    page.click("a:has-text('Next: Choose')")
+    page.click("article[aria-label='bucketize'] button")
+    page.click("button:has-text('Rehearse')")
+    page.click("a:has-text('Next: Publish')")
+    page.wait_for_selector(".notice.bad:has-text('200 people')")
+    page.fill("#field-signed", "Ada")
+    page.fill("#field-phrase", "people.release")
+    page.click("text=Publish, for good")
+    page.wait_for_selector("text=which was not accepted")
+    assert not (tmp_path / "project" / "people.release").exists()

@@ -1,0 +1,177 @@
+"""The studio's pages without a browser: what is written, what is refused, and what is never left behind."""
+
+from __future__ import annotations
+
+import re
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette")
+from starlette.testclient import TestClient
+
+from dalenius.policy import Policy
+from dalenius.studio.app import create_app
+from dalenius.studio.project import Project, number, to_toml
+from dalenius.web.guard import Access, host_names
+
+TOKEN = "a-token-of-some-length"
+ADDRESS = "http://127.0.0.1:8766"
+DISEASES = ("Flu", "Cold", "Cough", "HIV")
+
+
+def write_table(path: Path, n: int = 400) -> Path:
+    """Names with diagnoses: what must never be published by going on."""
+    rows = [f"Person {i},{20 + i % 50},{'FM'[i % 2]},{DISEASES[(i // 2 + i // 50) % 4]}" for i in range(n)]
+    path.write_text("name,age,sex,disease\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def client(project: Path) -> Iterator[TestClient]:
+    access = Access(hosts=host_names("127.0.0.1", 8766), tokens=frozenset([TOKEN]), one_time=True)
+    with TestClient(create_app(project, access), base_url=ADDRESS) as made:
+        made.get(f"/?token={TOKEN}")
+        yield made
+
+
+def csrf(client: TestClient, path: str) -> str:
+    """The secret of a page's forms, once it shows them."""
+    for _ in range(600):
+        found = re.search(r'name="csrf" value="(\w+)"', client.get(path).text)
+        if found is not None:
+            return found[1]
+        time.sleep(0.05)
+    raise AssertionError(f"{path} never showed a form")
+
+
+def take(client: TestClient, table: Path) -> None:
+    sent = client.post("/data", data={"csrf": csrf(client, "/data"), "path": str(table)})
+    assert sent.status_code == 200, sent.text
+
+
+def choose_roles(client: TestClient, *roles: str) -> str:
+    secret = csrf(client, "/roles")
+    data = {"csrf": secret, **{f"role-{i}": role for i, role in enumerate(roles)}}
+    return str(client.post("/roles", data=data).text)
+
+
+def test_roles_are_blank_until_they_are_chosen(client: TestClient, project: Path, tmp_path: Path) -> None:
+    take(client, write_table(tmp_path / "people.csv"))
+    policy = Project(folder=project, uploads=tmp_path).read()
+    assert policy["columns"] == {"undecided": ["name", "age", "sex", "disease"]}
+    csrf(client, "/roles")
+    page = client.get("/roles").text
+    assert "4 columns have no role yet" in page
+    assert not re.search(r'<option value="(quasi|sensitive)" selected', page)
+    assert client.get("/promise", follow_redirects=False).headers["location"] == "/roles"
+    assert client.get("/publish", follow_redirects=False).headers["location"] == "/choose"
+
+
+def test_no_page_after_the_roles_opens_while_one_is_blank(client: TestClient, tmp_path: Path) -> None:
+    take(client, write_table(tmp_path / "people.csv"))
+    assert "1 columns have no role yet" in choose_roles(client, "", "quasi", "quasi", "sensitive")
+    for step in ("promise", "choose", "rehearse", "publish", "ask", "audit", "report"):
+        assert client.get(f"/{step}", follow_redirects=False).status_code == 303
+
+
+def test_the_policy_is_the_state_and_only_its_owner_reads_it(
+    client: TestClient, project: Path, tmp_path: Path
+) -> None:
+    take(client, write_table(tmp_path / "people.csv"))
+    choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
+    secret = csrf(client, "/promise")
+    client.post("/promise", data={"csrf": secret, "kind": "l-diversity", "l": "2"})
+    file = project / "policy.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    policy = Policy.from_file(file)
+    assert (policy.columns.identifiers, policy.columns.sensitive) == (("name",), ("disease",))
+    assert policy.promise.kind == "l-diversity"
+    assert {path.name for path in project.iterdir()} == {"policy.toml"}, "no record is kept here"
+
+
+@pytest.mark.parametrize("typed", ["x", "", "nan", "1e999", "1/0/2", "-"])
+def test_a_limit_that_is_no_number_is_refused(client: TestClient, tmp_path: Path, typed: str) -> None:
+    take(client, write_table(tmp_path / "people.csv"))
+    choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
+    secret = csrf(client, "/promise")
+    sent = {"csrf": secret, "kind": "f-privacy", "times": typed, "plus": "0", "cap": "0.5"}
+    response = client.post("/promise", data=sent)
+    assert response.status_code == 400 or typed == "1e999"
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ({"path": "/no/such/file.csv"}, "does not exist"),
+        ({}, "no table was given"),
+    ],
+)
+def test_what_is_no_table_is_refused_on_the_page(
+    client: TestClient, sent: dict[str, str], message: str
+) -> None:
+    response = client.post("/data", data={"csrf": csrf(client, "/data"), **sent})
+    assert response.status_code == 400
+    assert message in response.text
+
+
+def test_an_upload_stays_in_a_private_folder_that_is_removed(project: Path, tmp_path: Path) -> None:
+    access = Access(hosts=host_names("127.0.0.1", 8766), tokens=frozenset([TOKEN]), one_time=True)
+    table = write_table(tmp_path / "people.csv").read_bytes()
+    with TestClient(create_app(project, access), base_url=ADDRESS) as client:
+        client.get(f"/?token={TOKEN}")
+        files = {"file": ("../../etc/people.csv", table, "text/csv")}
+        client.post("/data", data={"csrf": csrf(client, "/data")}, files=files)
+        kept = Path(str(Project(folder=project, uploads=tmp_path).read()["source"]))
+        assert kept.read_bytes() == table
+        assert kept.name == "people.csv"
+        assert stat.S_IMODE(kept.parent.parent.stat().st_mode) == 0o700
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert not kept.exists()
+
+
+def test_forms_of_other_sessions_are_refused(client: TestClient) -> None:
+    response = client.post("/data", data={"csrf": "0" * 64, "demo": "1"})
+    assert response.status_code == 400
+    assert "not of this session" in response.text
+
+
+def test_an_upload_that_is_too_large_is_refused(project: Path) -> None:
+    access = Access(hosts=host_names("127.0.0.1", 8766), tokens=frozenset([TOKEN]))
+    with TestClient(create_app(project, access, largest_upload=1000), base_url=ADDRESS) as client:
+        client.get(f"/?token={TOKEN}")
+        files = {"file": ("t.csv", b"x" * 2000, "text/csv")}
+        assert client.post("/data", files=files).status_code == 413
+
+
+def test_labels_are_escaped(client: TestClient, tmp_path: Path) -> None:
+    table = tmp_path / "nasty.csv"
+    table.write_text("a,<script>alert(1)</script>\n" + '1,<b>x</b>\n2,"=1+1"\n' * 30, encoding="utf-8")
+    take(client, table)
+    for path in ("/data", "/roles"):
+        csrf(client, path)
+        assert "<script>alert" not in client.get(path).text
+        assert "<b>x</b>" not in client.get(path).text
+
+
+def test_toml_that_is_written_is_read_again() -> None:
+    import tomllib
+
+    data = {
+        "source": {"path": 'a "b" \\ c.csv', "missing": ["NA"]},
+        "columns": {"quasi": ["a b", "ü"], "sensitive": ["x"]},
+        "promise": {"kind": "f-privacy", "default": {"times": 4}, "values": {"a.b": "1/3", "": 1}},
+        "series": {"flag": True},
+    }
+    assert tomllib.loads(to_toml(data)) == data
+    assert str(number("0,05", "limit")) == "0.05"
