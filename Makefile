@@ -9,7 +9,7 @@ CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 JAVA := $(shell command -v java 2>/dev/null)
 MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium) $(if $(JAVA),,openjdk-17-jre-headless)
 
-.PHONY: install services demo test test-lowest dist check lint types bench bench-peers bench-spark fuzz coverage figures lock clean
+.PHONY: install services demo test test-lowest dist check lint types bench bench-peers bench-spark fuzz coverage docs figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -89,6 +89,9 @@ fuzz: .venv/.tests  ## damaged releases by the hundred thousand; findings are ad
 coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
 	$(BIN)/python -m bench.coverage --keep bench/results/coverage --into docs/coverage.md
 	$(BIN)/python -m bench.coverage --part real
+
+docs: .venv/.tests  ## the documentation site, into the folder site
+	PYTHONPATH=src NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 figures: .venv/.tests  ## the pictures of the documentation
 	$(BIN)/python docs/figures.py
