@@ -73,9 +73,16 @@ class Release:
         """Answer many questions faster than one by one."""
         return ask_many(self.stored, list(sqls), confidence=confidence, estimator=estimator)
 
-    def export(self, target: str | Path, *, name: str | None = None, columns: Sequence[str] = ()) -> Exported:
+    def export(
+        self,
+        target: str | Path,
+        *,
+        name: str | None = None,
+        columns: Sequence[str] = (),
+        keep_formulas: bool = False,
+    ) -> Exported:
         """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
-        return export_release(self.stored, target, name=name, columns=columns)
+        return export_release(self.stored, target, name=name, columns=columns, keep_formulas=keep_formulas)
 
     def verify(self, *, strict: bool = False) -> Verification:
         """Check files, tables and promise."""

@@ -42,5 +42,9 @@ def _create(path: Path, text: str, mode: int) -> None:
         handle = system.create_private(path)
     else:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with open(handle, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise

@@ -21,6 +21,10 @@ from dalenius.errors import ReleaseCorrupt
 _LONGEST_NUMBER = 4_000
 """Characters of an exact number; Python itself reads no more digits than that."""
 _SHOWN = 60
+_CONTROLS = frozenset(
+    (*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+) | frozenset(range(0xD800, 0xE000))
+"""Characters that move a cursor, end a line or change the direction of text, and halves of characters."""
 
 
 class Plain:
@@ -76,6 +80,17 @@ def plain_fields(value: Any, *names: str) -> dict[str, Any]:
         return {name: plain(getattr(value, name)) for name in names}
     named = {field.name: field.metadata.get("json", field.name) for field in fields(value)}
     return {shown: plain(getattr(value, name)) for name, shown in named.items() if shown is not None}
+
+
+def escape_controls(text: str) -> str:
+    r"""A text whose control characters, which could turn the rest of a line around, are written out.
+
+    >>> print(escape_controls("a" + chr(0x202E) + "b" + chr(10) + chr(27) + "[2J"))
+    a\u202eb\u000a\u001b[2J
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(f"\\u{ord(c):04x}" if ord(c) in _CONTROLS else c for c in text)
 
 
 _TYPES: dict[str, tuple[type, ...]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+import dalenius
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
 from dalenius.export import export_release
 from dalenius.release.folder import StoredRelease
@@ -99,6 +101,32 @@ def test_nothing_is_overwritten(release: StoredRelease, tmp_path: Path, target: 
         export_release(release, tmp_path / target)
     assert (tmp_path / "taken.duckdb").read_text() == (tmp_path / "taken").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 3
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "fine", "a=1", None, "", "'=1"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_no_spreadsheet_runs_a_text(tmp_path: Path, keep: bool) -> None:
+    people = pa.table({"=id": [-n for n in range(1, 21)], "note": FORMULAS * 2})
+    policy = dalenius.Policy.from_dict(
+        {
+            "source": people,
+            "release": str(tmp_path / "r"),
+            "columns": {"quasi": ["=id"], "sensitive": ["note"]},
+            "promise": {"kind": "l-diversity", "l": 2},
+        }
+    )
+    dalenius.publish(policy, seed=1).export(tmp_path / "csv", keep_formulas=keep)
+    with (tmp_path / "csv" / "st.csv").open(newline="", encoding="utf-8") as file:
+        texts = {row["note"] for row in csv.DictReader(file)}
+    with (tmp_path / "csv" / "qit.csv").open(newline="", encoding="utf-8") as file:
+        heading, *rows = csv.reader(file)
+    assert sorted(int(row[0]) for row in rows) == list(range(-20, 0))  # numbers stay
+    risky = {text for text in FORMULAS if text and text[0] in "=+-@\t"}
+    expected = {text or "" for text in FORMULAS} - (set() if keep else risky)
+    assert texts == expected | (set() if keep else {f"'{text}" for text in risky})
+    assert heading[0] == ("=id" if keep else "'=id")
 
 
 def test_an_empty_folder_is_filled(release: StoredRelease, tmp_path: Path) -> None:

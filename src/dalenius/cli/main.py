@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -89,6 +90,9 @@ def _not_loaded() -> None: ...
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 3 a promise is not met."""
     system.stop_on_signals()
+    for stream in (sys.stdout, sys.stderr):  # "≤" where the locale has no such character is no reason to end
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if "_DALENIUS_COMPLETE" in os.environ:  # a shell asks how a line may go on
         words = " ".join(os.environ.get(name, "") for name in _COMPLETING).split()
         application(words)(prog_name="dalenius")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dalenius.plain import escape_controls
+
 if TYPE_CHECKING:  # rich and the engines are loaded where they are used: `--json` and `--help` need neither
     from dalenius.engines.base import Progress as ShowProgress
 
@@ -32,17 +34,28 @@ def print_json(payload: dict[str, Any]) -> None:
     try:
         text = json.dumps(payload, indent=2, ensure_ascii=False, default=str, allow_nan=False)
     except ValueError:
-        text = json.dumps(_finite(payload), indent=2, ensure_ascii=False, default=str, allow_nan=False)
+        payload = _finite(payload)
+        text = json.dumps(payload, indent=2, ensure_ascii=False, default=str, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # another encoding than UTF-8, or half a character
+        text = json.dumps(payload, indent=2, default=str, allow_nan=False)
     print(text)
 
 
 def say(text: str = "") -> None:
     """A line for people."""
-    print(text)
+    print(_for_people(text))
+
+
+def _for_people(text: str) -> str:
+    """A text in which nothing moves the cursor or turns a line around."""
+    return "\n".join(map(escape_controls, text.split("\n")))
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table for people; columns after the first are right-aligned if they hold numbers."""
+    headings, *rows = [[*map(escape_controls, line)] for line in (headings, *rows)]
     is_right = [i > 0 and all(_looks_numeric(row[i]) for row in rows) for i in range(len(headings))]
     lines = [headings, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
@@ -68,9 +81,9 @@ def say_error(error: dict[str, dict[str, str | None]], *, as_json: bool) -> None
         print_json(error)
         return
     details = error["error"]
-    print(f"error: {details['message']}", file=sys.stderr)
+    print(f"error: {_for_people(details['message'] or '')}", file=sys.stderr)
     if details["hint"]:
-        print(f"hint:  {details['hint']}", file=sys.stderr)
+        print(f"hint:  {_for_people(details['hint'])}", file=sys.stderr)
 
 
 @contextmanager

@@ -42,7 +42,12 @@ class Exported:
 
 
 def export_release(
-    release: StoredRelease, target: str | Path, *, name: str | None = None, columns: Sequence[str] = ()
+    release: StoredRelease,
+    target: str | Path,
+    *,
+    name: str | None = None,
+    columns: Sequence[str] = (),
+    keep_formulas: bool = False,
 ) -> Exported:
     """Write a release's tables and its weighted view to a target.
 
@@ -51,6 +56,7 @@ def export_release(
         target: `postgresql://…`, a `.duckdb` file, or a folder for CSV.
         name: The schema in PostgreSQL; by default the release's name.
         columns: Those of the view; by default all.
+        keep_formulas: In CSV, leave texts as they are that a spreadsheet would take for a formula.
     """
     text = str(target)
     if is_uri(text):
@@ -68,7 +74,7 @@ def export_release(
         if path.suffix.lower() == ".duckdb":
             write_duckdb(contents, path)
             return _exported(release, contents, text, VIEW)
-        write_csv(contents, path)
+        write_csv(contents, path, keeps_formulas=keep_formulas)
         return _exported(release, contents, text, None)
 
 

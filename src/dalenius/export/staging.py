@@ -94,6 +94,12 @@ _HOW = (
 _BARS = "only `dalenius ask` gives standard errors and intervals; a number without them can be all noise"
 
 
+_FORMULAS = (
+    "a text or heading that begins with =, +, -, @, a tab or a carriage return has an apostrophe before it, "
+    "so that no spreadsheet runs it; `dalenius export --keep-formulas` leaves it out"
+)
+
+
 def make_dictionary(
     release: StoredRelease,
     connection: duckdb.DuckDBPyConnection,
@@ -132,6 +138,7 @@ def make_about(release: StoredRelease, weighting: Weighting) -> pa.Table:
         ("how to count", _HOW),
         ("how good it is", weighting.note),
         ("error bars", _BARS),
+        ("texts in CSV files", _FORMULAS),
         ("release", manifest.id),
         ("created", manifest.created),
         ("for publication", "yes" if manifest.for_publication else "no: it was made with a seed"),

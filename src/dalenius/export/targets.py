@@ -5,6 +5,7 @@ It is there whole or not at all, and never over anything else.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -62,17 +63,40 @@ CREATE VIEW {name} AS
 """
 
 
-def write_csv(staged: StagedExport, target: Path) -> None:
-    """Write a file per table, the dictionary among them, and the view's SQL."""
+_FORMULA = r"[=+@\t\r-]"
+"""What a text begins with that spreadsheets take for a formula, and run."""
+_APOSTROPHE = literal("'")
+
+
+def write_csv(staged: StagedExport, target: Path, *, keeps_formulas: bool = False) -> None:
+    """Write a file per table, the dictionary among them, and the view's SQL.
+
+    A text or a heading that a spreadsheet would take for a formula gets an apostrophe before it, unless it is
+    to be kept. Numbers are never changed.
+    """
     if target.exists() and not target.is_dir():
         raise InputError(f"{target} exists already and is not a folder", hint="export to another place")
     with unfinished(target) as hidden:
         hidden.mkdir()
         for table in staged.tables:
             file = literal(str(hidden / f"{table}.csv"))
-            staged.connection.execute(f"COPY {identifier(table)} TO {file} ({_OPTIONS})")
+            rows = identifier(table) if keeps_formulas else f"({_without_formulas(staged, table)})"
+            staged.connection.execute(f"COPY {rows} TO {file} ({_OPTIONS})")
         text = _SQL.format(name=identifier(VIEW), view=staged.view)
         (hidden / f"{VIEW}.sql").write_text(text, encoding="utf-8")
+
+
+def _without_formulas(staged: StagedExport, table: str) -> str:
+    described = staged.connection.execute(f"DESCRIBE {identifier(table)}").fetchall()
+    columns = []
+    for name, kind, *_ in described:
+        cell = identifier(name)
+        if kind == "VARCHAR":
+            begins = f"regexp_matches({cell}, {literal('^' + _FORMULA)})"
+            cell = f"CASE WHEN {begins} THEN {_APOSTROPHE} || {cell} ELSE {cell} END"
+        heading = f"'{name}" if re.match(_FORMULA, name) else name
+        columns.append(f"{cell} AS {identifier(heading)}")
+    return f"SELECT {', '.join(columns)} FROM {identifier(table)}"
 
 
 def write_duckdb(staged: StagedExport, target: Path) -> None:

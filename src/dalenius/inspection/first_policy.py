@@ -17,8 +17,7 @@ from dalenius.errors import InputError
 from dalenius.inspection.looking import find_columns, guess_roles, look_at, suggest_sections
 from dalenius.inspection.roles import Guess, Role
 from dalenius.mechanisms.feasible import TableFacts
-from dalenius.plain import plain_fields
-from dalenius.tables.histogram import escape_controls
+from dalenius.plain import escape_controls, plain_fields
 from dalenius.tables.source import Source, open_source
 
 _TEMPLATE = """\

@@ -27,8 +27,9 @@ from dalenius.pages.document import (
     Style,
     Verdict,
 )
+from dalenius.plain import escape_controls
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.histogram import escape_controls, label_cell
+from dalenius.tables.histogram import label_cell
 
 NOTHING = "–"
 

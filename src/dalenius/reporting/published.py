@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.pages import document as doc
 from dalenius.pages.words import Words, plural, sensitive_names, words_of
+from dalenius.plain import escape_controls
 from dalenius.promises import PROMISES
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.histogram import escape_controls
 from dalenius.threats.result import AttackResult, Audit
 
 _GLOSSARY = {

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from dalenius.plain import escape_controls
 from dalenius.sql import identifiers
 from dalenius.tables.codes import Encoder
 
@@ -18,8 +19,6 @@ Value = tuple[Any, ...]
 """One value of the sensitive attribute: a cell of each sensitive column. None is NULL."""
 
 _LONGEST_SHOWN = 80
-_TURNING = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x7F)}
-"""Marks that change the direction of text."""
 
 
 class Counted:
@@ -128,15 +127,6 @@ def show_value(cells: Iterable[str | None]) -> str:
     """
     text = " / ".join("NULL" if cell is None else escape_controls(cell) for cell in cells) or "(empty)"
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
-
-
-def escape_controls(text: str) -> str:
-    r"""A text whose control characters, which could turn the rest of a line around, are written out.
-
-    >>> print(escape_controls("a" + chr(0x202E) + "b" + chr(10)))
-    a\u202eb\u000a
-    """
-    return "".join(f"\\u{ord(c):04x}" if c in _TURNING or ord(c) < 32 else c for c in text)
 
 
 def _sort_key(value: Value) -> tuple[tuple[int, Any], ...]:

@@ -7,9 +7,10 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from dalenius.pages import document as doc
+from dalenius.plain import escape_controls
 from dalenius.release.manifest import Column
 from dalenius.sql import identifier, literal
-from dalenius.tables.histogram import escape_controls, label_cell
+from dalenius.tables.histogram import label_cell
 from dalenius.web.page import choice, element, field, form, within
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")

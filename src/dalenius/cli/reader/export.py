@@ -24,9 +24,13 @@ def command(
     column: Annotated[
         list[str] | None, typer.Option(help="A column of the view; repeat it. By default all columns.")
     ] = None,
+    keep_formulas: Annotated[
+        bool, typer.Option("--keep-formulas", help="In CSV, keep texts that spreadsheets take for formulas.")
+    ] = False,
 ) -> int:
     """Write the tables and a view whose SUM(weight) estimates counts; nothing is overwritten."""
-    exported = export_release(open_release(release), to, name=name, columns=column or ())
+    stored = open_release(release)
+    exported = export_release(stored, to, name=name, columns=column or (), keep_formulas=keep_formulas)
     if as_json:
         print_json(exported.to_dict())
         return 0
