@@ -13,16 +13,20 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
+import duckdb
+
 from dalenius.errors import PolicyError, did_you_mean, refuse_unknown_keys
 from dalenius.mechanisms import config, registry
 from dalenius.mechanisms.config import MechanismConfig, StageConfig
 from dalenius.promises import PROMISES, Promise
 from dalenius.release.manifest import RESERVED_NAMES
+from dalenius.sql import connect_shared
 from dalenius.tables import domains
 from dalenius.tables.domains import DeclaredDomain
+from dalenius.tables.files.bytes import STANDARD_INPUT
 from dalenius.tables.postgres import is_uri
-from dalenius.tables.recode import Recode, parse_recode
-from dalenius.tables.source import Source, open_source
+from dalenius.tables.recode import FROM_TABLE, Recode, depends_on_table, parse_recode
+from dalenius.tables.source import Source, open_source, split_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,7 +79,7 @@ class Policy:
         except tomllib.TOMLDecodeError as error:
             raise PolicyError(f"policy {file} is not valid TOML: {error}") from error
         if source is not None:
-            data["source"] = Path(source).absolute()
+            data["source"] = _replaced(data.get("source"), source)
         return cls.from_dict(data, folder=file.parent)
 
     @classmethod
@@ -93,7 +97,7 @@ class Policy:
             source=source,
             release=base / _text(data["release"], "release") if "release" in data else None,
             columns=columns,
-            recode=parse_recodes(data.get("recode", {}), columns, base),
+            recode=parse_recodes(data, columns, source, base),
             domains=parse_domains(data.get("domains", {}), columns, mechanism, base),
             promise=promise,
             mechanism=mechanism,
@@ -113,8 +117,21 @@ def _open(data: Mapping[str, Any], base: Path) -> Source:
 
 def open_source_of(spec: Any, base: Path) -> Source:
     """The table that a policy names; relative paths are under `base`."""
-    is_path = isinstance(spec, str | Path) and not is_uri(str(spec))
-    return open_source(base / spec if is_path else spec)
+    if isinstance(spec, Mapping):
+        path, options = split_source(spec)
+        return open_source(_place(path, base), options)
+    return open_source(_place(spec, base) if isinstance(spec, str | Path) else spec)
+
+
+def _place(path: str | Path, base: Path) -> str | Path:
+    """Paths are relative to the policy; standard input and servers are where they are."""
+    return path if is_uri(str(path)) or str(path) == STANDARD_INPUT else base / path
+
+
+def _replaced(spec: Any, source: str | Path) -> Any:
+    """Another table in place of the policy's own, which is written as that one is."""
+    path = source if _place(source, Path()) is source else Path(source).absolute()
+    return {**spec, "path": path} if isinstance(spec, Mapping) else path
 
 
 def _text(value: Any, where: str) -> str:
@@ -150,6 +167,8 @@ class Columns:
     """What must not be inferable; several are one compound attribute."""
     unit: str | None = None
     """Whose rows are whose; dropped."""
+    weight: str | None = None
+    """How many people of the population a row stands for; it is one of the quasi columns too."""
     identifiers: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     k: int | None = None
@@ -168,19 +187,33 @@ def parse_columns(section: Any, source: Source, promise: Any) -> Columns:
     """
     section = _table(section, "columns", 'quasi = ["age"], sensitive = ["disease"]')
     lists = ("identifiers", "quasi", "sensitive", "dropped")
-    refuse_unknown_keys(section, ("unit", "undecided", "k", *lists), "[columns]")
+    refuse_unknown_keys(section, ("unit", "weight", "undecided", "k", *lists), "[columns]")
     _refuse_undecided(_names(section.get("undecided", []), "[columns] undecided"), source)
     roles = {role: _names(section.get(role, []), f"[columns] {role}") for role in lists}
-    unit = section.get("unit")
-    if unit is not None:
-        if not isinstance(unit, str):
-            raise PolicyError("[columns] unit must be the name of one column", hint='e.g. "patient_id"')
-        roles["unit"] = (unit,)
-    kind = PROMISES.get(promise.get("kind", "")) if isinstance(promise, Mapping) else None
-    if not roles["sensitive"] and not (kind and kind.protects == "row"):
+    single = {}
+    for role, example in (("unit", "patient_id"), ("weight", "survey_weight")):
+        single[role] = section.get(role)
+        if single[role] is not None:
+            if not isinstance(single[role], str):
+                raise PolicyError(
+                    f"[columns] {role} must be the name of one column", hint=f'e.g. "{example}"'
+                )
+            roles[role] = (single[role],)
+    if not roles["sensitive"] and not _protects_rows(promise):
         raise PolicyError("[columns] names no sensitive column", hint='e.g. sensitive = ["disease"]')
     _refuse_wrong_names(roles, source)
-    columns = Columns(unit=unit, k=_parse_k(section), **{role: roles[role] for role in lists})
+    if single["weight"] is not None and _protects_rows(promise):
+        raise PolicyError(
+            "[columns] weight is published as it is, and this promise protects whole rows",
+            hint="leave it out, or make it a quasi column with a domain of few values",
+        )
+    columns = Columns(
+        unit=single["unit"],
+        weight=single["weight"],
+        k=_parse_k(section),
+        quasi=roles.pop("quasi") + roles.get("weight", ()),
+        **{role: roles[role] for role in lists if role != "quasi"},
+    )
     if not columns.published:
         raise PolicyError("[columns] publishes no column", hint='e.g. quasi = ["age", "sex"]')
     for name in columns.published:
@@ -275,13 +308,40 @@ def parse_domains(
     return ()
 
 
-def parse_recodes(section: Any, columns: Columns, folder: Path) -> tuple[tuple[str, Recode], ...]:
+def parse_recodes(
+    data: Mapping[str, Any], columns: Columns, source: Source, folder: Path
+) -> tuple[tuple[str, Recode], ...]:
     """`[recode]`: coarser values, column by column."""
-    section = _table(section, "recode", "age = { bins = [0, 18, 65, 120] }")
-    for name in section:
+    section = _table(data.get("recode", {}), "recode", "age = { bins = [0, 18, 65, 120] }")
+    for name, spec in section.items():
         if name not in columns.published:
             raise PolicyError(f"[recode] {name!r} is not published; {did_you_mean(name, columns.published)}")
-    return tuple((name, parse_recode(name, spec, folder)) for name, spec in section.items())
+        if depends_on_table(spec):
+            _refuse_choice(data, columns, name)
+
+    def look() -> tuple[duckdb.DuckDBPyConnection, str]:
+        connection = connect_shared()
+        return connection, source.scan(connection)
+
+    return tuple((name, parse_recode(name, spec, folder, look)) for name, spec in section.items())
+
+
+def _refuse_choice(data: Mapping[str, Any], columns: Columns, name: str) -> None:
+    """What is chosen from cells tells about them: only of what is published as it is, and in one table."""
+    where, hint = f"[recode] {name}: {' and '.join(FROM_TABLE)}", "write the bins, or a map"
+    if name not in columns.quasi:
+        raise PolicyError(
+            f"{where} are chosen from the table; a sensitive column must not decide it", hint=hint
+        )
+    if _protects_rows(data.get("promise")):
+        raise PolicyError(f"{where} are chosen from the table, whose every row is protected here", hint=hint)
+    if data.get("series"):
+        raise PolicyError(f"{where} are chosen from the table, and differ between batches", hint=hint)
+
+
+def _protects_rows(promise: Any) -> bool:
+    kind = PROMISES.get(promise.get("kind", "")) if isinstance(promise, Mapping) else None
+    return kind is not None and kind.protects == "row"
 
 
 def parse_outright(value: Any) -> bool:
@@ -326,8 +386,8 @@ def _refuse_undecided(names: tuple[str, ...], source: Source) -> None:
     if names:
         raise PolicyError(
             f"[columns] these columns of {source.name} have no role yet: {', '.join(map(repr, names))}",
-            hint="move each name from `undecided` into unit, identifiers, quasi (published), sensitive or "
-            "dropped; `dalenius inspect` says what each looks like",
+            hint="move each name from `undecided` into unit, identifiers, quasi (published), weight, "
+            "sensitive or dropped; `dalenius inspect` says what each looks like",
         )
 
 
@@ -349,5 +409,5 @@ def _refuse_wrong_names(roles: Mapping[str, tuple[str, ...]], source: Source) ->
         raise PolicyError(
             f"[columns] does not say what these columns of {source.name} are: "
             + ", ".join(map(repr, forgotten)),
-            hint="name every column once, as unit, identifiers, quasi, sensitive or dropped",
+            hint="name every column once, as unit, identifiers, quasi, weight, sensitive or dropped",
         )

@@ -109,6 +109,7 @@ def test_inspect_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         "type": "bigint",
         "distinct": 2_000,
         "nulls": 0,
+        "shape": "999999",
         "guess": "identifiers",
         "evidence": "its name looks like a number of a record or a person "
         "(2,000 different values, one a row)",

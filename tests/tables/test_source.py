@@ -89,7 +89,7 @@ def test_a_data_frame_that_is_no_table_is_refused(frame: pd.DataFrame, message: 
 
 def test_numbers_that_are_not_canonical_stay_text(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "a,b,c,d\n+1,1e999,1.,9999999999999999999\n")
-    assert read(path).to_pylist() == [{"a": "+1", "b": "1e999", "c": "1.", "d": 1e19}]
+    assert read(path).to_pylist() == [{"a": "+1", "b": "1e999", "c": "1.", "d": "9999999999999999999"}]
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,11 @@ def test_a_bad_csv_is_refused_with_its_place_and_without_its_cells(
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("t.csv", b"PAR1\0\0\0", "is not a text file"),
-        ("t.csv", b"a,b\n1,\xff\xfe\n", "line 2"),
-        ("t.csv", b"\xff\xfe,b\n1,2\n", "header is not UTF-8"),
-        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "the text is UTF-16"),
+        ("t.csv", b"PAR1\0\0\0,a\1\2\3", "is not a text file"),
+        ("t.csv", b"\xff\xfe,b\n1,2\n34", "the text is not utf-16"),
         ("t.csv.gz", b"not gzip", "cannot be read"),
         ("t.parquet", b"not parquet", "cannot be read as Parquet"),
-        ("t.xlsx", b"", "unknown ending '.xlsx'"),
+        ("t.doc", b"", "unknown ending '.doc'"),
     ],
 )
 def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
@@ -134,7 +132,7 @@ def test_files_that_are_no_tables(tmp_path: Path, name: str, content: bytes, exp
 def test_missing_paths_and_empty_folders(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="does not exist"):
         open_source(tmp_path / "t.csv")
-    with pytest.raises(SourceError, match=r"holds no \.parquet file"):
+    with pytest.raises(SourceError, match="holds no table"):
         open_source(tmp_path)
     with pytest.raises(SourceError, match="of type int is not a table"):
         open_source(3)

@@ -21,11 +21,10 @@ _PLAIN_WIDTH = 80
 """How wide a table may be, in characters, to be written as it is where it is not shown on a terminal."""
 
 SourceOption = Annotated[
-    Path | None, typer.Option("--source", help="Instead of the policy's own source, e.g. today's batch.")
+    str | None, typer.Option("--source", help="Instead of the policy's own source, e.g. today's batch.")
 ]
 ReleaseArgument = Annotated[Path, typer.Argument(help="The release folder.")]
 PolicyArgument = Annotated[Path, typer.Argument(help="The policy file.")]
-TableArgument = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or a folder of Parquet.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 
 

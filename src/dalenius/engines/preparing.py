@@ -14,7 +14,7 @@ import pyarrow as pa
 from dalenius.errors import PolicyError, SourceError
 from dalenius.policy import Policy
 from dalenius.sql import identifier, identifiers
-from dalenius.tables.recode import NUMERIC_TYPES
+from dalenius.tables.steps import NUMERIC_TYPES
 
 _FEW_ROWS = 131_072
 """A table of so many rows is known by its records, a larger one by its counts; ledgers keep what came out."""
@@ -24,7 +24,9 @@ def selection(policy: Policy, relation: str, columns: Iterable[str]) -> str:
     """SQL for some columns of the table, after recoding."""
     recoded = dict(policy.recode)
     listed = ", ".join(
-        f"{recoded[name].expression(name)} AS {identifier(name)}" if name in recoded else identifier(name)
+        f"{recoded[name].expression(identifier(name))} AS {identifier(name)}"
+        if name in recoded
+        else identifier(name)
         for name in columns
     )
     return f"SELECT {listed} FROM {relation}"
@@ -32,19 +34,19 @@ def selection(policy: Policy, relation: str, columns: Iterable[str]) -> str:
 
 def count_outside(policy: Policy, relation: str) -> str:
     """SQL for how many rows each recoding does not cover."""
-    counts = ", ".join(f"count(*) FILTER ({recode.outside(name)})" for name, recode in policy.recode)
+    counts = ", ".join(
+        f"count(*) FILTER ({recode.outside(identifier(name))})" for name, recode in policy.recode
+    )
     return f"SELECT {counts} FROM {relation}"
 
 
 def refuse_types(policy: Policy, types: dict[str, str]) -> None:
     """Numbers are recoded by bins and rounding, days by their parts; texts are not."""
     for name, recode in policy.recode:
-        if recode.needs and not types[name].startswith(recode.needs):
-            wanted = "numeric" if recode.needs == NUMERIC_TYPES else "a date"
-            raise PolicyError(
-                f"[recode] {name}: the column is not {wanted} ({types[name].lower()})",
-                hint='for texts: map = "file.csv", or prefix = 3',
-            )
+        recode.refuse_type(name, types[name])
+    weight = policy.columns.weight
+    if weight is not None and weight in types and not types[weight].startswith(NUMERIC_TYPES):
+        raise PolicyError(f"[columns] weight: {weight!r} is not numeric ({types[weight].lower()})")
 
 
 def refuse_outside(policy: Policy, outside: Sequence[int]) -> None:

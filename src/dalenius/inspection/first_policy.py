@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,10 @@ from dalenius.inspection.looking import find_columns, guess_roles, look_at, sugg
 from dalenius.inspection.roles import Guess, Role
 from dalenius.mechanisms.feasible import TableFacts
 from dalenius.plain import escape_controls, plain_fields
+from dalenius.tables.files.bytes import STANDARD_INPUT
+from dalenius.tables.files.csv import CsvSource
+from dalenius.tables.files.options import SourceOptions
+from dalenius.tables.postgres import is_uri
 from dalenius.tables.source import Source, open_source
 
 _TEMPLATE = """\
@@ -51,11 +55,19 @@ class FirstPolicy:
     guesses: tuple[Guess, ...]
     given: Mapping[str, Role]
     """By column: what the publisher said."""
+    options: SourceOptions = field(default_factory=SourceOptions)
+    """What was said of the source, and what was found out of it."""
 
     @classmethod
-    def of(cls, path: Path, given: Mapping[Role, Sequence[str]]) -> FirstPolicy:
+    def of(
+        cls, path: str | Path, given: Mapping[Role, Sequence[str]], options: SourceOptions | None = None
+    ) -> FirstPolicy:
         """Look at a table, of which some columns' roles are given."""
-        return cls.of_source(open_source(path), given)
+        said = SourceOptions() if options is None else options
+        source = open_source(path, said)
+        if isinstance(source, CsvSource) and source.dialect.encoding != "utf-8":
+            said = replace(said, encoding=source.dialect.encoding)
+        return replace(cls.of_source(source, given), options=said)
 
     @classmethod
     def of_source(cls, source: Source, given: Mapping[Role, Sequence[str]]) -> FirstPolicy:
@@ -98,11 +110,12 @@ class FirstPolicy:
             "warnings": list(self.warnings),
         }
 
-    def to_toml(self, source: Path, policy: Path, release: str, sections: str | None = None) -> str:
+    def to_toml(self, source: str | Path, policy: Path, release: str, sections: str | None = None) -> str:
         """The policy file at that path; without sections for promise and mechanism, the first suggested."""
+        is_file = not is_uri(str(source)) and str(source) != STANDARD_INPUT
         return _TEMPLATE.format(
             policy=policy.name,
-            source=_text(os.path.relpath(source, policy.parent)),
+            source=self.options.to_toml(os.path.relpath(source, policy.parent) if is_file else source),
             release=_text(release),
             comments=self._comments(),
             undecided=_list(tuple(guess.column for guess in self.undecided)),

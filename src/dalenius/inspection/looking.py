@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from dalenius.errors import InputError, did_you_mean
+from dalenius.inspection.reading import Look, look_closer
 from dalenius.inspection.roles import Guess, guess_role
 from dalenius.inspection.shapes import look_at_shapes
 from dalenius.mechanisms import registry
@@ -30,6 +31,8 @@ class Inspection:
     """What each column may be."""
     is_guessed: bool
     """Whether the sensitive column was not given but goes by its name."""
+    look: Look
+    """How the table was read, the shapes of its cells, and what may need a change."""
     findings: Mapping[str, Finding]
     """What each mechanism could promise, and what each stage before one would cost, by their names."""
     uniqueness: Uniqueness | None = None
@@ -46,9 +49,13 @@ class Inspection:
             "private": True,
             "source": self.source,
             "rows": self.facts.n_rows,
+            "read_as": dict(self.look.how),
+            "notes": list(self.look.notes),
             "columns": [
-                {**plain(column), "guess": guess.role, "evidence": guess.evidence}
-                for column, guess in zip(self.facts.columns, self.guesses, strict=True)
+                {**plain(column), "shape": shape, "guess": guess.role, "evidence": guess.evidence}
+                for column, guess, shape in zip(
+                    self.facts.columns, self.guesses, self.look.shapes, strict=True
+                )
             ],
             "domain_size": self.facts.domain_size,
             "sensitive": None
@@ -83,6 +90,7 @@ def inspect_source(source: Source, sensitive: Sequence[str] = (), quasi: Sequenc
         facts=facts,
         guesses=guesses,
         is_guessed=not sensitive,
+        look=look_closer(source, facts),
         findings={name: room.find(facts) for name, room in rooms.items() if room is not None},
         uniqueness=_study(source, find_columns(source, quasi)) if quasi and facts.n_rows else None,
     )

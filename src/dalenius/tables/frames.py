@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from dalenius.errors import SourceError
-from dalenius.sql import identifier
+from dalenius.sql import connect_shared, identifier
+from dalenius.tables.types import check_types, plain_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -18,11 +20,22 @@ class FrameSource:
 
     name: str
     table: pa.Table
+    is_slow: bool = field(default=False, init=False)
+    is_shared: bool = field(default=False, init=False)
 
     @classmethod
-    def open(cls, frame: Any, name: str = "the data frame") -> FrameSource:
+    def open(
+        cls, frame: Any, name: str = "the data frame", missing: Sequence[str] | None = None
+    ) -> FrameSource:
         """Take the frame as an Arrow table, without its index, categories or metadata."""
-        return cls(name=name, table=_plain(_to_arrow(frame)))
+        table = plain_table(_to_arrow(frame), name)
+        with connect_shared() as connection:
+            connection.register("frame", table)
+            checked = check_types(connection, name, "frame", missing)
+            selected = checked.select("frame")
+            if selected != "frame":
+                table = connection.sql(f"SELECT * FROM {selected}").to_arrow_table()
+        return cls(name=name, table=table)
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -43,6 +56,8 @@ class SparkFrameSource:
     name: str
     frame: Any
     column_names: tuple[str, ...]
+    is_slow: bool = field(default=False, init=False)
+    is_shared: bool = field(default=False, init=False)
 
     @classmethod
     def open(cls, frame: Any) -> SparkFrameSource:
@@ -88,14 +103,3 @@ def _from_pandas(frame: Any) -> pa.Table:
             f"the data frame cannot be read ({type(error).__name__}): a column holds cells of several types",
             hint="give every column one type, e.g. with frame.astype",
         ) from error
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Without dictionaries, whose unused entries would travel along, and without metadata."""
-    fields = []
-    for field in table.schema:
-        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if pa.types.is_nested(kind):
-            raise SourceError(f"column {field.name!r} is nested; a published column holds plain values")
-        fields.append(pa.field(field.name, kind))
-    return table.replace_schema_metadata(None).cast(pa.schema(fields))

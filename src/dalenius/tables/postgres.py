@@ -107,13 +107,14 @@ _EXAMPLE = "postgresql://user@host:5432/database?table=schema.table"
 _PLAIN = ("boolean", "smallint", "integer", "bigint", "real", "double precision", "text", "date")
 
 
-def read_table(uri: str) -> tuple[str, pa.Table]:
+def read_table(uri: str, wanted: str | None = None) -> tuple[str, pa.Table]:
     """What messages call the table, and the table; types that Arrow has no equal of come as text.
 
     Args:
         uri: a connection string whose option `table` names the table, with or without its schema.
+        wanted: the table, if the string does not name it.
     """
-    server, table = _split(uri)
+    server, table = _split(uri, wanted)
     name = f"{without_password(server)} table {table}"
     schema, _, own = table.rpartition(".")
     place = f"{identifier(schema)}.{identifier(own)}" if schema else identifier(own)
@@ -128,14 +129,16 @@ def read_table(uri: str) -> tuple[str, pa.Table]:
         return name, cursor.fetch_arrow_table()
 
 
-def _split(uri: str) -> tuple[str, str]:
+def _split(uri: str, wanted: str | None) -> tuple[str, str]:
     """The connection string without the table, and the table."""
     parts = urlsplit(checked(uri))
     options = parse_qsl(parts.query, keep_blank_values=True)
     tables = [value for key, value in options if key == "table" and value]
+    tables += [] if wanted is None else [wanted]
     if len(tables) != 1:
         raise SourceError(
-            f"source {without_password(uri)} names no table, or several", hint=f"for example {_EXAMPLE}"
+            f"source {without_password(uri)} names no table, or several",
+            hint=f"for example {_EXAMPLE}, or --table NAME",
         )
     rest = urlencode([option for option in options if option[0] != "table"], quote_via=quote)
     return urlunsplit(parts._replace(query=rest)), tables[0]

@@ -29,7 +29,7 @@ import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.sql import identifier, one_row
-from dalenius.tables.recode import NUMERIC_TYPES
+from dalenius.tables.steps import NUMERIC_TYPES
 
 _KEPT_OF_WHOLE, _KEPT = 128, 64
 """How many sums are kept of whole records, and of every other combination."""

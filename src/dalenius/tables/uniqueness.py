@@ -21,7 +21,7 @@ import duckdb
 from dalenius.exact import percent
 from dalenius.plain import plain_fields
 from dalenius.sql import count, identifier, one_row
-from dalenius.tables.recode import DATE_TYPES, NUMERIC_TYPES, Bins, DatePart, Prefix
+from dalenius.tables.steps import DATE_TYPES, NUMERIC_TYPES, Bins, DatePart, Prefix
 
 FEW = 5
 """Groups of fewer people are small, unless something else is asked."""
@@ -418,13 +418,13 @@ def _recodes(column: str, kind: str, ends: Sequence[float]) -> Iterator[tuple[st
         for tenths in ((1, 2, 3, 4, 5, 6, 7, 8, 9), (2, 4, 6, 8), (3, 7), (5,)):
             bins = Bins.near(_round_number((high - low) / 20), [low, *(ends[i] for i in tenths), high])
             edges = ", ".join(map(_toml, bins.edges))
-            yield bins.expression(column), f"bins = [{edges}]"
+            yield bins.expression(identifier(column)), f"bins = [{edges}]"
     elif kind.startswith(DATE_TYPES):
         for part in ("month", "year"):
-            yield DatePart(part=part).expression(column), f'date = "{part}"'
+            yield DatePart(part=part).expression(identifier(column)), f'date = "{part}"'
     elif kind == "VARCHAR" and low == high and 3 <= low <= 20:
         for length in range(int(low) - 1, 0, -1):
-            yield Prefix(length=length).expression(column), f"prefix = {length}"
+            yield Prefix(length=length).expression(identifier(column)), f"prefix = {length}"
 
 
 def _round_number(least: float) -> Fraction:

@@ -17,7 +17,8 @@ from dalenius.engines.spark import source as spark_files
 from dalenius.engines.spark.shuffle import from_blocks, to_blocks
 from dalenius.engines.spark.source import FileParts
 from dalenius.errors import InternalError
-from dalenius.tables.parquet import ParquetSource
+from dalenius.tables.files.parquet import ParquetSource
+from dalenius.tables.source import open_source
 
 WIRE = pa.schema([("n", pa.int64()), ("small", pa.int16()), ("text", pa.string()), ("large", pa.uint64())])
 ROWS = st.lists(
@@ -73,7 +74,9 @@ def test_parts_are_the_files_in_order(
     table = pa.table({"a": range(edges[-1]), "b": [f"t{i}" for i in range(edges[-1])]})
     for i, (first, last) in enumerate(pairwise(edges)):
         pq.write_table(table.slice(first, last - first), folder / f"{i}.parquet", row_group_size=row_group)
-    files = ParquetSource.open(folder).files
+    source = open_source(folder)
+    assert isinstance(source, ParquetSource)
+    files = source.files
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spark_files, "_FEWEST_ROWS", 12)
         parts = FileParts.cut(files, table.schema)

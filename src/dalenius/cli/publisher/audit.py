@@ -9,6 +9,7 @@ import typer
 
 from dalenius.auditing import audit_release
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, progress_bar, say, say_table
+from dalenius.cli.sources import OriginalOption
 from dalenius.errors import PromiseNotMet
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import open_release
@@ -22,9 +23,7 @@ _LEFT_OUT = (
 
 def command(
     release: ReleaseArgument,
-    original: Annotated[
-        Path, typer.Option(help="The table that was published, or the policy that published it.")
-    ],
+    original: OriginalOption,
     as_json: JsonOption = False,
     also: Annotated[
         list[Path] | None, typer.Option(help="Another release about the same people, to be joined with it.")

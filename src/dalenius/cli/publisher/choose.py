@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dalenius.cli.output import JsonOption, TableArgument, print_json, say
+from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.cli.publisher.init import (
     DroppedOption,
     IdentifiersOption,
@@ -19,6 +19,7 @@ from dalenius.cli.publisher.init import (
     say_policy,
     write_policy,
 )
+from dalenius.cli.sources import TableArgument
 from dalenius.errors import InputError, did_you_mean
 from dalenius.inspection.choosing import QUESTIONS, Question, choose_sections
 from dalenius.inspection.first_policy import FirstPolicy

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dalenius.cli import sources
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.errors import InputError
 from dalenius.files import create_private
@@ -28,7 +29,7 @@ UnitOption = Annotated[str | None, typer.Option(help="Whose rows are whose: drop
 
 
 def command(
-    source: Annotated[Path, typer.Argument(help="CSV, TSV, Parquet or a folder of Parquet.")],
+    source: sources.TableArgument,
     as_json: JsonOption = False,
     out: OutOption = None,
     sensitive: SensitiveOption = None,
@@ -36,10 +37,34 @@ def command(
     identifiers: IdentifiersOption = None,
     dropped: DroppedOption = None,
     unit: UnitOption = None,
+    encoding: sources.Encoding = None,
+    delimiter: sources.Delimiter = None,
+    quote: sources.Quote = None,
+    decimal: sources.Decimal = None,
+    thousands: sources.Thousands = None,
+    header: sources.Header = None,
+    missing: sources.Missing = None,
+    dates: sources.Dates = None,
+    sheet: sources.Sheet = None,
+    table: sources.Table = None,
+    labels: sources.Labels = None,
 ) -> int:
     """Write a commented policy for this table, to edit. Columns without a role are left undecided."""
+    options = sources.said(
+        encoding=encoding,
+        delimiter=delimiter,
+        quote=quote,
+        decimal=decimal,
+        thousands=thousands,
+        header=header,
+        missing=missing,
+        dates=dates,
+        sheet=sheet,
+        table=table,
+        labels=labels,
+    )
     given = collect_roles(sensitive, quasi, identifiers, dropped, unit)
-    found = FirstPolicy.of(source, given)
+    found = FirstPolicy.of(source, given, options)
     target = write_policy(found, source, out)
     if as_json:
         print_json({"policy": str(target), **found.to_dict()})
@@ -65,10 +90,10 @@ def collect_roles(
     }
 
 
-def write_policy(found: FirstPolicy, source: Path, out: Path | None, sections: str | None = None) -> Path:
+def write_policy(found: FirstPolicy, source: str, out: Path | None, sections: str | None = None) -> Path:
     """Write a first policy, which must be new, and say where."""
-    name = source.name.split(".")[0] or "table"
-    target = out or source.parent / f"{name}.toml"
+    folder, name = sources.place_of(source)
+    target = out or folder / f"{name}.toml"
     text = found.to_toml(source, target, f"{target.stem}.release", sections)
     try:
         create_private(target, text)

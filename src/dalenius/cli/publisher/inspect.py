@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, TableArgument, print_json, say, say_table
+from dalenius.cli import sources
+from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.inspection.looking import Inspection, inspect_source
 from dalenius.tables.histogram import Histogram, label
+from dalenius.tables.postgres import hide_passwords
 from dalenius.tables.source import open_source
 from dalenius.tables.uniqueness import Uniqueness
 
@@ -16,7 +18,7 @@ _MOST_SHOWN = 30
 
 
 def command(
-    source: TableArgument,
+    source: sources.TableArgument,
     as_json: JsonOption = False,
     sensitive: Annotated[
         list[str] | None,
@@ -26,9 +28,33 @@ def command(
         list[str] | None,
         typer.Option(help="Columns an attacker may know (repeat, or a,b,c): who is alone with them?"),
     ] = None,
+    encoding: sources.Encoding = None,
+    delimiter: sources.Delimiter = None,
+    quote: sources.Quote = None,
+    decimal: sources.Decimal = None,
+    thousands: sources.Thousands = None,
+    header: sources.Header = None,
+    missing: sources.Missing = None,
+    dates: sources.Dates = None,
+    sheet: sources.Sheet = None,
+    table: sources.Table = None,
+    labels: sources.Labels = None,
 ) -> int:
     """Show columns, domain sizes, the sensitive histogram and which promises are feasible."""
-    inspection = inspect_source(open_source(source), sensitive or (), quasi or ())
+    options = sources.said(
+        encoding=encoding,
+        delimiter=delimiter,
+        quote=quote,
+        decimal=decimal,
+        thousands=thousands,
+        header=header,
+        missing=missing,
+        dates=dates,
+        sheet=sheet,
+        table=table,
+        labels=labels,
+    )
+    inspection = inspect_source(open_source(source, options), sensitive or (), quasi or ())
     if as_json:
         print_json(inspection.to_dict())
         return 0
@@ -43,7 +69,7 @@ def command(
                 say_table(list(text.headings), [list(row) for row in text.rows])
     if inspection.uniqueness is not None:
         _say_uniqueness(inspection.uniqueness)
-    say(f"next: dalenius init {source}")
+    say(f"next: dalenius init {hide_passwords(source)}")
     return 0
 
 
@@ -62,10 +88,14 @@ def _say_columns(inspection: Inspection) -> None:
     facts = inspection.facts
     say(f"{inspection.source}: {facts.n_rows:,} rows, {facts.domain_size:,} possible rows")
     rows = [
-        [c.name, c.type, f"{c.n_distinct:,}", f"{c.n_null:,}", f"{guess.role}?", guess.evidence]
-        for c, guess in zip(facts.columns, inspection.guesses, strict=True)
+        [c.name, c.type, shape, f"{c.n_distinct:,}", f"{c.n_null:,}", f"{guess.role}?", guess.evidence]
+        for c, guess, shape in zip(facts.columns, inspection.guesses, inspection.look.shapes, strict=True)
     ]
-    say_table(["column", "type", "values", "NULLs", "role", "evidence"], rows)
+    if inspection.look.how:
+        say("read as " + ", ".join(f"{key} {value}" for key, value in inspection.look.how.items()))
+    say_table(["column", "type", "most look like", "values", "NULLs", "role", "evidence"], rows)
+    for note in inspection.look.notes:
+        say(f"note: {note}")
 
 
 def _say_histogram(histogram: Histogram, guessed: str) -> None:

@@ -19,7 +19,7 @@ def command(
     release: Annotated[Path, typer.Argument(help="The release folder, or the folder of a series.")],
     as_json: JsonOption = False,
     original: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="The table that was published, or its policy: the report is then private."),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Where to write it: .html, .json or .txt.")] = None,

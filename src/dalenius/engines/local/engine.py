@@ -16,8 +16,6 @@ from dalenius.engines.local.source import Background, find_relation, prepare
 from dalenius.engines.preparing import count_outside, refuse_outside, refuse_types, refuse_units
 from dalenius.policy import Policy
 from dalenius.sql import connect, count, identifier, one_row
-from dalenius.tables.csv import CsvSource
-from dalenius.tables.parquet import ParquetSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +31,18 @@ class LocalEngine:
             relation = find_relation(connection, policy, spill)
             _check_recodes(connection, policy, relation)
             _check_units(connection, policy, relation)
-            is_file = isinstance(policy.source, ParquetSource | CsvSource)
-            helper = background if is_file and spill is not None else None
+            helper = background if policy.source.is_shared and spill is not None else None
             source = prepare(connection, helper, policy, relation, progress)
             yield LocalScan(source=source, spill=spill)
 
 
 def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, relation: str) -> None:
-    if not policy.recode:
+    if not policy.recode and policy.columns.weight is None:
         return
     described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     refuse_types(policy, {name: kind for name, kind, *_ in described})
-    refuse_outside(policy, one_row(connection, count_outside(policy, relation)))
+    if policy.recode:
+        refuse_outside(policy, one_row(connection, count_outside(policy, relation)))
 
 
 def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, relation: str) -> None:

@@ -25,7 +25,6 @@ from dalenius.engines.preparing import (
 from dalenius.policy import Policy
 from dalenius.prefetch import prefetch
 from dalenius.sql import count, literal, scan_parquet
-from dalenius.tables.csv import CsvSource
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, rebatch
 
 T = TypeVar("T")
@@ -130,7 +129,7 @@ class LocalSource:
 def find_relation(connection: duckdb.DuckDBPyConnection, policy: Policy, spill: Path | None) -> str:
     """SQL to select the source's columns from; not recoded yet."""
     relation = policy.source.scan(connection)
-    if spill is not None and isinstance(policy.source, CsvSource):
+    if spill is not None and policy.source.is_slow:
         return _copy_to_parquet(connection, relation, spill)
     return relation
 

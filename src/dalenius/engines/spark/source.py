@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dalenius.engines.preparing import selection
-from dalenius.errors import InternalError, SourceError
+from dalenius.errors import SourceError
 from dalenius.mechanisms.base import Batches
 from dalenius.policy import Policy
 from dalenius.sql import connect, one_row
-from dalenius.tables.csv import CsvSource
+from dalenius.tables.files.csv import CsvSource
+from dalenius.tables.files.parquet import ParquetSource
 from dalenius.tables.frames import FrameSource, SparkFrameSource
-from dalenius.tables.parquet import ParquetSource
 from dalenius.tables.reading import BATCH_ROWS, read_batches, rebatch
 from dalenius.tables.source import Source
 
@@ -275,35 +275,37 @@ class SparkSource:
 
 def find_source(source: Source, session: SparkSession) -> SparkSource:
     """Open what the policy names with Spark."""
-    if isinstance(source, CsvSource):
-        return _csv(source, session)
-    if isinstance(source, ParquetSource):
-        return _parquet(source, session)
+    if isinstance(source, CsvSource) and source.usual_path is not None:
+        return _csv(source, source.usual_path, session)
+    if isinstance(source, ParquetSource) and source.usual_files is not None:
+        return _parquet(source, source.usual_files, session)
     if isinstance(source, SparkFrameSource):
         empty = FrameSource.open(source.frame.limit(0).toArrow())
         names = {name: name for name in source.column_names}
         return SparkSource(frame=source.frame, columns=names, schema=_local_schema(empty), prunes=False)
     if isinstance(source, FrameSource):
         return _send(source, session)
-    raise InternalError(f"Spark does not know sources of type {type(source).__name__}")
+    with connect() as connection:  # what only this process can read goes through its memory
+        table = connection.sql(f"SELECT * FROM {source.scan(connection)}").to_arrow_table()
+    return _send(FrameSource(name=source.name, table=table), session)
 
 
-def _parquet(source: ParquetSource, session: SparkSession) -> SparkSource:
+def _parquet(source: ParquetSource, paths: tuple[str, ...], session: SparkSession) -> SparkSource:
     schema = _local_schema(source)
     names = {name: name for name in source.column_names}
-    files = FileParts.cut(source.files, schema)
+    files = FileParts.cut(paths, schema)
     if files is not None:
         numbers = session.range(0, len(files.parts), 1, max(1, len(files.parts)))
         return SparkSource(frame=numbers, columns=names, schema=schema, files=files)
-    reader = session.read.option("mergeSchema", str(len(source.files) > 1).lower())
-    return SparkSource(frame=reader.parquet(*source.files), columns=names, schema=schema)
+    reader = session.read.option("mergeSchema", str(len(paths) > 1).lower())
+    return SparkSource(frame=reader.parquet(*paths), columns=names, schema=schema)
 
 
-def _csv(source: CsvSource, session: SparkSession) -> SparkSource:
+def _csv(source: CsvSource, path: str, session: SparkSession) -> SparkSource:
     texts = pa.schema([(name, pa.string()) for name in source.column_names])
     options: dict[str, Any] = {
         "header": True,
-        "sep": source.delimiter,
+        "sep": source.dialect.delimiter,
         "quote": '"',
         "escape": '"',
         "multiLine": True,  # a quoted field may hold a line break
@@ -311,7 +313,7 @@ def _csv(source: CsvSource, session: SparkSession) -> SparkSource:
         "emptyValue": "",
         "mode": "FAILFAST",
     }
-    frame = session.read.options(**options).schema(spark_schema(wire_schema(texts))).csv(source.path)
+    frame = session.read.options(**options).schema(spark_schema(wire_schema(texts))).csv(path)
     return SparkSource(frame=frame, columns=_in_order(texts), schema=texts, typed=source.typed)
 
 

@@ -26,9 +26,8 @@ from dalenius.plain import Stated
 from dalenius.release.manifest import Manifest
 from dalenius.tables.codes import ascending
 from dalenius.tables.domains import whole_range
-from dalenius.tables.recode import Bins, MapFile
 
-_FARTHEST = 2**63 - 1
+_FARTHEST = 2**64 - 1
 _MOST_VALUES = 50_000_000
 """Of a column's range; a domain's values are held in memory."""
 
@@ -67,8 +66,9 @@ def _read_declared(policy: PolicyOf[TupleConfig, object], scan: Scan) -> dict[st
     """What `[domains]` says; else what a recoding can give."""
     found: dict[str, pa.Array] = {}
     for name, recode in policy.recode:
-        if isinstance(recode, Bins | MapFile):
-            found[name] = pa.array(recode.values(), pa.string())
+        values = recode.values()
+        if values is not None:
+            found[name] = pa.array(values, pa.string())
     for name, domain in policy.domains:
         kind = pa.int64() if name == COPY else scan.schema.field(name).type
         found[name] = domain.to_arrow(kind)

@@ -1,0 +1,165 @@
+"""How a table was read, and what of it may have been read wrongly: codes for missing values, commas, days.
+
+Of cells only the shape is shown: a digit is 9, a letter A or a. No message quotes a cell; the codes for
+missing values that are named are those of a list that everybody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import duckdb
+
+from dalenius.mechanisms.feasible import ColumnFacts, TableFacts
+from dalenius.sql import connect, identifier, literal, one_row
+from dalenius.tables.files.csv import CsvSource
+from dalenius.tables.source import Source
+
+_SAMPLE_ROWS = 20_000
+_TEXT_CODES = (
+    "NA",
+    "N/A",
+    "n/a",
+    "NaN",
+    "nan",
+    "NULL",
+    "null",
+    "None",
+    "none",
+    "?",
+    ".",
+    "-",
+    "--",
+    "#N/A",
+    "missing",
+)
+_NUMBER_CODES = ("-9", "-99", "-999", "-9999", "-1", "99", "999", "9999")
+_MOST = 0.9
+_FEWEST = 5
+"""A shape of fewer cells is not shown."""
+_LONGEST_SHAPE = 24
+_DAYS = {
+    r"\d{1,2}\.\d{1,2}\.\d{4}": "%d.%m.%Y",
+    r"\d{1,2}/\d{1,2}/\d{4}": "%d/%m/%Y or %m/%d/%Y",
+    r"\d{1,2}-\d{1,2}-\d{4}": "%d-%m-%Y or %m-%d-%Y",
+    r"\d{4}/\d{1,2}/\d{1,2}": "%Y/%m/%d",
+    r"\d{8}": "%Y%m%d",
+}
+_COMMA = r"-?\d+,\d+|-?\d{1,3}(\.\d{3})+(,\d+)?"
+_THOUSANDS = r"-?\d{1,3}(,\d{3})+(\.\d+)?"
+_NUMBER = r"-?\d+(\.\d+)?([eE][-+]?\d+)?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a publisher should know of how the table was read."""
+
+    how: Mapping[str, str]
+    """Encoding, delimiter and so on of a text file."""
+    shapes: tuple[str, ...]
+    """Of each column, how most of its cells look."""
+    notes: tuple[str, ...]
+    """What may need a change, and the option that makes it."""
+
+
+def look_closer(source: Source, facts: TableFacts) -> Look:
+    """Look at a sample of every column's cells."""
+    how = {}
+    if isinstance(source, CsvSource):
+        dialect = source.dialect
+        how = {
+            "encoding": dialect.encoding,
+            "delimiter": repr(dialect.delimiter),
+            "decimal": repr(dialect.decimal),
+            "header": "yes" if dialect.header else "no",
+            **({"missing": " ".join(dialect.missing)} if dialect.missing else {}),
+            **({"dates": dialect.dates} if dialect.dates else {}),
+        }
+    with connect() as connection:
+        cells = ", ".join(
+            f"nullif(trim({identifier(column.name)}::VARCHAR), '') AS {identifier(column.name)}"
+            for column in facts.columns
+        )
+        connection.execute(
+            f"CREATE TEMP TABLE sample AS SELECT {cells} FROM {source.scan(connection)} "
+            f"USING SAMPLE reservoir({_SAMPLE_ROWS} ROWS) REPEATABLE (1)"
+        )
+        shapes = tuple(_shape(connection, column) for column in facts.columns)
+        notes = tuple(note for column in facts.columns for note in _notes(connection, column))
+    return Look(how=how, shapes=shapes, notes=notes)
+
+
+_MARKS = {r"[\p{Ll}\p{Lo}\p{Lm}\p{M}]": "a", r"[\p{Lu}\p{Lt}]": "A", r"\p{N}": "9", "[^ -~]": "?"}
+"""In this order: what a mark of a shape stands for."""
+
+
+def _shape(connection: duckdb.DuckDBPyConnection, column: ColumnFacts) -> str:
+    """The commonest shape, if it is that of at least five cells and not all of it marks."""
+    name = identifier(column.name)
+    shape = name
+    for pattern, mark in _MARKS.items():
+        shape = f"regexp_replace({shape}, {literal(pattern)}, '{mark}', 'g')"
+    found = connection.execute(
+        f"SELECT {shape} AS s, count(*) AS n FROM sample WHERE {name} IS NOT NULL "
+        "GROUP BY s ORDER BY n DESC, s LIMIT 1"
+    ).fetchall()
+    if not found or found[0][1] < _FEWEST:
+        return "–"
+    text: str = found[0][0]
+    if not any(mark.isalnum() for mark in text):
+        return "marks"
+    return text if len(text) <= _LONGEST_SHAPE else f"{text[: _LONGEST_SHAPE - 1]}…"
+
+
+def _notes(connection: duckdb.DuckDBPyConnection, column: ColumnFacts) -> Iterator[str]:
+    name = identifier(column.name)
+    codes = ", ".join(map(literal, _TEXT_CODES))
+    is_text = column.type == "varchar"
+    patterns = [_NUMBER, _COMMA, _THOUSANDS, *_DAYS]
+    shares = ", ".join(
+        f"coalesce(avg(regexp_full_match({name}, {literal(pattern)})::INT) "
+        f"FILTER ({name} NOT IN ({codes})), 0)"
+        for pattern in patterns
+    )
+    listed = [*_TEXT_CODES, *_NUMBER_CODES]
+    counted = ", ".join(f"count(*) FILTER ({name} = {literal(code)})" for code in listed)
+    found = one_row(connection, f"SELECT {shares}, {counted} FROM sample")
+    number, comma, thousands, *days = found[: len(patterns)]
+    counts = dict(zip(listed, found[len(patterns) :], strict=True))
+    if is_text:
+        if comma >= _MOST:
+            yield f"{column.name!r} looks like numbers with a decimal comma: --decimal , (and --thousands .)"
+        elif thousands >= _MOST and number < _MOST:
+            yield f"{column.name!r} looks like numbers with commas between thousands: --thousands ,"
+        for share, form in zip(days, _DAYS.values(), strict=True):
+            if share >= _MOST and form != "%Y%m%d":
+                yield f"{column.name!r} looks like days: --dates '{form}'"
+    missing = [code for code in _TEXT_CODES if counts[code] and is_text]
+    if missing:
+        yield _missing(column.name, missing)
+    yield from _codes(connection, column, counts)
+
+
+def _codes(
+    connection: duckdb.DuckDBPyConnection, column: ColumnFacts, counts: Mapping[str, int]
+) -> Iterator[str]:
+    """Numbers that stand apart from all others may be codes."""
+    present = [code for code in _NUMBER_CODES if counts[code]]
+    if not present or not column.type.endswith(("int", "integer", "double", "float")):
+        return
+    listed = ", ".join(present)
+    name = f"try_cast({identifier(column.name)} AS DOUBLE)"
+    low, high = one_row(
+        connection, f"SELECT min({name}), max({name}) FROM sample WHERE {name} NOT IN ({listed})"
+    )
+    if low is None:
+        return
+    apart = [code for code in present if float(code) < 0 <= low or float(code) > 2 * high > 0]
+    if apart:
+        yield _missing(column.name, apart)
+
+
+def _missing(column: str, codes: list[str]) -> str:
+    given = " ".join(f"--missing={code}" if code.startswith("-") else f"--missing '{code}'" for code in codes)
+    return f"{column!r} has {' and '.join(map(repr, codes))}: if that means missing, {given}"

@@ -1,0 +1,110 @@
+"""JSON lines, and Arrow's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+import pyarrow as pa
+
+from dalenius.errors import SourceError
+from dalenius.sql import connect_shared, identifier, literal, one_row
+from dalenius.tables.files.bytes import FileBytes, hold
+from dalenius.tables.files.dialect import Dialect, Kind
+from dalenius.tables.files.options import SourceOptions
+from dalenius.tables.types import Checked, check_types
+
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+ARROW_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
+_ARROW_START = b"ARROW1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonSource:
+    """A file of JSON objects, one a line or in one list; texts stay texts, but for ISO days and times."""
+
+    name: str
+    files: tuple[FileBytes, ...]
+    texts: str
+    """SQL to select from: the columns as JSON has them, numbers that a DOUBLE would change as texts."""
+    checked: Checked
+    is_slow: bool = field(default=True, init=False)
+    is_shared: bool = field(default=True, init=False)
+
+    @classmethod
+    def open(cls, files: Sequence[FileBytes], options: SourceOptions, name: str) -> JsonSource:
+        """Look at every object: which keys there are, and of which types."""
+        options.refuse_others(("missing",), "JSON")
+        plain = tuple(file.plain() for file in files)
+        read = f"read_json([{', '.join(literal(file.path) for file in plain)}], format = 'auto', {{}})"
+        connection = connect_shared()
+        try:
+            described = connection.execute(
+                f"DESCRIBE SELECT * FROM {read.format('sample_size = -1')}"
+            ).fetchall()
+            kinds = {column: kind for column, kind, *_ in described}
+            typed = _typed(connection, read, kinds)
+            checked = check_types(connection, name, typed, options.missing)
+        except duckdb.Error as error:
+            # its text quotes the line
+            raise SourceError(
+                f"{name} cannot be read as JSON lines ({type(error).__name__})",
+                hint='every line is one object, e.g. {"age": 30, "disease": "Flu"}',
+            ) from error
+        return cls(name=name, files=plain, texts=typed, checked=checked)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The keys, in the order in which they first come."""
+        return self.checked.names
+
+    def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The objects as rows; a key that one does not have is NULL."""
+        hold(connection, self.files)
+        return self.checked.select(self.texts)
+
+
+_PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT")
+
+
+def _typed(connection: duckdb.DuckDBPyConnection, read: str, kinds: dict[str, str]) -> str:
+    """What DuckDB takes for a decimal number or a day is read as text, and is one if every text is."""
+    nested = {name: kind for name, kind in kinds.items() if "[" in kind or kind.startswith(("STRUCT", "MAP"))}
+    asked = {name: kind if kind in _PLAIN or name in nested else "VARCHAR" for name, kind in kinds.items()}
+    columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in asked.items())
+    texts = read.format(f"columns = {{{columns}}}")
+    _, number, day, moment = Dialect().kinds()
+    tests: list[tuple[str, Kind]] = []
+    for name in (name for name, kind in asked.items() if kind == "VARCHAR"):
+        tests += [(name, kind) for kind in ([number] if kinds[name] == "DOUBLE" else [day, moment])]
+    passed: Sequence[bool] = ()
+    if tests:
+        every = ", ".join(
+            f"bool_and(coalesce({kind.test.format(name)}, false)) FILTER ({name} IS NOT NULL)"
+            for name, kind in ((identifier(column), kind) for column, kind in tests)
+        )
+        passed = one_row(connection, f"SELECT {every} FROM {texts}")
+    chosen = {
+        name: kind.value.format(identifier(name))
+        for (name, kind), ok in zip(reversed(tests), reversed(passed), strict=True)
+        if ok
+    }
+    cells = ", ".join(f"{chosen.get(name, identifier(name))} AS {identifier(name)}" for name in asked)
+    return f"(SELECT {cells} FROM {texts})"
+
+
+def read_arrow(file: FileBytes, options: SourceOptions) -> pa.Table:
+    """An Arrow file or stream (Feather is one), mapped into memory where it is not compressed."""
+    options.refuse_others(("missing",), "an Arrow file")
+    plain = file.plain()
+    try:
+        mapped = pa.memory_map(plain.path)
+        if plain.start().startswith(_ARROW_START):
+            return pa.ipc.open_file(mapped).read_all()
+        return pa.ipc.open_stream(mapped).read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(
+            f"{file.name} cannot be read as an Arrow file: {str(error).splitlines()[0]}",
+            hint="is it damaged, or not whole? get it again from where it came",
+        ) from error

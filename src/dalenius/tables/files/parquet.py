@@ -1,0 +1,72 @@
+"""Parquet files and folders of them as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from dalenius.errors import SourceError
+from dalenius.sql import connect_shared, scan_parquet
+from dalenius.tables.files.bytes import FileBytes, hold
+from dalenius.tables.files.options import SourceOptions
+from dalenius.tables.types import Checked, check_types
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetSource:
+    """Parquet files with the same columns, read in the order of their names."""
+
+    name: str
+    bytes: tuple[FileBytes, ...]
+    checked: Checked
+    partitioned: bool = False
+    """Whether folders inside the folder are named `column=value`, and are columns therefore."""
+    is_slow: bool = field(default=False, init=False)
+    is_shared: bool = field(default=True, init=False)
+
+    @classmethod
+    def open(
+        cls, files: Sequence[FileBytes], options: SourceOptions, name: str, *, partitioned: bool = False
+    ) -> ParquetSource:
+        """Read the schema; refuse what is not Parquet, or of a type that cannot be published."""
+        options.refuse_others(("missing",), "Parquet")
+        plain = tuple(file.plain() for file in files)
+        scan = _scan(plain, partitioned)
+        try:
+            checked = check_types(connect_shared(), name, scan, options.missing)
+        except duckdb.Error as error:
+            raise SourceError(
+                f"{name} cannot be read as Parquet: {str(error).splitlines()[0]}",
+                hint="is it damaged, or not whole? get it again from where it came",
+            ) from error
+        return cls(name=name, bytes=plain, checked=checked, partitioned=partitioned)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return self.checked.names
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Where they are."""
+        return tuple(file.path for file in self.bytes)
+
+    @property
+    def usual_files(self) -> tuple[str, ...] | None:
+        """Where others read the same; None where only this process can read it, or cells become NULL."""
+        kept = any(file.kept for file in self.bytes)
+        return None if kept or any("CASE" in cell for cell in self.checked.selected) else self.files
+
+    def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The files as one table."""
+        hold(connection, self.bytes)
+        return self.checked.select(_scan(self.bytes, self.partitioned))
+
+
+def _scan(files: Sequence[FileBytes], partitioned: bool) -> str:
+    options = f"union_by_name = true, hive_partitioning = {str(partitioned).lower()}"
+    return scan_parquet([file.path for file in files], options)
