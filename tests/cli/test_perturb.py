@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("method", ["small-domain", "least-variance", "uniform"])
+@pytest.mark.parametrize("method", ["best", "small-domain", "least-variance", "paper", "uniform"])
 def test_plan_publish_verify_ask(method: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "patients.toml").write_text(POLICY.replace("small-domain", method))
     code, plan = call(capsys, "plan", folder / "patients.toml")
@@ -48,7 +48,7 @@ def test_plan_publish_verify_ask(method: str, folder: Path, capsys: pytest.Captu
         assert set(part) == {"rows", "values", "gamma", "retention", "diagonal"}
         assert part["retention"] == pytest.approx((part["gamma"] - 1) / (part["values"] - 1 + part["gamma"]))
     assert plan["error_bound_hoeffding"] < plan["error_bound"]
-    assert method == "least-variance" or plan["error_bound"] <= plan["paper_error_bound"]
+    assert method in ("best", "least-variance") or plan["error_bound"] <= plan["paper_error_bound"]
 
     code, published = call(capsys, "publish", folder / "patients.toml")
     assert code == 0

@@ -31,7 +31,7 @@ from tests.chance import FALSE_ALARM, Z
 from .test_apply import transition_p_value
 
 COUNTS = tuple(12_000 * count for count in (12, 8, 6, 5, 4, 3, 1, 1, 1, 1))
-METHODS = ["small-domain", "least-variance", "uniform"]
+METHODS = ["best", "small-domain", "least-variance", "paper", "uniform"]
 
 
 def table_of(counts: tuple[int, ...]) -> pa.Table:
@@ -279,7 +279,10 @@ def test_the_plan_prints_what_a_publisher_should_weigh(tmp_path: Path) -> None:
     assert len(tiny.to_dict()["parts"]) == 1  # the paper's two parts would be of 30 and 12 records
     assert "can pass rho2" in str(tiny)
     large = dalenius.plan(policy(table_of(COUNTS), tmp_path / "r"))
-    assert 'method = "least-variance" gives more accurate counts' in str(large)
+    assert 'method = "best" gives more accurate counts' in str(large)
+    printed = dalenius.plan(policy(table_of((12, 8, 6, 5, 4, 3, 1, 1, 1, 1)), tmp_path / "r", "paper"))
+    assert len(printed.to_dict()["parts"]) == 2  # as in the paper's example 2
+    assert "of a part has 1 records: in so small a part" in str(printed)
 
 
 def test_a_column_called_tag_is_published_as_it_is(tmp_path: Path) -> None:

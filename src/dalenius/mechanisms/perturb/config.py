@@ -11,11 +11,11 @@ from dalenius.mechanisms.config import MechanismConfig
 class PerturbConfig(MechanismConfig):
     """How sensitive values are replaced at random."""
 
-    method: str = "small-domain"
+    method: str = "best"
 
     kind = "perturb"
     promises = ("rho-privacy",)
-    methods = ("small-domain", "least-variance", "uniform")
+    methods = ("best", "small-domain", "least-variance", "paper", "uniform")
 
 
 CONFIG = PerturbConfig

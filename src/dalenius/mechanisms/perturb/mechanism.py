@@ -142,18 +142,19 @@ def _number_parts(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:
 def _advice(plan: PerturbPlan) -> list[str]:
     """What a publisher should know before choosing this method."""
     lines = []
-    if plan.method == "small-domain":
-        other = plan_perturbation(plan.counts, plan.promise, "least-variance")
+    if plan.method in ("small-domain", "paper"):
+        other = plan_perturbation(plan.counts, plan.promise, "best")
         if other.value_rmse < plan.value_rmse:
             lines.append(
-                f'method = "least-variance" gives more accurate counts here: {other.value_rmse:.4g} instead '
+                f'method = "best" gives more accurate counts here: {other.value_rmse:.4g} instead '
                 f"of {plan.value_rmse:.4g} rows root mean square error, in {len(other.parts)} parts"
             )
-        if plan.smallest_top < LEAST_TOP:
-            lines.append(
-                f"the commonest protected value of the table has {plan.smallest_top} records: in so small a "
-                "table who knows the exact counts, or works them out, can pass rho2"
-            )
+    if plan.method != "uniform" and plan.smallest_top < LEAST_TOP:
+        where = "the table" if len(plan.parts) == 1 else "a part"
+        lines.append(
+            f"the commonest protected value of {where} has {plan.smallest_top} records: in so small a "
+            f"{where.split()[1]} who knows the exact counts, or works them out, can pass rho2"
+        )
     return lines
 
 

@@ -1,10 +1,12 @@
 """Plan a perturbation from the counts: one function per method, with one signature, in `METHODS`.
 
-The search finds a partition with a small ε(Part): the paper's procedure first, then everything cheap that
-beats it.
+A search finds a partition with a small ε(Part), or with a small variance of the counts: the paper's procedure
+first, then everything cheap that beats it. `best` takes the one of all partitions that predicts the least
+variance of the answers, the paper's own and the whole table among them.
 
-All searches are deterministic functions of the counts. With the paper's measure the result is never worse
-than its own procedure or than uniform perturbation, because both are among the candidates.
+All searches are deterministic functions of the counts: the choice is made before any coin is tossed. With the
+paper's measure the result is never worse than its own procedure or than uniform perturbation, because both
+are among the candidates.
 """
 
 from __future__ import annotations
@@ -80,6 +82,8 @@ def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
 
 _MOVED_BANDS = 4
 """Moves start from the so many best numbers of bands."""
+_CHEAP_REMIX = 40_000
+"""Parts⁴ × values: below this a remix takes a tenth of a second."""
 
 
 def _search_ranked(counts: Ints, objective: Objective) -> SearchResult:
@@ -101,9 +105,18 @@ def _search_ranked(counts: Ints, objective: Objective) -> SearchResult:
         for start in starts
     ]
     best = _cheapest([*candidates, *starts, *moved], objective)
-    remixed = Partition(search=f"{best.search}+remixed", quotas=remix(best.quotas, objective))
-    best = _cheapest([best, remixed], objective)
-    return SearchResult(best=best, paper=paper, n_groups=n_groups)
+    # The best after remixing need not be the cheapest before: others are remixed too where that is cheap.
+    others = [start for start in moved if _remixing_cells(start) <= _CHEAP_REMIX and start is not best]
+    remixed = [
+        Partition(search=f"{start.search}+remixed", quotas=remix(start.quotas, objective))
+        for start in (best, *others)
+    ]
+    return SearchResult(best=_cheapest([best, *remixed], objective), paper=paper, n_groups=n_groups)
+
+
+def _remixing_cells(partition: Partition) -> int:
+    n_parts, n_values = partition.quotas.shape
+    return int(n_parts**4 * n_values)
 
 
 def paper_partition(groups: Ints, objective: Objective) -> Partition:
@@ -168,7 +181,8 @@ def plan_for_release(counts: Sequence[int], promise: RhoPrivacy, method: str) ->
     The posterior of a part is for one record, the others unknown. Who knows the part's counts and looks at
     all of it learns more (34/39 instead of 2/3 for three records); with 30 records of the top value hardly
     anything. So a small-domain plan with a smaller part is searched again, with `LEAST_TOP` for every part;
-    a table that has no such part is one part.
+    a table that has no such part is one part. `best` chooses among partitions without small parts only;
+    `paper` is published as it is, and the plan warns.
     """
     plan = plan_perturbation(counts, promise, method)
     if method != "small-domain" or len(plan.parts) == 1 or plan.smallest_top >= LEAST_TOP:
@@ -204,16 +218,31 @@ def plan_least_variance(counts: tuple[int, ...], promise: RhoPrivacy) -> Perturb
 
 
 def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
-    """The paper's own partition, to reproduce its tables; `small-domain` is never worse."""
+    """The paper's own partition; `small-domain` is never worse by its measure, nor `best` by the variance."""
     is_protected, found = _search(counts, promise, Measure.EPSILON, 1)
     parts = _derive_parts(found.paper, is_protected, promise)
-    paper = _Parts(method="small-domain", search="paper", parts=parts, n_groups=found.n_groups)
+    paper = _Parts(method="paper", search="paper", parts=parts, n_groups=found.n_groups)
     return _plan(counts, promise, paper, paper=parts)
 
 
+def plan_best(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+    """Of all partitions found the one whose counts are predicted to be most accurate (`value_rmse`).
+
+    For a question about some of the people the variance is that of their records, which are dealt to the
+    parts at random: so the same partition is the best for all of them. Parts are as large as in a release.
+    """
+    small_domain = plan_for_release(counts, promise, "small-domain")
+    candidates = [small_domain, plan_least_variance(counts, promise), plan_as_in_paper(counts, promise)]
+    large = [plan for plan in candidates if len(plan.parts) == 1 or plan.smallest_top >= LEAST_TOP]
+    best = min(large or [small_domain], key=lambda plan: plan.value_rmse)
+    return replace(best, method="best")
+
+
 METHODS: dict[str, Callable[[tuple[int, ...], RhoPrivacy], PerturbPlan]] = {
+    "best": plan_best,
     "small-domain": plan_small_domain,
     "least-variance": plan_least_variance,
+    "paper": plan_as_in_paper,
     "uniform": plan_uniform,
 }
 
