@@ -32,6 +32,7 @@ from dalenius.question.answer import Answer
 from dalenius.release import series
 from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
+from dalenius.release.signing import read_public_key
 from dalenius.release.verify import Verification, verify_release
 from dalenius.reporting.build import build_report
 from dalenius.threats.result import Audit
@@ -102,6 +103,7 @@ def publish(
     yes: bool = False,
     draft: bool = False,
     engine: str | Engine | None = None,
+    sign: str | Path | None = None,
 ) -> Release:
     """Publish a table. A seed makes the run repeatable, and the release unfit for publication.
 
@@ -111,10 +113,16 @@ def publish(
     A table that was published before is refused, with what both releases would tell together, but for
     `again=True`. So is one that would tell some people's sensitive value for certain, but for `yes=True` or
     the policy's own word. The engine is `"local"` or `"spark"`; if none is given, Spark publishes PySpark
-    data frames.
+    data frames. `sign` is the PEM file of a private Ed25519 key, with which the manifest is signed.
     """
     done = write_release(
-        _policy(policy), seed=seed, again=again, yes=yes, is_draft=draft, engine=_engine(engine)
+        _policy(policy),
+        seed=seed,
+        again=again,
+        yes=yes,
+        is_draft=draft,
+        engine=_engine(engine),
+        sign=None if sign is None else Path(sign),
     )
     return Release(stored=done.release)
 
@@ -126,9 +134,10 @@ def open_release(path: str | Path) -> Release:
     return Release(stored=stored)
 
 
-def verify(path: str | Path, *, strict: bool = False) -> Verification:
-    """Check a release folder from itself alone."""
-    return verify_release(series.open_release(path), strict=strict)
+def verify(path: str | Path, *, strict: bool = False, signer: str | Path | None = None) -> Verification:
+    """Check a release folder from itself alone, and that the public key of a PEM file signed it."""
+    key = None if signer is None else read_public_key(signer)
+    return verify_release(series.open_release(path), strict=strict, signer=key)
 
 
 def audit(

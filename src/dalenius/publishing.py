@@ -46,6 +46,7 @@ from dalenius.release.series import (
     series_folder,
     view_folder,
 )
+from dalenius.release.signing import Signer
 from dalenius.release.verify import check_k, check_promise, tell_outright
 from dalenius.tables.uniqueness import FEW, Uniqueness
 
@@ -142,6 +143,7 @@ def write_release(
     yes: bool = False,
     is_draft: bool = False,
     engine: Engine | None = None,
+    sign: Path | None = None,
     progress: Progress = silent,
 ) -> Published:
     """Plan, draw, write, check what was written, and only then let it appear under its name.
@@ -154,6 +156,7 @@ def write_release(
         is_draft: A rehearsal, outside the ledger, in place of an earlier one; it says how many people it
             would publish outright, and does not ask.
         engine: Where to run; None: on this machine, or where the PySpark data frame is that is published.
+        sign: A private key to sign the manifest with, as a PEM file.
         progress: Told of rows read.
     """
     started = time.monotonic()
@@ -161,6 +164,7 @@ def write_release(
         raise PolicyError(
             "the policy does not say where the release goes", hint='release = "patients.release"'
         )
+    signer = None if sign is None else Signer.load(sign)
     kind: Kind | None = policy.series or ("views" if policy.mechanism.views > 1 else None)
     target = _target(policy.release, kind, is_draft=is_draft)
     randomness = Randomness.seeded(seed) if seed is not None else _randomness(is_draft=is_draft)
@@ -198,8 +202,11 @@ def write_release(
                 is_seeded=randomness.is_seeded,
                 series=series,
                 is_draft=is_draft,
+                signer=None if signer is None else signer.public,
             )
             write_manifest(folder, manifest)
+            if signer is not None:
+                signer.sign(folder)
         _recheck(folder)
         if known is not None:
             remember(known, known.entries(manifest, folder, target))

@@ -28,6 +28,7 @@ from dalenius.mechanisms import registry
 from dalenius.promises import read_promise
 from dalenius.release.folder import MALFORMED, StoredRelease, refuse_changed
 from dalenius.release.manifest import FILE_NAME, MOST_ROWS, NUMBERING, Manifest
+from dalenius.release.signing import refuse_false_signature
 
 _MEMORY = 3 * 2**30
 _SECONDS = 60
@@ -63,6 +64,7 @@ def admit(release: StoredRelease) -> None:
     """
     refuse_changed(release)
     for one in release.parts:
+        refuse_false_signature(one)
         fingerprint = _fingerprint(one)
         if fingerprint in _known:
             continue

@@ -31,6 +31,7 @@ from dalenius.release.manifest import (
     FILE_NAME,
     FORMAT,
     FORMAT_VERSION,
+    SIGNATURE_NAME,
     Column,
     Made,
     Manifest,
@@ -275,7 +276,8 @@ def check_files(release: StoredRelease) -> Check:
     present = {
         path.relative_to(release.path).as_posix() for path in release.path.rglob("*") if path.is_file()
     }
-    extra = sorted(present - set(listed) - {FILE_NAME})
+    own = {FILE_NAME} if release.manifest.signer is None else {FILE_NAME, SIGNATURE_NAME}
+    extra = sorted(present - set(listed) - own)
     problems = [*changed_files(release), *(f"{name} is not in the manifest" for name in extra)]
     n_files = f"{len(listed)} files match" if len(listed) > 1 else f"{len(listed)} file matches"
     detail = "; ".join(problems) or f"{n_files} the SHA-256 of the manifest"
@@ -324,6 +326,7 @@ def build_manifest(
     is_seeded: bool,
     series: SeriesEntry | None = None,
     is_draft: bool = False,
+    signer: str | None = None,
 ) -> Manifest:
     """Everything that is public about a release; no seed, no private count, no path, no time of day."""
     statement = draft.statement
@@ -347,6 +350,7 @@ def build_manifest(
         outright=draft.outright,
         draft=is_draft or None,
         k=policy.columns.k,
+        signer=signer,
     )
 
 

@@ -23,6 +23,7 @@ from dalenius.plain import misfits, plain_fields
 FORMAT = "dalenius-release"
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
+SIGNATURE_NAME = "manifest.sig"
 MOST_ROWS = 2**53
 """Of any table or part of it: what every reader of JSON has as a whole number."""
 MOST_VIEWS = 1_000
@@ -155,6 +156,8 @@ class Manifest(_Entry):
     k: int | None = None
     """With so many records every published one shares its quasi-identifiers, itself among them; None: that
     was no condition."""
+    signer: str | None = None
+    """The Ed25519 public key of whoever signed this manifest, in hexadecimal; None: nobody did."""
 
     @classmethod
     def _read(cls, name: str, data: Any) -> Any:

@@ -18,6 +18,7 @@ from dalenius.release.admission import look_at_tables, read_stated, wrong_column
 from dalenius.release.folder import MALFORMED, StoredRelease, check_files
 from dalenius.release.manifest import Manifest
 from dalenius.release.series import open_release
+from dalenius.release.signing import check_signature, read_public_key
 from dalenius.sql import identifier
 from dalenius.tables.uniqueness import count_rare
 
@@ -40,15 +41,19 @@ class Verification:
         return plain_fields(self, "ok", "checks", "outright")
 
 
-def verify_release(release: StoredRelease, *, strict: bool = False) -> Verification:
+def verify_release(
+    release: StoredRelease, *, strict: bool = False, signer: str | None = None
+) -> Verification:
     """Files, tables and promise; with `strict` also whether it may be published at all.
 
-    Of a series that was opened whole, every release.
+    Of a series that was opened whole, every release. The signer is the public key that must have signed it.
     """
     if release.earlier:
-        return _verify_series(release, strict=strict)
+        return _verify_series(release, strict=strict, signer=signer)
     checks = [check_files(release)]
-    outright = None
+    outright, signature = None, check_signature(release, signer)
+    if signature is not None:
+        checks.append(signature)
     if checks[0].ok:
         read_stated(release)
         checks.extend(_check_tables(release))
@@ -108,11 +113,11 @@ def _check_outright(manifest: Manifest, counted: int) -> Check:
     return Check(name="published outright", ok=agrees, detail=detail + more)
 
 
-def _verify_series(release: StoredRelease, *, strict: bool) -> Verification:
+def _verify_series(release: StoredRelease, *, strict: bool, signer: str | None) -> Verification:
     """Every release of the series by itself, and whether they belong together."""
     checks, outright = [], 0
     for one in (*release.earlier, replace(release, earlier=())):
-        found = verify_release(one, strict=strict)
+        found = verify_release(one, strict=strict, signer=signer)
         outright += found.outright or 0
         checks += [replace(check, name=f"{one.path.name}: {check.name}") for check in found.checks]
     return Verification(checks=(*checks, _check_series(release)), outright=outright)
@@ -198,6 +203,7 @@ def _check_publishable(manifest: Manifest) -> Check:
     return Check(name="for publication", ok=ok, detail=detail)
 
 
-def verify(path: str | Path, *, strict: bool = False) -> Verification:
-    """Verify a release folder."""
-    return verify_release(open_release(path), strict=strict)
+def verify(path: str | Path, *, strict: bool = False, signer: Path | None = None) -> Verification:
+    """Verify a release folder; the signer is the PEM file of a public key."""
+    key = None if signer is None else read_public_key(signer)
+    return verify_release(open_release(path), strict=strict, signer=key)

@@ -17,11 +17,11 @@ from typing import Any
 
 from dalenius.errors import InputError, PolicyError
 from dalenius.files import PRIVATE, write_whole
+from dalenius.plain import escape_controls
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease, draft_of
 from dalenius.release.manifest import FILE_NAME
 from dalenius.release.series import open_release
-from dalenius.tables.histogram import escape_controls
 
 ROLES = ("unit", "identifiers", "quasi", "sensitive", "dropped")
 _TITLE = "# Written by `dalenius studio`. Private: it tells about the table.\n"

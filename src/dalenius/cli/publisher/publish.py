@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,6 +31,9 @@ def command(
     draft: Annotated[
         bool, typer.Option("--draft", help="A rehearsal, to RELEASE.draft: not published, not remembered.")
     ] = False,
+    sign: Annotated[
+        Path | None, typer.Option(help="Sign the manifest with this private Ed25519 key, a PEM file.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="Where to run: local or spark.")] = "local",
 ) -> int:
     """Carry a plan out and write the release, whole or not at all."""
@@ -42,6 +46,7 @@ def command(
             yes=yes,
             is_draft=draft,
             engine=chosen,
+            sign=sign,
             progress=progress,
         )
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,9 +20,12 @@ def command(
     strict: Annotated[
         bool, typer.Option("--strict", help="Also refuse what is not for publication.")
     ] = False,
+    signer: Annotated[
+        Path | None, typer.Option(help="Whose it must be: a public Ed25519 key, a PEM file.")
+    ] = None,
 ) -> int:
     """Check hashes, schema and the promise on the published tables; exit 3 if anything does not hold."""
-    verdict = verify(release, strict=strict)
+    verdict = verify(release, strict=strict, signer=signer)
     if as_json:
         print_json(verdict.to_dict())
     else:

@@ -16,10 +16,11 @@ from starlette.responses import RedirectResponse, Response
 from dalenius.demo_data import hospital
 from dalenius.errors import DaleniusError, InputError
 from dalenius.pages import document as doc
+from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
 from dalenius.sql import connect
 from dalenius.studio.frame import Studio, command, next_link, read_form, refusal, show, steps_done, studio_of
-from dalenius.tables.histogram import escape_controls, label_cell
+from dalenius.tables.histogram import label_cell
 from dalenius.web.page import blocks, choice, element, field, form, within
 
 PREVIEW = 50

@@ -17,6 +17,7 @@ from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import DaleniusError, InputError
 from dalenius.inspection.first_policy import FirstPolicy
 from dalenius.pages import document as doc
+from dalenius.plain import escape_controls
 from dalenius.policy import Policy, open_source_of
 from dalenius.studio.frame import (
     Studio,
@@ -31,7 +32,6 @@ from dalenius.studio.frame import (
 )
 from dalenius.studio.project import ROLES, Project
 from dalenius.studio.tasks import Task
-from dalenius.tables.histogram import escape_controls
 from dalenius.tables.uniqueness import study_uniqueness
 from dalenius.web.page import blocks, choice, element, form, to_text, within
 
