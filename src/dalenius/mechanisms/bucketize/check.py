@@ -21,6 +21,8 @@ from dalenius.tables.codes import number
 from dalenius.tables.histogram import write_cells
 from dalenius.tables.reading import read_batches
 
+_MARKED_PER_KEY = 64
+"""Different keys are counted by marking bytes where there are at most so many for each."""
 _WINDOW = 2**22
 """Bucket numbers that are looked at together."""
 
@@ -101,10 +103,18 @@ def _check_sizes(n_uneven: int, n_fakes: int) -> Check:
 def _count_malformed(entries: Entries, last: int) -> int:
     """Rows that repeat a value of their bucket, that come after a later bucket, or that count nobody."""
     keys = entries.bucket_of_row() * len(entries.values) + entries.code
-    steps = np.diff(keys)
-    n_repeated = len(keys) - len(number(keys)[1]) if (steps <= 0).any() else 0
+    n_repeated = len(keys) - _count_different(keys) if (np.diff(keys) <= 0).any() else 0
     n_unordered = np.count_nonzero(np.diff(entries.bucket[entries.starts], prepend=last) <= 0)
     return int(n_repeated + n_unordered + np.count_nonzero(entries.count < 1))
+
+
+def _count_different(keys: Ints) -> int:
+    n_keys = int(keys.max()) + 1
+    if n_keys > _MARKED_PER_KEY * len(keys):
+        return len(number(keys)[1])
+    is_there = np.zeros(n_keys, dtype=np.bool_)
+    is_there[keys] = True
+    return int(np.count_nonzero(is_there))
 
 
 class _Limits:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dalenius.arrays import Floats
 from dalenius.errors import InputError, InternalError, PromiseNotMet
+from dalenius.mechanisms.bucketize.plan.integer import Cuts, CutSource
 from dalenius.mechanisms.bucketize.plan.methods import PLANNERS, BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,
@@ -198,3 +200,47 @@ def test_a_plan_prints_itself() -> None:
 def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(InputError, match="did you mean 'two-size'"):
         plan_buckets(EXAMPLE_3, "two-sizes")
+
+
+def mixed(n_values: int, n_rows: int, max_bucket: int) -> BucketProblem:
+    """Thresholds of another rule for each value, none of which is near the value's own share."""
+    counts = [n_rows // (n_values + 5 * i) for i in range(n_values)]
+    total = sum(counts)
+    rules = [(3, 5), (2, 20), (8, 2), (5, 100), (20, 0)]
+    thresholds = [
+        min(HALF, rules[i % 5][0] * Fraction(count, total) + Fraction(rules[i % 5][1], 1_000))
+        for i, count in enumerate(counts)
+    ]
+    return BucketProblem(counts=tuple(counts), thresholds=tuple(thresholds), max_bucket=max_bucket)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [mixed(400, 10**5, 500), mixed(1_000, 10**6, 1_000), mixed(2_000, 10**7, 2_000)],
+    ids=["400 values", "1,000 values", "2,000 values"],
+)
+def test_hard_plans_end_with_a_bound_and_are_the_same_each_time(
+    problem: BucketProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a search may do is counted in steps, so that no clock decides a plan."""
+    entries = []
+    honest = CutSource.violated
+
+    def counted(self: CutSource, n_buckets: Floats, slack: float) -> Cuts:
+        entries.append(int((n_buckets > 0).sum()) * len(self.counts))
+        return honest(self, n_buckets, slack)
+
+    monkeypatch.setattr(CutSource, "violated", counted)
+    plan = plan_buckets(problem)
+    assert sum(entries) < 10**8
+    assert plan.gap is not None
+    assert plan.gap < 0.05
+    assert plan_buckets(problem) == plan
+
+
+def test_a_refusal_of_a_hard_problem_names_a_size_that_will_do() -> None:
+    tight = mixed(300, 10**5, 20)
+    with pytest.raises(NoSettingFits) as caught:
+        plan_buckets(tight)
+    assert caught.value.needed is not None
+    assert plan_buckets(replace(tight, max_bucket=caught.value.needed)).sizes[-1] <= caught.value.needed

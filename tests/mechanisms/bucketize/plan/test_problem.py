@@ -13,6 +13,7 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,
     ThresholdsTooLow,
     candidate_sizes,
+    least_size,
     record_bound,
     violations,
 )
@@ -85,3 +86,18 @@ def test_large_buckets_are_searched_at_few_sizes() -> None:
     assert {1_000, 1_001, 2_000, 2_001, 3_000} <= set(sizes)
     assert len(sizes) < 100
     assert len(candidate_sizes(skewed(3_200, 10**7, 8, max_bucket=2_000))) < 600
+
+
+@given(st.integers(1, 30), st.integers(1, 60), st.integers(1, 60), st.integers(1, 60))
+def test_the_least_size_is_what_trying_finds(count: int, rest: int, top: int, more: int) -> None:
+    share, threshold = Fraction(count, count + rest), Fraction(top, top + more)
+    if threshold < share:
+        return
+    problem = BucketProblem(
+        counts=(count, rest), thresholds=(threshold, Fraction(1)), max_bucket=count + rest
+    )
+    sizes = range(1, count + rest + 1)
+    tried = next(
+        size for size in sizes if any(share <= Fraction(k, size) <= threshold for k in range(size + 1))
+    )
+    assert least_size(problem) == tried

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import highspy
 
 _MOST_AT_ONCE = 12
+_SMALL_PRODUCT = 4_000_000
 _DUAL_UNIT = 2**40
 _N_LAST = 4  # sizes that are left to the end of a dive and settled by enumeration
 _WINDOW = 12  # how far around their fractional values
@@ -68,9 +69,11 @@ class CutSource:
     def cuts(self, values: Bools) -> Cuts:
         """The cuts of some sets of values (sets × values)."""
         # Exact in float64: the capacities of one bucket add up to far less than 2⁵³.
-        # einsum, because the threads of a BLAS cost more than these small products.
-        held = np.einsum("jv,sv->js", values.astype(np.float64), self.by_size).astype(np.int64)
-        coefficients = np.minimum(held, self.sizes)
+        # einsum where products are small: the threads of a BLAS then cost more than they save.
+        chosen = values.astype(np.float64)
+        is_small = values.shape[0] * self.by_size.size <= _SMALL_PRODUCT
+        held = np.einsum("jv,sv->js", chosen, self.by_size) if is_small else chosen @ self.by_size.T
+        coefficients = np.minimum(held.astype(np.int64), self.sizes)
         needs = np.array([self.counts[row].sum() for row in values], dtype=np.int64)
         return Cuts(coefficients=coefficients, needs=needs)
 
@@ -83,10 +86,12 @@ class CutSource:
         """The cuts of all prefixes {S ≤ s} and single sizes that are short by more than `slack` records.
 
         A prefix is short when the common values cannot fill the small buckets: rare ones fit large buckets
-        only. The whole table and the single sizes are the paper's PC and FC.
+        only. The whole table and the single sizes are the paper's PC and FC. Sizes without buckets change
+        nothing, and are passed over.
         """
-        room = self.by_size * n_buckets[:, None]
-        slots = self.sizes * n_buckets
+        used = np.flatnonzero(n_buckets)
+        room = self.by_size[used] * n_buckets[used, None]
+        slots = self.sizes[used] * n_buckets[used]
         found = [self._short(room, slots, slack)]
         np.cumsum(room, axis=0, out=room)
         found.append(self._short(room, np.cumsum(slots), slack))
@@ -118,6 +123,7 @@ class Master:
         self._seen: set[tuple[bytes, int]] = set()
         self._coefficients: list[Ints] = []
         self._needs: list[int] = []
+        self._row_duals = self._column_duals = np.zeros(0)  # of the last answer, whatever was added since
         self._solver = silent_solver()
         self._solver.setOptionValue("presolve", "off")  # it would discard the basis that the last round left
         n_sizes = len(sizes)
@@ -155,8 +161,14 @@ class Master:
             return None
         if status != HighsModelStatus.kOptimal:
             raise InternalError(f"the linear programme of the optimum ended as {status}")
-        shares = np.array(self._solver.getSolution().col_value)
+        solution = self._solver.getSolution()
+        self._row_duals, self._column_duals = np.array(solution.row_dual), np.array(solution.col_dual)
+        shares = np.array(solution.col_value)
         return np.asarray(np.maximum(shares, 0.0) * self._n_rows / self._sizes)
+
+    def reduced_costs(self) -> Floats:
+        """By how much at least the loss rises above that of the relaxed problem with one bucket of a size."""
+        return np.asarray(np.maximum(self._column_duals, 0.0) * self._sizes)
 
     def lower_bound(self) -> int:
         """A lower bound on the loss that holds in exact arithmetic, whatever the solver's tolerances.
@@ -164,7 +176,7 @@ class Master:
         For any multipliers μ_J ≥ 0 of the cuts, Σ_J μ_J·o(J) + n·min_S ((S−1)² − Σ_J μ_J·g_J(S))/S is one.
         The solver's multipliers, rounded to multiples of 2⁻⁴⁰, make it a good one.
         """
-        duals = np.array(self._solver.getSolution().row_dual)[1:]
+        duals = self._row_duals[1:]
         used = [(round(float(duals[j]) * _DUAL_UNIT), j) for j in np.flatnonzero(duals > 0)]
         prices = [(size - 1) ** 2 * _DUAL_UNIT for size in self._sizes.tolist()]
         total = 0
@@ -189,6 +201,15 @@ class IntegerProblem:
     def costs(self) -> Ints:
         """(S−1)²."""
         return (self.sizes - 1) ** 2
+
+    def among(self, columns: Ints) -> IntegerProblem:
+        """The problem with buckets of some of the sizes only."""
+        return IntegerProblem(
+            sizes=self.sizes[columns],
+            n_rows=self.n_rows,
+            cuts=Cuts(coefficients=self.cuts.coefficients[:, columns], needs=self.cuts.needs),
+            origin=self.origin[columns],
+        )
 
     def to_solver(self) -> highspy.Highs:
         """The linear relaxation in steps from the origin."""

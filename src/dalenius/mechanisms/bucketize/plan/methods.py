@@ -16,12 +16,18 @@ import numpy as np
 
 from dalenius.errors import InputError, InternalError, did_you_mean
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan, assign
-from dalenius.mechanisms.bucketize.plan.optimal import plan_multi_size, plan_optimal
+from dalenius.mechanisms.bucketize.plan.optimal import (
+    can_be_kept,
+    has_any_setting,
+    plan_multi_size,
+    plan_optimal,
+)
 from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,
     NoSettingFits,
     ThresholdsTooLow,
     ValueClasses,
+    least_size,
     record_bound,
     violations,
 )
@@ -144,28 +150,59 @@ def _plan_or_say_what_would_do(problem: BucketProblem, method: str) -> BucketPla
     except NoSettingFits as error:
         if error.needed is not None or method == "anatomy":
             raise
-        needed = sufficient_max_bucket(problem, "one-size" if method == "one-size" else "two-size")
+        needed = sufficient_max_bucket(problem, method)
         message = f"{error.message}; max_bucket = {needed} would do"
-        hint = (
-            None
-            if method == "one-size"
-            else f"{needed} is enough for two sizes; a smaller one may do for more"
-        )
-        raise NoSettingFits(message, needed=needed, hint=hint) from error
+        raise NoSettingFits(message, needed=needed) from error
+
+
+_EVERY_UP_TO = 256
+_EVEN_TRIES = 200
+_MOST_TRIES = 2
+"""Larger sizes are tried so often, which takes about a second each; then buckets are made even."""
 
 
 def sufficient_max_bucket(problem: BucketProblem, method: str) -> int:
-    """The smallest max_bucket found, by doubling and halving, for which the method has a setting.
+    """A max_bucket for which the method has a setting; up to 256, below which none was found.
 
-    One bucket of all rows always keeps feasible thresholds (Lemma 1), so there is one. For the optimum this
-    is an upper bound: more than two sizes may get by with smaller buckets.
+    One bucket of all rows always keeps feasible thresholds (Lemma 1), so there is one. Where shares of the
+    rows cannot go to any sizes within it (`can_be_kept`), whole buckets cannot either: that is decided by
+    halving, without a search. From there on settings are tried in steps that double.
     """
-    fails, works = problem.max_bucket, max(problem.max_bucket, problem.smallest_size)
+    first = _least_relaxed(problem)
+    works, step, n_tries = first, max(1, first // 8), 0
     while not has_setting(problem, method, works):
-        fails, works = works, min(2 * works, problem.n_rows)
-    while works - fails > 1:
+        n_tries += works > _EVERY_UP_TO
+        if n_tries == _MOST_TRIES and method != "one-size":
+            return _largest_of_even(problem, works)
+        works, step = min(works + step, problem.n_rows), 2 * step
+    fails = max(first, works - step // 2)
+    while works <= _EVERY_UP_TO and works - fails > 1:
         middle = (fails + works) // 2
-        if has_setting(problem, method, middle):
+        fails, works = (fails, middle) if has_setting(problem, method, middle) else (middle, works)
+    return works
+
+
+def _largest_of_even(problem: BucketProblem, least: int) -> int:
+    """The largest of about as many buckets as can be, as even as possible, above a size that fails."""
+    classes, most = ValueClasses.of(problem), max(problem.n_rows // least, 1)
+    for n_buckets in np.unique(np.geomspace(1, most, _EVEN_TRIES).astype(np.int64))[::-1].tolist():
+        size, larger = divmod(problem.n_rows, n_buckets)
+        b = np.array([n_buckets - larger, larger], dtype=np.int64)
+        room = classes.capacity_table((size, size + 1)) * b
+        fills = np.minimum(room, classes.totals[:, None]).sum(axis=0) >= np.array([size, size + 1]) * b
+        if (room.sum(axis=1) >= classes.totals).all() and fills.all():  # Theorem 3
+            return int(size + (larger > 0))
+    return problem.n_rows
+
+
+def _least_relaxed(problem: BucketProblem) -> int:
+    """About the least max_bucket above the problem's that would do if records could be divided."""
+    fails, works = max(problem.max_bucket, least_size(problem) - 1), problem.n_rows
+    if can_be_kept(replace(problem, max_bucket=fails + 1)):
+        return fails + 1
+    while works - fails > max(1, works // 64):
+        middle = (fails + works) // 2 if works < 4 * fails else 2 * fails
+        if can_be_kept(replace(problem, max_bucket=middle)):
             works = middle
         else:
             fails = middle
@@ -174,6 +211,8 @@ def sufficient_max_bucket(problem: BucketProblem, method: str) -> int:
 
 def has_setting(problem: BucketProblem, method: str, max_bucket: int) -> bool:
     """Whether the method has a setting with buckets of at most that size."""
+    if method == "optimal":
+        return has_any_setting(replace(problem, max_bucket=max_bucket))
     try:
         PLANNERS[method](replace(problem, max_bucket=max_bucket))
     except NoSettingFits:

@@ -30,6 +30,8 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     NoSettingFits,
     ValueClasses,
     candidate_sizes,
+    largest_even_sizes,
+    least_size,
     record_bound,
 )
 from dalenius.mechanisms.bucketize.plan.two_size import NO_LIMIT, partition, search_two_size
@@ -88,10 +90,22 @@ def split_repeatedly(counts: Ints, capacity: Ints, sizes: tuple[int, ...]) -> In
 
 _WANTED_GAP = 1e-4
 _EXACT_UP_TO = 1_000  # rows up to which nothing but the proven optimum will do
+_SLACK = 1e-8  # violations of the relaxed problem below this share of the rows are rounding errors
+_HEURISTIC_ENTRIES = 2**21  # (pairs of sizes) × classes up to which Algorithm 2 is run on all sizes
+_FEW_SIZES = 64  # of more sizes only those of the relaxed answer, and a few more, are used to round
+_MORE = 8
+
+# What a search may do, in steps that take about as long everywhere, not in seconds: the same counts always
+# give the same plan. Together about a second; a search that has spent them gives the best that it has.
+_MAX_ENTRIES = 12 * 10**7  # sizes × classes, looked at for violated cuts or multiplied
+_MAX_ROUNDINGS = 8
+_DIVE_ENTRIES = 500  # what a dive costs, for each size and cut
 _MAX_NODES = 200
 _MAX_NODES_EXACT = 5_000
-_SLACK = 1e-8  # violations of the relaxed problem below this share of the rows are rounding errors
-_MAX_ROUNDS = 1_000
+_NODE_ENTRIES = 2 * 10**5  # nodes × sizes × cuts of one search by branch and bound
+_FEWEST_NODES = 10  # what is too large even for these is left as it is
+_BRANCH_ENTRIES = 3 * 10**4  # sizes × cuts of all of them
+_LEAST_ENTRIES = 100
 
 
 def plan_optimal(problem: BucketProblem) -> BucketPlan:
@@ -108,31 +122,71 @@ def plan_optimal(problem: BucketProblem) -> BucketPlan:
     return search.to_plan()
 
 
+def has_any_setting(problem: BucketProblem) -> bool:
+    """Whether a setting of any sizes is found; the first one will do."""
+    search = _Search(problem, is_any_enough=True)
+    try:
+        search.run()
+        search.to_plan()
+    except NoSettingFits:
+        return False
+    return True
+
+
+def can_be_kept(problem: BucketProblem) -> bool:
+    """Whether the thresholds can be kept within max_bucket if records could be divided; if not, never."""
+    try:
+        _Search(problem).relax()
+    except NoSettingFits:
+        return False
+    return True
+
+
 class _Search:
     """The best setting so far, the bound so far and the relaxed problem."""
 
-    def __init__(self, problem: BucketProblem) -> None:
-        self._problem = problem
+    def __init__(self, problem: BucketProblem, *, is_any_enough: bool = False) -> None:
+        self._problem, self._is_any_enough = problem, is_any_enough
         self._classes = ValueClasses.of(problem)
         self._source = CutSource.of(self._classes, candidate_sizes(problem))
         self._costs = (self._source.sizes - 1) ** 2
         self._best: Ints | None = None
         self._loads: Ints | None = None
         self._bound = record_bound(problem)
-        self._take_heuristic()
+        self._entries = 0
+        n_sizes, n_classes = len(self._source.sizes), len(self._source.counts)
+        self._is_large = n_sizes * (n_sizes - 1) // 2 * n_classes > _HEURISTIC_ENTRIES
 
     def run(self) -> None:
         """Search until the gap is small enough, or the effort allowed is spent."""
-        if not len(self._source.sizes):
-            raise self._nothing_fits()
+        if not self._is_large:
+            self._take_heuristic(np.arange(len(self._source.sizes)))
         if self._is_done():
             return
-        master = Master(self._source.sizes, self._problem.n_rows)
-        fractional = self._relax(master)
-        while not self._is_done() and not self._round(master, fractional):
+        master, fractional = self.relax()
+        for _ in range(_MAX_ROUNDINGS):
+            if self._is_done() or self._round(master, fractional) or self._entries > 2 * _MAX_ENTRIES:
+                break
             fractional = self._relax(master)
-        if not self._is_done():
+        if self._best is None and self._is_large:
+            used = np.argsort(-fractional * self._source.sizes, kind="stable")[:_FEW_SIZES]
+            self._take_heuristic(np.sort(used))
+        if self._best is None and self._is_large:
+            even = largest_even_sizes(self._problem.n_rows, self._problem.largest_size)
+            self._take_heuristic(np.flatnonzero(np.isin(self._source.sizes, list(even))))
+        if not self._is_done() and not (self._is_any_enough and self._is_large):
             self._branch(master, fractional)
+
+    def relax(self) -> tuple[Master, Floats]:
+        """Which shares of the rows go to which sizes, if records could be divided.
+
+        Raises:
+            NoSettingFits: even then nothing keeps the thresholds.
+        """
+        if not len(self._source.sizes) or self._problem.max_bucket < least_size(self._problem):
+            raise self._nothing_fits()
+        master = Master(self._source.sizes, self._problem.n_rows)
+        return master, self._relax(master)
 
     def to_plan(self) -> BucketPlan:
         """The best setting as a plan."""
@@ -153,11 +207,27 @@ class _Search:
             raise InternalError(f"a setting of loss {plan.loss} contradicts the proven bound {self._bound}")
         return plan
 
-    def _take_heuristic(self) -> None:
-        sizes = tuple(self._source.sizes.tolist())
-        loads = split_repeatedly(self._source.counts, self._source.capacity, sizes)
-        if loads is not None:
-            self._best, self._loads = loads.sum(axis=0) // self._source.sizes, loads
+    def _take_heuristic(self, columns: Ints) -> None:
+        """Algorithm 2 on some of the sizes."""
+        source = self._source
+        sizes = tuple(source.sizes[columns].tolist())
+        found = split_repeatedly(source.counts, source.capacity[:, columns], sizes)
+        if found is not None:
+            loads = np.zeros_like(source.capacity)
+            loads[:, columns] = found
+            self._take(loads.sum(axis=0) // source.sizes, loads)
+
+    def _take(self, n_buckets: Ints, loads: Ints) -> None:
+        """Keep a valid setting if it is the best so far."""
+        if self._best is None or self._loss(n_buckets) < self._loss(self._best):
+            self._best, self._loads = n_buckets, loads
+
+    def _promising(self, master: Master, fractional: Floats) -> Ints:
+        """All sizes if they are few; else those of the relaxed answer, and the next best up to a number."""
+        if len(fractional) <= _FEW_SIZES:
+            return np.arange(len(fractional))
+        order = np.lexsort((master.reduced_costs(), fractional <= 0))
+        return np.sort(order[: max(_FEW_SIZES, int((fractional > 0).sum()) + _MORE)])
 
     def _loss(self, n_buckets: Ints) -> int:
         return int(n_buckets @ self._costs)
@@ -168,23 +238,42 @@ class _Search:
         return max(wanted * self._bound, 0.9)
 
     def _is_done(self) -> bool:
-        return self._best is not None and self._loss(self._best) - self._bound <= self._abs_gap()
+        if self._best is None:
+            return False
+        return self._is_any_enough or self._loss(self._best) - self._bound <= self._abs_gap()
 
     def _relax(self, master: Master) -> Floats:
-        """Solve the relaxed problem, adding prefix and single-size cuts until none is violated."""
-        for _ in range(_MAX_ROUNDS):
+        """Solve the relaxed problem, adding prefix and single-size cuts until none is violated.
+
+        Where that takes too long, what was solved last has some cuts missing: its bound holds all the same.
+        """
+        while True:
             fractional = master.solve()
             if fractional is None:
                 raise self._nothing_fits()
-            if not master.add(self._source.violated(fractional, _SLACK * self._problem.n_rows)):
+            is_spent = self._entries > _MAX_ENTRIES
+            if not is_spent:
+                slack = _SLACK * self._problem.n_rows
+                is_spent = not master.add(self._look_for_cuts(fractional, slack))
+            if is_spent:
                 self._bound = max(self._bound, master.lower_bound())
                 return fractional
-        raise InternalError("the cuts of the optimum do not come to an end")
+
+    def _look_for_cuts(self, n_buckets: Floats, slack: float) -> Cuts:
+        cuts = self._source.violated(n_buckets, slack)
+        n_looked_at = 2 * np.count_nonzero(n_buckets) + len(cuts.needs) * len(n_buckets) // 4
+        self._entries += int(n_looked_at) * len(self._source.counts) + 20 * len(n_buckets)
+        return cuts
 
     def _round(self, master: Master, fractional: Floats) -> bool:
         """Try the roundings of a fractional setting; False if one of them showed a cut that was missing."""
-        for rounded in dives(self._integer_problem(master, fractional), fractional):
-            if not self._offer(rounded, master):
+        columns = self._promising(master, fractional)
+        problem = self._integer_problem(master, fractional).among(columns)
+        self._entries += _DIVE_ENTRIES * problem.cuts.coefficients.size
+        for rounded in dives(problem, fractional[columns]):
+            n_buckets = np.zeros(len(fractional), dtype=np.int64)
+            n_buckets[columns] = rounded
+            if not self._offer(n_buckets, master):
                 return False
             if self._is_done():
                 break
@@ -198,14 +287,13 @@ class _Search:
 
     def _offer(self, n_buckets: Ints, master: Master) -> bool:
         """Take a setting if it is valid and better; if it is not valid, add the cuts that say why."""
-        cheap = self._source.violated(n_buckets.astype(np.float64), 0.5)
+        cheap = self._look_for_cuts(n_buckets.astype(np.float64), 0.5)
         outcome = cheap if len(cheap.needs) else self._assign(n_buckets)
         if isinstance(outcome, Cuts):
             if not master.add(outcome):
                 raise InternalError("a setting that meets a cut violates it")
             return False
-        if self._best is None or self._loss(n_buckets) < self._loss(self._best):
-            self._best, self._loads = n_buckets, outcome
+        self._take(n_buckets, outcome)
         return True
 
     def _assign(self, n_buckets: Ints) -> Ints | Cuts:
@@ -222,13 +310,33 @@ class _Search:
         return loads
 
     def _branch(self, master: Master, fractional: Floats) -> None:
-        max_nodes = _MAX_NODES_EXACT if self._problem.n_rows <= _EXACT_UP_TO else _MAX_NODES
+        is_exact = self._problem.n_rows <= _EXACT_UP_TO
+        most_nodes = _MAX_NODES_EXACT if is_exact else _MAX_NODES
+        left = _BRANCH_ENTRIES
         while not self._is_done():
-            problem = self._integer_problem(master, fractional)
-            outcome = branch_and_bound(problem, self._best, self._abs_gap(), max_nodes)
-            self._take_bound(outcome)
-            if outcome.n_buckets is None or self._offer(outcome.n_buckets, master):
+            columns = self._can_be_better(master, fractional)
+            problem = self._integer_problem(master, fractional).among(columns)
+            left -= max(problem.cuts.coefficients.size, _LEAST_ENTRIES)
+            nodes = min(most_nodes, _NODE_ENTRIES // max(problem.cuts.coefficients.size, 1))
+            if left < 0 or nodes < _FEWEST_NODES:
                 return
+            best = None if self._best is None else self._best[columns]
+            outcome = branch_and_bound(problem, best, self._abs_gap(), nodes)
+            if len(columns) == len(fractional) or best is not None:
+                self._take_bound(outcome)
+            if outcome.n_buckets is None:
+                return
+            n_buckets = np.zeros(len(fractional), dtype=np.int64)
+            n_buckets[columns] = outcome.n_buckets
+            if self._offer(n_buckets, master):
+                return
+
+    def _can_be_better(self, master: Master, fractional: Floats) -> Ints:
+        """The sizes that a better setting than the best so far can have buckets of."""
+        if self._best is None:
+            return self._promising(master, fractional)
+        most = self._loss(self._best) - self._bound + 1
+        return np.flatnonzero((master.reduced_costs() <= 1.001 * most + 1) | (self._best > 0))
 
     def _take_bound(self, outcome: BranchResult) -> None:
         if outcome.is_infeasible:

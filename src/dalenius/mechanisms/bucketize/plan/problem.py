@@ -156,6 +156,37 @@ def record_bound(problem: BucketProblem) -> int:
     return ceil(sum(shares, Fraction(0)))
 
 
+def least_size(problem: BucketProblem) -> int:
+    """No max_bucket below this can do: every value needs a bucket with f_i ≤ k/S ≤ f′_i.
+
+    The smallest such S of a value is the denominator of the simplest fraction in [f_i, f′_i], which the
+    continued fractions of both ends give; the largest over the values is needed.
+    """
+    n_rows = problem.n_rows
+    pairs = set(zip(problem.counts, problem.thresholds, strict=True))
+    return max(_simplest_denominator(count, n_rows, *t.as_integer_ratio()) for count, t in pairs)
+
+
+def _simplest_denominator(top: int, bottom: int, most_top: int, most_bottom: int) -> int:
+    """The least denominator of the fractions from top/bottom to most_top/most_bottom.
+
+    >>> _simplest_denominator(3, 10, 2, 5), _simplest_denominator(29, 100, 29, 100)
+    (3, 100)
+    """
+    path = []
+    while True:
+        whole, rest = divmod(top, bottom)
+        if rest == 0 or whole < most_top // most_bottom:
+            break
+        path.append(whole)
+        # inside (whole, whole + 1) the order turns around: 1/(f′ − whole) ≤ 1/x ≤ 1/(f − whole)
+        top, bottom, most_top, most_bottom = most_bottom, most_top - whole * most_bottom, bottom, rest
+    above, below = (whole if rest == 0 else whole + 1), 1
+    for term in reversed(path):
+        above, below = term * above + below, above
+    return below
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueClasses:
     """The classes of a problem, in ascending order of count and threshold."""
@@ -253,6 +284,17 @@ def _thin(sizes: set[int]) -> set[int]:
 
 def _even_sizes(n_rows: int, small: int, large: int) -> set[int]:
     """The sizes of b buckets as even as possible, for the fewest and the most buckets that can be."""
-    fewest, most = -(-n_rows // large), n_rows // small
-    splits = {*range(fewest, fewest + _EVEN_SPLITS), *range(max(most - _EVEN_SPLITS, 1), most + 1)}
-    return {size for b in splits if 0 < b <= n_rows for size in (n_rows // b, -(-n_rows // b))}
+    most = n_rows // small
+    splits = range(max(most - _EVEN_SPLITS, 1), most + 1)
+    return largest_even_sizes(n_rows, large) | {size for b in splits for size in _split(n_rows, b)}
+
+
+def largest_even_sizes(n_rows: int, large: int) -> set[int]:
+    """The same for the fewest buckets."""
+    fewest = -(-n_rows // large)
+    splits = range(fewest, min(fewest + _EVEN_SPLITS, n_rows + 1))
+    return {size for b in splits for size in _split(n_rows, b)}
+
+
+def _split(n_rows: int, n_buckets: int) -> tuple[int, int]:
+    return n_rows // n_buckets, -(-n_rows // n_buckets)
