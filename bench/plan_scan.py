@@ -60,12 +60,12 @@ def instance(number: int) -> tuple[str, BucketProblem]:
 def _counts(rng: np.random.Generator, n_rows: int, n_values: int) -> Ints:
     kinds: list[Floats] = [
         np.geomspace(1, 10 ** -rng.uniform(0.5, 3), n_values),
-        np.arange(1, n_values + 1) ** -rng.uniform(0.3, 1.2),
+        np.arange(1.0, n_values + 1) ** -float(rng.uniform(0.3, 1.2)),
         rng.exponential(size=n_values) + 0.01,
         np.ones(n_values),
     ]
     weights = kinds[int(rng.integers(4))]
-    return np.maximum((weights / weights.sum() * n_rows).astype(np.int64), 1)
+    return np.asarray(np.maximum((weights / weights.sum() * n_rows).astype(np.int64), 1))
 
 
 def _thresholds(rng: np.random.Generator, kind: str, counts: Ints) -> tuple[Fraction, ...]:
