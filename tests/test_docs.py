@@ -65,7 +65,9 @@ def test_every_command_and_option_is_documented() -> None:
         assert command.callback is not None
         for parameter in inspect.signature(command.callback, eval_str=True).parameters.values():
             if parameter.default is not inspect.Parameter.empty and parameter.name not in ("folder", "name"):
-                option = {"every": "list"}.get(parameter.name, parameter.name.removeprefix("as_"))
+                option = {"every": "list", "kind": "format"}.get(
+                    parameter.name, parameter.name.removeprefix("as_")
+                )
                 option = option.replace("_", "-")
                 assert f"--{option}" in text, f"{command.name} --{option}"
 

@@ -199,6 +199,7 @@ def test_the_public_names_are_these() -> None:
         "compare",
         "open_release",
         "plan",
+        "pool",
         "publish",
         "report",
         "verify",

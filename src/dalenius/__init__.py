@@ -20,7 +20,7 @@ from dalenius.errors import (
 )
 
 if TYPE_CHECKING:
-    from dalenius.api import Release, audit, compare, open_release, plan, publish, report, verify
+    from dalenius.api import Release, audit, compare, open_release, plan, pool, publish, report, verify
     from dalenius.policy import Policy
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "compare",
     "open_release",
     "plan",
+    "pool",
     "publish",
     "report",
     "verify",

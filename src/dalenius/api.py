@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from numpy.typing import ArrayLike
 
 from dalenius.ask import ask, ask_many
 from dalenius.auditing import audit_release
@@ -23,6 +24,7 @@ from dalenius.evaluate.compare import (
 )
 from dalenius.evaluate.workload import Workload
 from dalenius.export import Exported, export_release
+from dalenius.export.complete import COPIES, Pooled, draw_copies, pool_copies
 from dalenius.mechanisms.base import Plan
 from dalenius.pages.document import Report
 from dalenius.pages.writing import write_report
@@ -85,6 +87,10 @@ class Release:
         """Write the tables and a view with weights to PostgreSQL, a `.duckdb` file, or a folder for CSV."""
         return export_release(self.stored, target, name=name, columns=columns, keep_formulas=keep_formulas)
 
+    def complete(self, copies: int = COPIES, *, seed: int | None = None) -> list[pa.Table]:
+        """Whole tables drawn from what the release leaves possible; rows are draws, not people."""
+        return list(draw_copies(self.stored, copies, seed=seed))
+
     def verify(self, *, strict: bool = False) -> Verification:
         """Check files, tables and promise."""
         return verify_release(self.stored, strict=strict)
@@ -138,6 +144,16 @@ def verify(path: str | Path, *, strict: bool = False, signer: str | Path | None 
     """Check a release folder from itself alone, and that the public key of a PEM file signed it."""
     key = None if signer is None else read_public_key(signer)
     return verify_release(series.open_release(path), strict=strict, signer=key)
+
+
+def pool(estimates: Sequence[ArrayLike], covariances: Sequence[ArrayLike]) -> Pooled:
+    """The results of one analysis on several copies as one, by Rubin's rules.
+
+    Args:
+        estimates: Of every copy, a number or several.
+        covariances: Of every copy, the variance of the number, or the covariance matrix of several.
+    """
+    return pool_copies(estimates, covariances)
 
 
 def audit(

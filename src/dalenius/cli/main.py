@@ -34,6 +34,7 @@ COMMANDS = {
     "export": "Write a release to PostgreSQL, DuckDB or CSV.",
     "studio": "The whole job in a browser, on this machine only.",
     "serve": "Answer analysts' questions over HTTP, from releases alone.",
+    "complete": "Draw whole tables from a release, for any statistics package.",
     "ledger": "List, show or forget what was published.",
     "reproduce": "Make a table or figure of the papers again.",
     "doctor": "Say what is installed, what is missing, how to get it.",
@@ -41,7 +42,7 @@ COMMANDS = {
 # In which room a command's module is, by what its users have: the table, or a release alone. Others are here.
 ROOMS = {
     "publisher": ("init", "choose", "inspect", "plan", "publish", "compare", "audit", "ledger", "studio"),
-    "reader": ("verify", "ask", "report", "export", "serve"),
+    "reader": ("verify", "ask", "report", "export", "complete", "serve"),
 }
 
 _COMPLETING = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from dalenius.mechanisms.sharding import Census, Shards
@@ -320,3 +321,13 @@ def listed_columns(columns: tuple[str, ...], tables: dict[str, tuple[str, ...]])
     """The view's columns, each with the alias of the table that it comes from."""
     alias = {name: table for table, names in tables.items() for name in names}
     return ", ".join(f"{alias[name]}.{identifier(name)}" for name in columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Completion:
+    """What `complete(release)` of a mechanism's room `export` gives: whole tables, drawn at random."""
+
+    draw: Callable[[np.random.Generator], pa.Table]
+    """A table with the published columns, a row per person."""
+    assumes: str
+    """What the draws take for granted, as a sentence."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
-import os
 import signal
 import time
 from collections.abc import Sequence
@@ -20,10 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-GRACE = 0.1
-"""How much longer than its time a question may take until its process is ended: it first stops by itself."""
-LOOK_EVERY = 0.02
-"""Seconds between two looks at how much memory a process holds."""
+from dalenius.question.limits import GRACE, LOOK_EVERY, resident
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +59,14 @@ class Worker:
 
     def call(self, request: dict[str, Any]) -> list[dict[str, Any]]:
         """The worker's reply; raises Ended, after which the worker is of no more use."""
-        memory = self._allowed.megabytes * 2**20 + _resident(self._process.pid)
+        memory = self._allowed.megabytes * 2**20 + resident(self._process.pid)
         end = time.monotonic() + self._allowed.seconds * (1 + GRACE)
         try:
             self._ours.send_bytes(json.dumps(request).encode())
             while not self._ours.poll(LOOK_EVERY):
                 if time.monotonic() > end:
                     raise self._too_long()
-                if _resident(self._process.pid) > memory:
+                if resident(self._process.pid) > memory:
                     raise self._too_much()
             reply: list[dict[str, Any]] = json.loads(self._ours.recv_bytes())
         except (EOFError, OSError, ValueError) as error:  # it fell over its own limit
@@ -163,15 +159,3 @@ def _work(connection: Connection, paths: Sequence[str], allowed: Allowed) -> Non
         connection.send_bytes(
             json.dumps(answer_all(paths, request, allowed.seconds, allowed.megabytes)).encode()
         )
-
-
-def _resident(process: int | None) -> int:
-    """The memory that a process holds, in bytes; 0 where the system does not tell.
-
-    What counts is what is held, not the addresses that are reserved: numerical libraries reserve gigabytes.
-    """
-    try:
-        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
-    except OSError:
-        return 0  # elsewhere than on Linux only DuckDB's own limit holds
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")

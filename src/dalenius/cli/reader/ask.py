@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, NoReturn
 
 import pyarrow as pa
 import typer
 
 from dalenius.ask import ask
-from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_table
-from dalenius.errors import InputError
+from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_error, say_table
+from dalenius.errors import InputError, QueryError
 from dalenius.question.answer import Answer
+from dalenius.question.database import Limits
+from dalenius.question.limits import GRACE, LOOK_EVERY, resident
 from dalenius.release.series import open_release
 from dalenius.sql import connect
 from dalenius.tables.histogram import label_cell
@@ -30,16 +38,22 @@ def command(
     consistent: Annotated[
         bool, typer.Option("--consistent", help="Non-negative numbers that add up, instead of unbiased ones.")
     ] = False,
+    seconds: Annotated[float, typer.Option(min=0.001, help="Time for the question.")] = 60.0,
+    memory: Annotated[int, typer.Option(min=1, help="Megabytes for the question.")] = 2048,
 ) -> int:
     """Answer a question from a release alone: estimate, standard error, interval."""
-    answer = ask(
-        open_release(release),
-        sql,
-        confidence=confidence,
-        estimator=estimator,
-        tables=dict(_read_table(spec) for spec in table or []),
-        consistent=consistent,
-    )
+    tables = dict(_read_table(spec) for spec in table or [])
+    limits = Limits(seconds=seconds, memory=f"{memory}MB")
+    with ended_at(limits, memory, as_json=as_json):
+        answer = ask(
+            open_release(release),
+            sql,
+            confidence=confidence,
+            estimator=estimator,
+            tables=tables,
+            consistent=consistent,
+            limits=limits,
+        )
     if as_json:
         print_json({**answer.to_dict(), **({"explain": answer.explain} if explain else {})})
     else:
@@ -47,6 +61,40 @@ def command(
         if explain:
             say(answer.explain)
     return 0
+
+
+@contextmanager
+def ended_at(limits: Limits, megabytes: int, *, as_json: bool) -> Iterator[None]:
+    """End the process where a question neither stops in its time nor stays within its memory.
+
+    Whatever it is doing then: some steps are one call into a library, which nothing else can interrupt.
+    """
+    done = threading.Event()
+    largest = resident() + megabytes * 2**20
+
+    def watch() -> None:
+        end = time.monotonic() + limits.seconds * (1 + GRACE)
+        while not done.wait(LOOK_EVERY):
+            if resident() > largest:
+                _end(f"the question needs more than {megabytes} MB", "raise --memory", as_json=as_json)
+            if time.monotonic() > end:
+                _end(
+                    f"the question took longer than {limits.seconds:g} seconds",
+                    "raise --seconds, or ask for less at once",
+                    as_json=as_json,
+                )
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
+
+
+def _end(message: str, hint: str, *, as_json: bool) -> NoReturn:
+    say_error(QueryError(message, hint=hint).to_dict(), as_json=as_json)
+    sys.stdout.flush()
+    os._exit(QueryError.exit_code)
 
 
 def say_answer(answer: Answer) -> None:

@@ -6,9 +6,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.mechanisms.base import AS_IT_IS, Place, Weighting, listed_columns, stage
+from dalenius.errors import InputError
+from dalenius.mechanisms.base import AS_IT_IS, Completion, Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
+from dalenius.mechanisms.bucketize.published import read, read_tables
+from dalenius.randomness import random_keys
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifiers
 from dalenius.tables.columns import CodedTable
@@ -69,3 +72,34 @@ def _without_fakes(
     _, bucket = np.unique(entries.column("bucket").to_numpy(), return_inverse=True)
     expected = fakes.expected_counts(bucket, numbers, entries.column("count").to_numpy(), size)
     return entries.select(["bucket", *secret]).append_column("weight", pa.array(expected / size[bucket]))
+
+
+ASSUMES = (
+    "inside a bucket every way to match people with values is equally likely: what goes together only inside "
+    "buckets is lost, so that associations between the sensitive value and other columns come out too weak"
+)
+
+
+def complete(release: StoredRelease) -> Completion:
+    """Read the tables once; every draw is another matching."""
+    if read(release.manifest).fakes is not None:
+        raise InputError(
+            "a release with fake values cannot be completed: nobody can say which values are fake",
+            hint="`dalenius ask` takes the fakes into account",
+        )
+    tables = read_tables(release)
+    places = np.repeat(np.arange(len(tables.count)), tables.count)
+    places = places[np.argsort(tables.entry_bucket[places], kind="stable")]
+
+    def draw(stream: np.random.Generator) -> pa.Table:
+        order = np.lexsort((random_keys(stream, len(tables.row_bucket)), tables.row_bucket))
+        entry = np.empty(len(order), dtype=np.int64)
+        entry[order] = places
+        values = tables.entries.take(pa.array(entry))
+        return pa.table({**_columns(tables.people), **_columns(values)})
+
+    return Completion(draw=draw, assumes=ASSUMES)
+
+
+def _columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return dict(zip(table.column_names, table.columns, strict=True))

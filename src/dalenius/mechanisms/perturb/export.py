@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dalenius.mechanisms.base import AS_IT_IS, Place, Weighting, listed_columns, stage
+from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.base import AS_IT_IS, Completion, Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.perturb import published
-from dalenius.mechanisms.perturb.published import PublishedParts
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.published import PublishedParts, read
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
+from dalenius.tables.codes import find_codes
+from dalenius.tables.columns import CodedTable
 
 
 def weigh(
@@ -71,3 +77,79 @@ def _stage_parts(parts: PublishedParts, connection: duckdb.DuckDBPyConnection) -
     of_part = pa.array([number for number, channel in numbered for _ in channel.codes], pa.int32())
     stage(connection, "parts", weights)
     stage(connection, "part_values", parts.values(connection).take(codes).add_column(0, "part", of_part))
+
+
+ASSUMES = (
+    "of the people of one part, those published with the same value are alike: other columns say "
+    "nothing more about it, so that associations between the sensitive value and other columns come out too weak"
+)
+_SWEEPS = 30
+"""After which the shares no longer remember where they began; each sweep mixes by the retention."""
+
+
+def complete(release: StoredRelease) -> Completion:
+    """Read the records once; every draw has shares of its own."""
+    parts = read(release.manifest)
+    quasi = release.columns("quasi")
+    data = release.read("data", (*quasi, *parts.columns, "part"))
+    with release.connect() as connection:
+        values = parts.values(connection)
+    part = data.column("part").to_numpy()
+    published = _codes(data.select(list(parts.columns)), values)
+
+    def draw(stream: np.random.Generator) -> pa.Table:
+        drawn = np.empty(len(published), dtype=np.int64)
+        for number, channel in enumerate(parts.channels, start=1):
+            rows = np.flatnonzero(part == number)
+            drawn[rows] = draw_part(channel, published[rows], stream)
+        taken = values.take(pa.array(drawn))
+        return pa.table(
+            {
+                **{name: data.column(name) for name in quasi},
+                **{name: taken.column(name) for name in parts.columns},
+            }
+        )
+
+    return Completion(draw=draw, assumes=ASSUMES)
+
+
+def draw_part(channel: Channel, published: Ints, stream: np.random.Generator) -> Ints:
+    """The original codes of a part's records, given the published ones."""
+    codes = np.array(channel.codes)
+    shown = np.searchsorted(codes, published)
+    n_shown = np.bincount(shown, minlength=len(codes))
+    gamma = float(channel.gamma)
+    shares = np.maximum((len(codes) - 1 + gamma) * n_shown - len(published), 0.0) + 1.0
+    shares /= shares.sum()
+    for _ in range(_SWEEPS):
+        moved = stream.multinomial(n_shown, _posterior(shares, gamma)).sum(axis=0)
+        shares = stream.dirichlet(moved + 1.0)
+    chances = np.cumsum(_posterior(shares, gamma), axis=1)
+    drawn = np.empty(len(published), dtype=np.int64)
+    order = np.argsort(shown, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(n_shown)])
+    uniform = stream.random(len(published))
+    for y in range(len(codes)):
+        rows = order[starts[y] : starts[y + 1]]
+        drawn[rows] = np.minimum(np.searchsorted(chances[y], uniform[rows], side="right"), len(codes) - 1)
+    return np.asarray(codes[drawn])
+
+
+def _posterior(shares: Floats, gamma: float) -> Floats:
+    """Row y: the chances of each original value of a record that is published as y (Bayes)."""
+    chances = np.tile(shares, (len(shares), 1))
+    chances[np.diag_indices(len(shares))] *= gamma
+    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+
+def _codes(cells: pa.Table, values: pa.Table) -> Ints:
+    """The place of each published value in the list of values."""
+    if cells.num_columns == 1:
+        column = cells.column(0).combine_chunks()
+        found = find_codes(pc.cast(column, values.column(0).type), values.column(0).combine_chunks())
+        return np.asarray(found.to_numpy(zero_copy_only=False))
+    both = CodedTable.of(pa.concat_tables([values, cells.cast(values.schema)]))
+    numbers = both.combine(list(both.columns)).codes.astype(np.int64)
+    place = np.empty(numbers.max() + 1, dtype=np.int64)
+    place[numbers[: values.num_rows]] = np.arange(values.num_rows)
+    return np.asarray(place[numbers[values.num_rows :]])

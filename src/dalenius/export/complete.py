@@ -1,0 +1,230 @@
+"""Whole tables for any statistics package: rows with a sensitive value each, drawn given the release alone.
+
+A draw is a function of the release and of coins, so that everybody who has the release could have made it:
+the promise stands as it is. Rows are draws, not people. An analysis is carried out on every copy, and the
+results are pooled by Rubin's rules (`dalenius.pool`), which add what differs between copies to the error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+from numpy.typing import ArrayLike
+
+from dalenius.arrays import Floats
+from dalenius.errors import InputError, did_you_mean
+from dalenius.export.targets import unfinished
+from dalenius.mechanisms.base import Completion
+from dalenius.mechanisms.registry import find_room
+from dalenius.plain import plain_fields
+from dalenius.randomness import Randomness
+from dalenius.release.folder import StoredRelease, refuse_changed
+
+COPIES = 20
+MOST_COPIES = 1000
+_README = """\
+# Complete tables drawn from a release
+
+Each file is a whole table with {rows:,} rows and the columns of the release {release}. **Rows are draws, not
+people.** Every sensitive value was drawn at random from what the release leaves possible. They are a function
+of the release alone, so that its promise stands.
+
+The draws assume that {assumes}.
+
+{withheld}Carry your analysis out on every file and pool the {copies} results by Rubin's rules: the estimate
+is the mean, its variance the mean of the variances plus (1 + 1/{copies}) times the variance between
+the files.
+
+```python
+import glob, dalenius, pandas as pd
+tables = [pd.read_{reader}(name) for name in sorted(glob.glob("copy-*{suffix}"))]
+means = [[t["{column}"].eq({value}).mean()] for t in tables]
+variances = [[[m[0] * (1 - m[0]) / len(tables[0])]] for m in means]
+print(dalenius.pool(means, variances))
+```
+
+```r
+library(mitools)  # imputationList(), with(), MIcombine()
+tables <- lapply(list.files(pattern = "copy-.*{suffix}"), {r_reader})
+MIcombine(with(imputationList(tables), glm({column} ~ 1)))
+```
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """What `complete` did."""
+
+    release: Path
+    target: Path
+    files: tuple[str, ...]
+    n_rows: int = field(metadata={"json": "rows"})
+    assumes: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `complete --json` prints it."""
+        return {**plain_fields(self), "release": str(self.release), "target": str(self.target)}
+
+
+def draw_copies(release: StoredRelease, copies: int, *, seed: int | None = None) -> Iterator[pa.Table]:
+    """So many whole tables, one after the other."""
+    if not 1 <= copies <= MOST_COPIES:
+        raise InputError(f"copies: {copies} must be from 1 to {MOST_COPIES:,}", hint=f"{COPIES} are usual")
+    completion = _load(release)
+    randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
+    return (completion.draw(randomness.stream("complete", number)) for number in range(copies))
+
+
+def write_copies(
+    release: StoredRelease,
+    target: Path,
+    *,
+    copies: int = COPIES,
+    kind: str = "parquet",
+    seed: int | None = None,
+) -> Completed:
+    """Write whole tables into a new folder, with a README that says what they are."""
+    if kind not in WRITERS:
+        raise InputError(f"format {kind!r} is unknown; {did_you_mean(kind, WRITERS)}")
+    if target.exists():
+        raise InputError(f"{target} exists already", hint="give a folder that is not there yet")
+    suffix, write = WRITERS[kind]
+    assumes, n_rows = _load(release).assumes, 0
+    names = tuple(f"copy-{number:03}{suffix}" for number in range(1, copies + 1))
+    with unfinished(target) as hidden:
+        hidden.mkdir()
+        for name, table in zip(names, draw_copies(release, copies, seed=seed), strict=True):
+            write(table, hidden / name)
+            n_rows = table.num_rows
+        (hidden / "README.md").write_text(_describe(release, n_rows, copies, kind, assumes), encoding="utf-8")
+    return Completed(
+        release=release.path, target=target, files=(*names, "README.md"), n_rows=n_rows, assumes=assumes
+    )
+
+
+def _load(release: StoredRelease) -> Completion:
+    room = find_room(release.mechanism, release.method, "export")
+    if room is None or not hasattr(room, "complete"):
+        raise InputError(
+            f"releases of {release.mechanism} cannot be completed: they tell too little of each row for a "
+            "draw to be more than noise",
+            hint="`dalenius ask` answers questions about them, with error bars",
+        )
+    if release.earlier:
+        raise InputError("a series cannot be completed as a whole", hint="complete its releases one by one")
+    refuse_changed(release)
+    completion: Completion = room.complete(release)
+    return completion
+
+
+def _describe(release: StoredRelease, n_rows: int, copies: int, kind: str, assumes: str) -> str:
+    withheld = release.manifest.rows.suppressed or 0
+    note = (
+        f"{withheld:,} more records were withheld by the publisher and are in no file.\n\n"
+        if withheld
+        else ""
+    )
+    column = release.columns("sensitive")[0]
+    reader, r_reader = {
+        "parquet": ("parquet", "arrow::read_parquet"),
+        "csv": ("csv", "read.csv"),
+        "stata": ("stata", "haven::read_dta"),
+    }[kind]
+    return _README.format(
+        rows=n_rows,
+        release=release.path.name,
+        assumes=assumes,
+        withheld=note,
+        copies=copies,
+        reader=reader,
+        r_reader=r_reader,
+        suffix=WRITERS[kind][0],
+        column=column,
+        value='"a value"',
+    )
+
+
+def _write_stata(table: pa.Table, path: Path) -> None:
+    try:
+        import pandas  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise InputError("Stata files need pandas", hint="pip install pandas, or --format csv") from error
+    plain = pa.table(
+        {name: _no_dictionary(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+    )
+    plain.to_pandas().to_stata(path, write_index=False, version=118)
+
+
+def _no_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+Writer = Callable[[pa.Table, Path], None]
+WRITERS: dict[str, tuple[str, Writer]] = {
+    "parquet": (".parquet", pq.write_table),
+    "csv": (".csv", arrow_csv.write_csv),
+    "stata": (".dta", _write_stata),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pooled:
+    """Estimates of several copies as one, by Rubin's rules (1987)."""
+
+    estimate: tuple[float, ...]
+    std_error: tuple[float, ...]
+    degrees_of_freedom: tuple[float, ...]
+    """Of the t distribution of the interval; infinite where copies do not differ."""
+    covariance: tuple[tuple[float, ...], ...]
+
+    def interval(self, confidence: float = 0.95) -> tuple[tuple[float, float], ...]:
+        """Where each true number is, that often."""
+        from scipy.special import stdtrit
+
+        half = (1 + confidence) / 2
+        quantiles = [float(stdtrit(min(df, 1e9), half)) for df in self.degrees_of_freedom]
+        found = zip(self.estimate, self.std_error, quantiles, strict=True)
+        return tuple((value - q * error, value + q * error) for value, error, q in found)
+
+
+def pool_copies(estimates: Sequence[ArrayLike], covariances: Sequence[ArrayLike]) -> Pooled:
+    """Pool the results of the same analysis on several copies.
+
+    Args:
+        estimates: Of every copy, a number or several.
+        covariances: Of every copy, the variance of the number, or the covariance matrix of several.
+
+    >>> pooled = pool_copies([[1.0], [3.0]], [[[1.0]], [[1.0]]])
+    >>> pooled.estimate, round(pooled.std_error[0], 3)
+    ((2.0,), 2.0)
+    """
+    values = np.array([np.atleast_1d(np.asarray(one, dtype=float)) for one in estimates])
+    within = np.array([np.atleast_2d(np.asarray(one, dtype=float)) for one in covariances])
+    n_copies, n_values = values.shape
+    if n_copies < 2 or within.shape != (n_copies, n_values, n_values):
+        raise InputError(
+            f"pooling needs results of at least 2 copies, each with a covariance matrix: got {n_copies} "
+            f"results and covariances of shape {within.shape}"
+        )
+    between = np.atleast_2d(np.cov(values, rowvar=False))
+    total = within.mean(axis=0) + (1 + 1 / n_copies) * between
+    return Pooled(
+        estimate=tuple(values.mean(axis=0).tolist()),
+        std_error=tuple(np.sqrt(np.diag(total)).tolist()),
+        degrees_of_freedom=tuple(_freedom(np.diag(within.mean(axis=0)), np.diag(between), n_copies)),
+        covariance=tuple(map(tuple, total.tolist())),
+    )
+
+
+def _freedom(within: Floats, between: Floats, n_copies: int) -> Iterator[float]:
+    for inner, outer in zip(within, between, strict=True):
+        added = (1 + 1 / n_copies) * outer
+        yield math.inf if added == 0 else float((n_copies - 1) * (1 + inner / added) ** 2)

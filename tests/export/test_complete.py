@@ -1,0 +1,151 @@
+"""Whole tables drawn from releases: their law against enumeration, what is kept, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+import pytest
+
+import dalenius
+from dalenius.cli.main import run
+from dalenius.errors import InputError
+from dalenius.export.complete import draw_copies
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.export import draw_part
+from dalenius.randomness import Randomness
+from dalenius.release.folder import StoredRelease
+from tests.conftest import PROJECT
+
+RELEASES = PROJECT / "tests" / "releases"
+FAR = 6.0
+"""Standard deviations: one false alarm in 5·10⁸."""
+
+
+def test_buckets_keep_their_people_and_values() -> None:
+    stored = StoredRelease.open(RELEASES / "bucketize")
+    quasi, (sensitive,) = stored.columns("quasi"), stored.columns("sensitive")
+    qit = stored.read("qit", (*quasi, "bucket"))
+    st = stored.read("st", ("bucket", sensitive, "count")).to_pylist()
+    wanted = Counter({(row["bucket"], row[sensitive]): row["count"] for row in st})
+    first, second = draw_copies(stored, 2)
+    for copy in (first, second):
+        assert copy.column_names == [*quasi, sensitive]
+        assert copy.select(list(quasi)).equals(qit.select(list(quasi)))
+        pairs = zip(qit.column("bucket").to_pylist(), copy.column(sensitive).to_pylist(), strict=True)
+        assert Counter(pairs) == wanted
+    assert not first.equals(second)
+
+
+def test_every_matching_of_a_bucket_is_equally_likely() -> None:
+    stored = StoredRelease.open(RELEASES / "bucketize")
+    (sensitive,) = stored.columns("sensitive")
+    bucket = np.array(stored.read("qit", ("bucket",)).column("bucket"))
+    st = stored.read("st", ("bucket", sensitive, "count")).to_pylist()
+    chosen = next(row for row in st if (bucket == row["bucket"]).sum() >= 3)
+    size, n = int((bucket == chosen["bucket"]).sum()), 600
+    person = int(np.flatnonzero(bucket == chosen["bucket"])[0])
+    share = chosen["count"] / size
+    hits = sum(copy.column(sensitive)[person].as_py() == chosen[sensitive] for copy in draw_copies(stored, n))
+    assert abs(hits - n * share) <= FAR * math.sqrt(n * share * (1 - share))
+
+
+def exact_first(published: list[int], gamma: float) -> float:
+    """The chance that the first record had the value 0, over all tables and shares with a uniform prior."""
+    weights = [0.0, 0.0]
+    for original in itertools.product(range(2), repeat=len(published)):
+        kept = sum(x == y for x, y in zip(original, published, strict=True))
+        ones = sum(original)
+        weights[original[0]] += gamma**kept / math.comb(len(original), ones)
+    return weights[0] / sum(weights)
+
+
+@pytest.mark.parametrize("published", [[0, 0, 0], [0, 1, 1, 1], [1, 0, 0, 0, 1]])
+def test_perturbed_values_are_drawn_from_their_posterior(published: list[int]) -> None:
+    channel, n = Channel(codes=(0, 1), gamma=Fraction(3)), 4000
+    stream = Randomness.seeded(5).stream("complete")
+    hits = sum(int(draw_part(channel, np.array(published), stream)[0]) == 0 for _ in range(n))
+    truth = exact_first(published, 3.0)
+    spread = FAR * math.sqrt(n * truth * (1 - truth))
+    assert abs(hits - n * truth) <= spread
+    naive = 3 / 4 if published[0] == 0 else 1 / 4  # shares taken as known and even
+    if abs(naive - truth) > 0.08:
+        assert abs(hits - n * naive) > spread, "the test would not notice"
+
+
+def test_perturbed_releases_are_completed() -> None:
+    stored = StoredRelease.open(RELEASES / "perturb")
+    (copy,) = draw_copies(stored, 1, seed=1)
+    data = stored.read("data", stored.columns("quasi"))
+    assert copy.select(data.column_names).equals(data)
+    (again,) = draw_copies(stored, 1, seed=1)
+    assert copy.equals(again)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "stata"])
+def test_files_are_written_with_what_they_are(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if kind == "stata":
+        pytest.importorskip("pandas")
+    target = tmp_path / "copies"
+    arguments = [
+        "complete",
+        str(RELEASES / "bucketize"),
+        "--to",
+        str(target),
+        "--copies",
+        "2",
+        "--format",
+        kind,
+    ]
+    assert run([*arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {path.name for path in target.iterdir()} == set(told["files"])
+    assert "draws, not\npeople" in (target / "README.md").read_text(encoding="utf-8")
+    first = target / told["files"][0]
+    if kind != "stata":
+        read = pq.read_table if kind == "parquet" else arrow_csv.read_csv
+        assert read(first).num_rows == told["rows"]
+    assert run(arguments) == 2, "nothing is overwritten"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["alpha-beta", "--to", "x"], "cannot be completed"),
+        (["bucketize", "--to", "x", "--copies", "0"], "copies: 0"),
+        (["bucketize", "--to", "x", "--format", "xls"], "format 'xls' is unknown"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["complete", str(RELEASES / arguments[0]), *arguments[1:]]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_are_pooled_by_rubins_rules() -> None:
+    """By hand: mean 2, within 0.5, between 1, total 0.5 + 4/3."""
+    pooled = dalenius.pool([[1.0], [2.0], [3.0]], [0.5, 0.5, 0.5])
+    assert pooled.estimate == (2.0,)
+    assert pooled.std_error[0] == pytest.approx(math.sqrt(0.5 + 4 / 3))
+    assert pooled.degrees_of_freedom[0] == pytest.approx(2 * (1 + 0.5 / (4 / 3)) ** 2)
+    (low, high), *_ = pooled.interval()
+    assert low < 2 < high
+    assert dalenius.pool([1.0, 1.0], [0.0, 0.0]).degrees_of_freedom == (math.inf,)
+    with pytest.raises(InputError, match="at least 2 copies"):
+        dalenius.pool([[1.0]], [[[1.0]]])
