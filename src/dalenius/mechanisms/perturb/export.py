@@ -81,7 +81,8 @@ def _stage_parts(parts: PublishedParts, connection: duckdb.DuckDBPyConnection) -
 
 ASSUMES = (
     "of the people of one part, those published with the same value are alike: other columns say "
-    "nothing more about it, so that associations between the sensitive value and other columns come out too weak"
+    "nothing more about it, so that associations between the sensitive value and other columns come out "
+    "too weak"
 )
 _SWEEPS = 30
 """After which the shares no longer remember where they began; each sweep mixes by the retention."""
