@@ -20,7 +20,7 @@ import numpy as np
 
 from bench.anatomy_workload import Original, enlarge, load, publish, questions
 from dalenius.ask import ask, ask_many
-from dalenius.reproduce.experiment import data_folder
+from dalenius.reproduce.microdata import data_folder
 
 
 def main() -> None:

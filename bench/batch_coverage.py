@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dalenius
-from dalenius.reproduce.experiment import data_folder
+from dalenius.reproduce.microdata import data_folder
 
 CONDITIONS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
     "sex = 'Female'": lambda table: table.sex == "Female",

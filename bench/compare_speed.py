@@ -15,7 +15,7 @@ from typing import Any
 from dalenius.evaluate.compare import compare_policies
 from dalenius.evaluate.workload import AnatomyWorkload
 from dalenius.policy import Policy
-from dalenius.reproduce.experiment import data_file
+from dalenius.reproduce.microdata import data_file
 from dalenius.tables.source import open_source
 
 SENSITIVE = "occupation_code"

@@ -22,7 +22,7 @@ import numpy as np
 from bench.coverage_questions import COLUMNS
 from bench.coverage_subjects import LEVELS, Held, subjects
 from bench.real_coverage import real_tables
-from dalenius.reproduce.experiment import data_folder
+from dalenius.reproduce.microdata import data_folder
 
 CLASSES = ("< 5", "5 to 20", "> 20")
 BEGIN, END = "<!-- measured -->", "<!-- end -->"

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dalenius.reproduce.experiment import data_folder
+from dalenius.reproduce.microdata import data_folder
 
 _ELL = 3
 _QUASI = ["age", "sex", "education", "marital"]

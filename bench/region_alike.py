@@ -21,7 +21,7 @@ from bench.anatomy_workload import TABLES, Original, load, publish, questions
 from dalenius.ask import ask_many
 from dalenius.mechanisms.bucketize.estimate import regions as estimate_regions
 from dalenius.release.folder import StoredRelease
-from dalenius.reproduce.experiment import data_folder
+from dalenius.reproduce.microdata import data_folder
 
 TRIED = (0.05, 0.1, 0.15, 0.2, 0.3)
 

@@ -30,7 +30,7 @@ from dalenius.mechanisms.bucketize.regions.cut import Cut, CutRule, Grid, first_
 from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import Bucketized, Pool, anatomy_pool
 from dalenius.reproduce.census import sensitive_codes, value_counts
-from dalenius.reproduce.experiment import data_folder
+from dalenius.reproduce.microdata import data_folder
 
 MAX_BUCKET = 50
 

@@ -22,7 +22,7 @@ from dalenius.ask import ask_many
 from dalenius.mechanisms.bucketize.attacks.association import attack_definetti
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
 from dalenius.release.folder import StoredRelease
-from dalenius.reproduce.experiment import data_folder
+from dalenius.reproduce.microdata import data_folder
 
 ESTIMATORS = ("anatomy", "shrinkage", "regression")
 _HEAD = """| θ | regions | MSE | RE: Anatomy | shrinkage | regression | 95 %: Anatomy | shrinkage \

@@ -15,9 +15,13 @@ INTRODUCTION = """# The papers' tables and figures, made again
 Every table and figure of the four papers that holds results, ours beside what the paper states in words or
 numbers, and where they differ. `dalenius reproduce NAME` runs one of them and prints its numbers (`--json`
 for machines, `--chart FILE` for the picture); the functions behind them take parameters for larger runs.
-The data are real and not part of the project: the environment variable DALENIUS_DATA names their folder, and
-an experiment that needs them says so where they are missing. CENSUS, the data of two papers, is not to be
-had; KDD Census-Income stands in for it, or a histogram of the stated shape. Everything random is seeded.
+The data are real and not part of the project. Put `adult.data` ([UCI Adult](
+https://archive.ics.uci.edu/dataset/2/adult)) and `census-income.data` and `census-income.test` ([UCI
+Census-Income](https://archive.ics.uci.edu/dataset/117/census+income+kdd)) into a folder: `dalenius reproduce
+--data FOLDER` prepares them and checks that they are the right ones (30,162, 148,318 and 219,751 rows), and
+`dalenius reproduce NAME --data FOLDER` runs an experiment on them; the environment variable DALENIUS_DATA can
+name the folder too. CENSUS, the data of two papers, is not to be had; KDD Census-Income stands in for it, or
+a histogram of the stated shape. Everything random is seeded.
 Times are processor time, measured on a shared machine.
 
 This page is written by `make figures` (docs/figures.py) from what each experiment gave when it was run.

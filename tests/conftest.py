@@ -18,7 +18,6 @@ import pytest
 from hypothesis import settings
 
 from dalenius.demo_data import hospital
-from dalenius.reproduce.experiment import data_folder
 from tests.repeatable import install
 
 _LEDGERS = tempfile.TemporaryDirectory()
@@ -37,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real microdata, which a clone does not have."""
-    folder = PROJECT / data_folder()
+    folder = PROJECT / os.environ.get("DALENIUS_DATA", "../shared/data")
     if not folder.is_dir():
         pytest.skip(f"no real microdata at {folder}; set DALENIUS_DATA to its folder")
     return folder

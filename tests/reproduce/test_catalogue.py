@@ -64,7 +64,8 @@ def test_without_the_data_it_says_what_is_missing(
     assert run(["reproduce", name]) == InputError("").exit_code
     said = capsys.readouterr().err
     assert "does not have it" in said
-    assert "DALENIUS_DATA" in said
+    assert "dalenius reproduce --data FOLDER" in said
+    assert "archive.ics.uci.edu" in said
 
 
 def test_progress_is_shown_to_who_watches_and_to_nobody_else() -> None:

@@ -12,6 +12,7 @@ from dalenius.errors import InputError, did_you_mean
 from dalenius.pages.pictures import refuse_other_formats
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.experiment import draw, refuse_table, watched
+from dalenius.reproduce.microdata import prepare, using
 
 
 def command(
@@ -19,8 +20,14 @@ def command(
     as_json: JsonOption = False,
     every: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     chart: Annotated[Path | None, typer.Option(help="Draw it into this .svg or .png file.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The folder of the public files (UCI Adult, Census-Income KDD); prepares them."),
+    ] = None,
 ) -> int:
     """Make a table or figure of the papers again, and say where ours differs."""
+    if data is not None and name is None and not every:
+        return _prepare(data, as_json=as_json)
     if every or name is None:
         return _list(as_json=as_json)
     if name not in EXPERIMENTS:
@@ -29,7 +36,9 @@ def command(
     if chart is not None:
         refuse_other_formats(chart)
         refuse_table(experiment)
-    with progress_bar("steps") as progress, watched(progress):
+    if data is not None:
+        prepare(data)
+    with progress_bar("steps") as progress, watched(progress), using(data):
         outcome = experiment.run()
     if chart is not None:
         draw(experiment, outcome, chart)
@@ -40,6 +49,17 @@ def command(
     say_table(outcome.columns, [[_cell(cell) for cell in row] for row in outcome.rows])
     say(f"the paper: {outcome.stated}\nours:      {outcome.differs}\ndata:      {outcome.data}")
     return 0
+
+
+def _prepare(folder: Path, *, as_json: bool) -> int:
+    """Make the experiments' files from the public ones; 1 if one of them cannot be made."""
+    said = prepare(folder)
+    if as_json:
+        print_json({"folder": str(folder), "files": said})
+    else:
+        say_table(["file", "what became of it"], [list(entry) for entry in said.items()])
+        say(f"`dalenius reproduce NAME --data {folder}` runs an experiment on them")
+    return 1 if any(text.startswith("cannot") for text in said.values()) else 0
 
 
 def _list(*, as_json: bool) -> int:

@@ -27,7 +27,8 @@ from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
-from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, data_file
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row
+from dalenius.reproduce.microdata import data_file
 
 N_VIEWS = 4_000
 NATIONS = ("American", "British", "Indian")

@@ -19,7 +19,8 @@ import pyarrow.csv
 
 from dalenius.arrays import Floats, Int32s
 from dalenius.evaluate.original import Original
-from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, data_file
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row
+from dalenius.reproduce.microdata import data_file
 
 Source = Literal["OCC", "EDU"]
 

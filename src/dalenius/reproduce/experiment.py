@@ -7,7 +7,6 @@ Its rows are drawn here too.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
 from dalenius.pages.pictures import COLOURS, drawing_library, save
 from dalenius.plain import plain_fields
+from dalenius.reproduce.microdata import data_file
 from dalenius.sql import connect, identifier, literal
 
 Row = tuple[str | int | float, ...]
@@ -97,23 +97,6 @@ def draw_errors(x: Axis, panel: str, **more: Any) -> Line:
 def draw_seconds(x: Axis, series: str) -> Line:
     """How times are drawn, table by table."""
     return Line(x=x, y=Axis("processor seconds", scale="log"), series=series, panel="table")
-
-
-def data_folder() -> Path:
-    """The folder of the real microdata, which DALENIUS_DATA names."""
-    return Path(os.environ.get("DALENIUS_DATA", "../shared/data"))
-
-
-def data_file(name: str) -> Path:
-    """A file of the real microdata."""
-    folder = data_folder()
-    path = folder / name
-    if not path.is_file():
-        raise InputError(
-            f"the experiment needs {name}, and {folder} does not have it",
-            hint="set DALENIUS_DATA to the folder of the microdata",
-        )
-    return path
 
 
 def column_counts(file: str, column: str) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ from dalenius.mechanisms.suppress.d_suppression import minimal_suppression, safe
 from dalenius.mechanisms.suppress.exact import keep_grouped
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
-from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, column_counts, data_file
+from dalenius.reproduce.experiment import Axis, Experiment, Line, Reproduction, Row, column_counts
+from dalenius.reproduce.microdata import data_file
 from dalenius.sql import connect, literal
 
 RATE_COLUMNS = ("unsafe", "randomized", "grouped", "safe", "all")

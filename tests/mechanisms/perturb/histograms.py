@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.perturb.plan.layout import Objective
-from dalenius.reproduce.experiment import data_folder
 
 EXAMPLE = (12, 8, 6, 5, 4, 3, 1, 1, 1, 1)  # example 1; the paper's text prints zeros for the ones
 EDU_LIKE = (273, 204, 180, 97, 53, 33, 30, 27, 25, 22, 20, 18, 14, 4)  # 14 values, 27.3 % … 0.4 %; 9 ≤ 1/30
@@ -21,7 +21,9 @@ EDU_LIKE = (273, 204, 180, 97, 53, 33, 30, 27, 25, 22, 20, 18, 14, 4)  # 14 valu
 
 def kdd_occupations() -> list[int]:
     """The counts of occupation_code in KDD Census-Income, standing in for CENSUS."""
-    path = Path(__file__).parents[3] / data_folder() / "kdd_workers.csv.gz"
+    path = (
+        Path(__file__).parents[3] / os.environ.get("DALENIUS_DATA", "../shared/data") / "kdd_workers.csv.gz"
+    )
     if not path.exists():
         pytest.skip(f"no real data at {path}; set DALENIUS_DATA")
     with gzip.open(path, "rt") as lines:
