@@ -62,6 +62,8 @@ def connect(spill: Path | None = None, *, threads: int | None = None) -> duckdb.
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
     connection.execute("SET enable_progress_bar = false")
+    # Moments with a zone are in UTC, whatever the machine's own: a release does not tell where it was made.
+    connection.execute("SET TimeZone = 'UTC'")
     # The files of a release all have the time of their day: another one under the same name looks the same.
     connection.execute("SET enable_external_file_cache = false")
     # DuckDB's own place, `.tmp` in the working folder, can be read by everybody.

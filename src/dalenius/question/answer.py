@@ -62,7 +62,7 @@ class Answer:
         }
         columns.update({field: [getattr(row, field) for row in self.rows] for field in _FIELDS})
         numbers = dict.fromkeys(("estimate", "std_error", "low", "high"), pa.float64())
-        return pa.table({name: pa.array(cells, numbers.get(name)) for name, cells in columns.items()})
+        return pa.table({name: _array(cells, numbers.get(name)) for name, cells in columns.items()})
 
     def to_pandas(self) -> Any:
         """The same as a pandas data frame."""
@@ -83,3 +83,10 @@ def finite(number: float) -> float | None:
     (2.0, None)
     """
     return float(number) if math.isfinite(number) else None
+
+
+def _array(cells: list[Any], kind: pa.DataType | None) -> pa.Array:
+    try:
+        return pa.array(cells, kind)
+    except OverflowError:  # whole numbers without a sign, beyond those with one
+        return pa.array(cells, pa.uint64())

@@ -16,6 +16,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.errors import QueryError
@@ -81,7 +82,14 @@ def argument_numbers(cells: pa.Array, argument: Expression, is_summed: bool) -> 
             f"SUM and AVG need numbers; {argument.sql.replace(ROW + '.', '')} is {kind}",
             hint="use COUNT, or CAST",
         )
-    return np.asarray(cells.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    # whole numbers beyond 2^53 are rounded to 16 digits, as every estimate is
+    numbers: Floats = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    if np.isinf(numbers).any():
+        raise QueryError(
+            f"{argument.sql.replace(ROW + '.', '')} is infinite for some values and cannot be summed",
+            hint="leave them out inside the sum, e.g. SUM(CASE WHEN abs(x) < 1e300 THEN x END)",
+        )
+    return np.asarray(numbers, dtype=np.float64)
 
 
 def key_codes(key: GroupKey, cells: pa.Array | pa.ChunkedArray) -> tuple[Ints, pa.Array]:

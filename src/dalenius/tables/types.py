@@ -19,7 +19,7 @@ from dalenius.sql import identifier, literal, one_row
 
 _KEPT = frozenset(
     (
-        *("BOOLEAN", "VARCHAR", "BLOB", "DATE", "TIME"),
+        *("BOOLEAN", "VARCHAR", "BLOB", "DATE", "TIME", "FLOAT", "DOUBLE"),
         *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
         *("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP WITH TIME ZONE"),
     )
@@ -94,6 +94,13 @@ class Checked:
         """The columns, in order."""
         return tuple(name for name, _ in self.types)
 
+    @property
+    def is_as_stored(self) -> bool:
+        """Whether nothing but the sign of zeros is changed, and no cell becomes NULL."""
+        kinds = dict(self.types)
+        usual = (_cast("", name, kinds[name]).expression for name in self.names if _is_kept(kinds[name]))
+        return all(map(_is_kept, kinds.values())) and tuple(usual) == self.selected
+
     def select(self, relation: str) -> str:
         """SQL to select them from."""
         if self.selected == tuple(map(identifier, self.names)):
@@ -113,12 +120,16 @@ def _without(cast: _Cast, missing: Sequence[str]) -> str:
     return f"CASE WHEN trim({name}::VARCHAR) IN ({codes}) THEN NULL ELSE {cast.expression} END"
 
 
+def _is_kept(kind: str) -> bool:
+    return kind in _KEPT or kind.startswith("DECIMAL")
+
+
 def _cast(source: str, column: str, kind: str) -> _Cast:
     name = identifier(column)
     if kind in ("FLOAT", "DOUBLE"):
         # SQL holds 0.0 and -0.0 to be one value, Arrow two: 0.0 is published
         return _Cast(column=column, expression=f"({name} + 0::{kind})", loses=None)
-    if kind in _KEPT or kind.startswith("DECIMAL"):
+    if _is_kept(kind):
         return _Cast(column=column, expression=name, loses=None)
     if kind.startswith(_TEXTS):
         return _Cast(column=column, expression=f"{name}::VARCHAR", loses=None)
@@ -194,5 +205,13 @@ def _narrow(where: str, column: pa.ChunkedArray, kind: pa.DataType, holds: str) 
         ) from None
 
 
-def _one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.add(column, pa.scalar(0, column.type)) if column.type != pa.float16() else column
+def _one_zero(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return pc.add(column, pa.scalar(0, column.type))
+
+
+def without_signed_zeros(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows with 0.0 for -0.0."""
+    if not any(map(pa.types.is_floating, batch.schema.types)):
+        return batch
+    columns = [_one_zero(cells) if pa.types.is_floating(cells.type) else cells for cells in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

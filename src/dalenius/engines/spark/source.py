@@ -29,6 +29,7 @@ from dalenius.tables.files.parquet import ParquetSource
 from dalenius.tables.frames import FrameSource, SparkFrameSource
 from dalenius.tables.reading import BATCH_ROWS, read_batches, rebatch
 from dalenius.tables.source import Source
+from dalenius.tables.types import without_signed_zeros
 
 _NAMES = {
     pa.bool_(): "boolean",
@@ -208,8 +209,8 @@ class Preparation:
 
     def _read(self, batches: Batches) -> Batches:
         if self.files is None:
-            return (from_wire(batch, self.source) for batch in batches)
-        return self.files.read(read_numbers(batches), self.source)
+            return (without_signed_zeros(from_wire(batch, self.source)) for batch in batches)
+        return map(without_signed_zeros, self.files.read(read_numbers(batches), self.source))
 
     @contextmanager
     def _connected(self, batches: Batches) -> Iterator[duckdb.DuckDBPyConnection]:

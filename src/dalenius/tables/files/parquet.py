@@ -57,9 +57,9 @@ class ParquetSource:
 
     @property
     def usual_files(self) -> tuple[str, ...] | None:
-        """Where others read the same; None where only this process can read it, or cells become NULL."""
+        """Where others read the same; None where only this process can, or cells would change."""
         kept = any(file.kept for file in self.bytes)
-        return None if kept or any("CASE" in cell for cell in self.checked.selected) else self.files
+        return self.files if self.checked.is_as_stored and not kept else None
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The files as one table."""

@@ -26,7 +26,6 @@ from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.database import Deadline
 from dalenius.question.model import Key, Total, argument_numbers, key_codes, totals_of
-from dalenius.question.names import ROW
 from dalenius.question.query import Expression, GroupKey, Query
 from dalenius.tables.columns import Coded, CodedTable
 
@@ -255,12 +254,6 @@ def _numbers(argument: Expression, atoms: Atoms, *, is_summed: bool) -> Numbers:
     found = argument_numbers(cells, argument, is_summed).reshape(shape)
     present = ~np.isnan(found)
     values = np.where(present, found, 0.0)
-    if np.isinf(values).any():
-        raise QueryError(
-            f"{argument.sql.replace(ROW + '.', '')} is infinite for some values of the domain and cannot "
-            "be summed",
-            hint="leave them out inside the sum, e.g. SUM(CASE WHEN abs(x) < 1e300 THEN x END)",
-        )
     return Numbers(columns=columns, values=values, present=present)
 
 
