@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from dalenius.errors import InputError
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.frontier_chart import _Frame, _point, _spread_labels, draw_frontier
+from dalenius.evaluate.frontier_chart import _WIDTH, _Frame, _point, _span, _spread_labels, draw_frontier
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
 from dalenius.promises.bounds import Bound
@@ -59,13 +59,25 @@ def test_the_frontier_is_drawn_in_every_format(suffix: str, tmp_path: Path) -> N
         assert b"<script src=" not in content
 
 
-def test_no_label_covers_another() -> None:
+def test_no_label_covers_another_and_each_is_near_its_mark() -> None:
     frame = _Frame.around(CROWDED)
     points = [_point(one, CROWDED, frame) for one in CROWDED.ranked]
     _spread_labels(points, frame)
-    heights = sorted(frame.pixel(point["label"]) for point in points if point["side"] == "right")
-    assert min(b - a for a, b in pairwise(heights)) > 13
+    boxes = []
+    for point in points:
+        at = _WIDTH * point["bound"] / frame.x_max
+        boxes.append((*_span(point["side"], point, at), frame.pixel(point["label"])))
+        assert abs(frame.pixel(point["label"]) - frame.pixel(point["value"])) <= 3 * 14
+    for (a, b, level), (c, d, other) in combinations(boxes, 2):
+        assert b <= c or d <= a or abs(level - other) > 13
+    alone = [p for p in points if p["name"] in ("perturbed", "Laplace", "suppress-all")]
+    assert all(p["label"] == pytest.approx(p["value"]) for p in alone)
     assert json.dumps(points)
+
+
+def test_probability_ends_at_one() -> None:
+    assert _Frame.around(comparison(standing("open", "bucketize", "9/10", 0.2))).x_max == 1
+    assert _Frame.around(comparison(standing("strict", "bucketize", "1/5", 0.2))).x_max == pytest.approx(0.25)
 
 
 def test_what_is_zero_is_drawn_on_a_linear_axis(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ _LINE = 14
 """Pixels between labels, so that none covers another."""
 _LABEL = 190
 """Pixels that a label may be long."""
+_LETTER, _GAP = 6, 10
+"""Pixels of a letter, and between a mark and its label."""
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 _X_TITLE = "largest probability that may be inferred, as promised (lower is more private)"
 
@@ -58,7 +60,7 @@ class _Frame:
         is_log = min(values) > 0 and max(values) > 10 * min(values)
         title = textwrap.wrap(f"{comparison.measure.title} ({comparison.measure.better} is better)", 60)
         return cls(
-            x_max=1.55 * max(one.bound for one in comparison.ranked),  # room for labels
+            x_max=float(min(1.0, 1.25 * max(one.bound for one in comparison.ranked))),
             y_min=min(values) / 2 if is_log else 0.0,
             y_max=(2.0 if is_log else 1.15) * max([*values, 1e-9]),
             is_log=is_log,
@@ -117,19 +119,42 @@ def _point(one: Standing, comparison: Comparison, frame: _Frame) -> dict[str, An
 
 
 def _spread_labels(points: list[dict[str, Any]], frame: _Frame) -> None:
-    """Give every label a height at which it covers no other: moved down first, and up where that ends."""
-    for point in points:
-        point["label"] = point["value"]
-    moved = sorted((p for p in points if p["side"] == "right"), key=lambda point: -float(point["value"]))
-    heights = [frame.pixel(point["value"]) for point in moved]
-    for i in range(1, len(heights)):
-        heights[i] = min(heights[i], heights[i - 1] - _LINE)
-    lowest = 4.0
-    for i in reversed(range(len(heights))):
-        heights[i] = max(heights[i], lowest)
-        lowest = heights[i] + _LINE
-    for point, height in zip(moved, heights, strict=True):
-        point["label"] = frame.value(height)
+    """Put every label beside its mark, right or left, or as near as it can be without covering another."""
+    placed: list[tuple[float, float, float]] = []
+    for point in sorted(points, key=lambda point: -float(point["value"])):
+        at = _WIDTH * point["bound"] / frame.x_max
+        height = frame.pixel(point["value"])
+        sides = ("left", "right") if point["side"] == "left" else ("right", "left")
+        spots = [(step, side) for step in _steps() for side in sides]
+        step, side = next((spot for spot in spots if _is_free(spot, point, at, height, placed)), spots[0])
+        placed.append((*_span(side, point, at), height + step))
+        point["side"], point["label"] = side, frame.value(height + step)
+
+
+def _steps() -> list[float]:
+    """Up and down from the mark, the nearest first."""
+    rows = range(1, int(_HEIGHT / _LINE))
+    return [0.0, *(sign * row * _LINE / 2 for row in rows for sign in (-1, 1))]
+
+
+def _span(side: str, point: dict[str, Any], at: float) -> tuple[float, float]:
+    length = min(_LABEL, _LETTER * len(point["name"])) + _GAP
+    return (at, at + length) if side == "right" else (at - length, at)
+
+
+def _is_free(
+    spot: tuple[float, str],
+    point: dict[str, Any],
+    at: float,
+    height: float,
+    placed: list[tuple[float, float, float]],
+) -> bool:
+    """Whether a label is inside the picture there and covers no other."""
+    begin, end = _span(spot[1], point, at)
+    level = height + spot[0]
+    if begin < 0 or end > _WIDTH + _LABEL / 2 or not 4 <= level <= _HEIGHT - 4:
+        return False
+    return all(end <= left or right <= begin or abs(level - other) >= _LINE for left, right, other in placed)
 
 
 def _frontier(altair: Any, comparison: Comparison, frame: _Frame) -> Any:
@@ -168,7 +193,7 @@ def _marks(altair: Any, points: list[dict[str, Any]], frame: _Frame, *, is_own: 
 def _labels(altair: Any, points: list[dict[str, Any]], frame: _Frame, **style: Any) -> Any:
     """Names beside the marks."""
     layers = []
-    for side, align, dx in (("left", "right", -10), ("right", "left", 10)):
+    for side, align, dx in (("left", "right", -_GAP), ("right", "left", _GAP)):
         chosen = [point for point in points if point["side"] == side]
         chart = altair.Chart(altair.Data(values=chosen))
         layers.append(

@@ -172,6 +172,11 @@ def cap_above(share: Fraction, max_bucket: int) -> Fraction | None:
 
 
 _BLUE, _ORANGE = COLOURS[:2]
+_BUCKET = (
+    "A bucket is a small group of people. The release",
+    "lists them and, apart from them, their values,",
+    "but not whose value is whose.",
+)
 
 
 def draw_buckets(
@@ -215,5 +220,5 @@ def _buckets(altair: Any, buckets: BucketPlan) -> Any:
             x=altair.X("size:O", title="people in the bucket", axis=altair.Axis(labelAngle=0)),
             y=altair.Y("records:Q", title="records in buckets of this size"),
         )
-        .properties(width=260, height=220, title="Buckets")
+        .properties(width=260, height=220, title=altair.Title("Buckets", subtitle=list(_BUCKET)))
     )
