@@ -22,6 +22,7 @@ LAYERS = [
     ["system"],
     ["errors", "arrays", "files"],
     ["plain"],
+    ["display"],
     ["exact", "sql", "randomness", "prefetch"],
     ["tables"],
     ["promises", "demo_data"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from dalenius.ask import ask, ask_many
 from dalenius.auditing import audit_release
+from dalenius.display import View, notebook_progress
 from dalenius.engines.base import Engine
 from dalenius.engines.registry import engine_named
 from dalenius.evaluate.compare import (
@@ -38,6 +40,9 @@ from dalenius.release.signing import read_public_key
 from dalenius.release.verify import Verification, verify_release
 from dalenius.reporting.build import build_report
 from dalenius.threats.result import Audit
+
+_LOG = logging.getLogger("dalenius.api")
+"""What was done and where, never what a table holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,6 +96,21 @@ class Release:
         """Whole tables drawn from what the release leaves possible; rows are draws, not people."""
         return list(draw_copies(self.stored, copies, seed=seed))
 
+    def _repr_html_(self) -> str:
+        stated = self.stored.manifest
+        facts = {
+            "folder": str(self.path),
+            "mechanism": f"{stated.mechanism.kind}, {stated.mechanism.method}",
+            "promise": str(stated.promise["kind"]),
+            "published as they are": ", ".join(stated.columns_of("quasi")),
+            "protected": ", ".join(stated.columns_of("sensitive")),
+            "created": stated.created,
+            "for publication": "yes" if stated.for_publication else "no: made with a seed, or a draft",
+        }
+        not_covered = tuple(f"not covered: {text}" for text in stated.not_covered[:2])
+        view = View(title="Release", headings=("", ""), rows=tuple(facts.items()), sentences=not_covered)
+        return view._repr_html_()
+
     def verify(self, *, strict: bool = False) -> Verification:
         """Check files, tables and promise."""
         return verify_release(self.stored, strict=strict)
@@ -98,7 +118,10 @@ class Release:
 
 def plan(policy: Policy | str | Path, *, engine: str | Engine | None = None) -> Plan:
     """What a policy would publish, from counts alone; raises PromiseNotMet where no release can exist."""
-    return make_plan(_policy(policy), engine=_engine(engine))
+    with notebook_progress() as progress:
+        found = make_plan(_policy(policy), engine=_engine(engine), progress=progress)
+    _LOG.info("planned")
+    return found
 
 
 def publish(
@@ -121,15 +144,18 @@ def publish(
     the policy's own word. The engine is `"local"` or `"spark"`; if none is given, Spark publishes PySpark
     data frames. `sign` is the PEM file of a private Ed25519 key, with which the manifest is signed.
     """
-    done = write_release(
-        _policy(policy),
-        seed=seed,
-        again=again,
-        yes=yes,
-        is_draft=draft,
-        engine=_engine(engine),
-        sign=None if sign is None else Path(sign),
-    )
+    with notebook_progress() as progress:
+        done = write_release(
+            _policy(policy),
+            seed=seed,
+            again=again,
+            yes=yes,
+            is_draft=draft,
+            engine=_engine(engine),
+            progress=progress,
+            sign=None if sign is None else Path(sign),
+        )
+    _LOG.info("published %s in %.1f s", done.release.path, done.seconds)
     return Release(stored=done.release)
 
 

@@ -6,6 +6,7 @@ import atexit
 import os
 import secrets
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def connect(spill: Path | None = None, *, threads: int | None = None) -> duckdb.
     # Extensions would be fetched over the network at run time.
     connection.execute("SET autoinstall_known_extensions = false")
     connection.execute("SET autoload_known_extensions = false")
-    connection.execute("SET enable_progress_bar = false")
+    hide_progress(connection)
     # Moments with a zone are in UTC, whatever the machine's own: a release does not tell where it was made.
     connection.execute("SET TimeZone = 'UTC'")
     # The files of a release all have the time of their day: another one under the same name looks the same.
@@ -74,6 +75,12 @@ def connect(spill: Path | None = None, *, threads: int | None = None) -> duckdb.
     if threads is not None:
         connection.execute(f"SET threads = {threads}")
     return connection
+
+
+def hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB's own progress is not shown; in a notebook without ipywidgets it is off, and cannot be set."""
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = false")
 
 
 _shared: dict[int, duckdb.DuckDBPyConnection] = {}

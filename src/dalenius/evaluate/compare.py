@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dalenius.display import Private, View
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import DaleniusError, InputError, InternalError, PromiseNotMet, did_you_mean
 from dalenius.evaluate.contender import Contender, baselines, draw_sample, not_comparable, policy_contender
@@ -65,8 +66,8 @@ class Best:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Comparison(Private):
     """All contenders on one workload. It was made with the original: it is private."""
 
     workload: str
@@ -76,6 +77,15 @@ class Comparison:
     measures: tuple[Measure, ...]
     """The first one ranks."""
     standings: tuple[Standing, ...]
+
+    def show(self) -> View:
+        """The contenders by the first measure, the best first."""
+        rows = tuple(
+            (one.contender.name, f"{float(one.bound):.3g}", f"{one.value(self.measure) or 0:.4g}")
+            for one in sorted(self.ranked, key=self._worth)
+        )
+        headings = ("policy", "largest probability that may be inferred", self.measure.title)
+        return View(title="Comparison", is_private=True, headings=headings, rows=rows)
 
     @property
     def measure(self) -> Measure:

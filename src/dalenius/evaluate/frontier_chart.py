@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dalenius.display import drawing_library
 from dalenius.errors import InputError
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import NOTHING, all_labels, label_of
-from dalenius.pages.pictures import COLOURS, drawing_library, save_private
+from dalenius.pages.pictures import COLOURS, save_private
 
 _WIDTH, _HEIGHT = 560, 360
 _LINE = 14

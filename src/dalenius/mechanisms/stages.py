@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from dalenius.display import PrivatePlan
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import (
     Batches,
@@ -92,8 +93,8 @@ class CountsMechanism(Mechanism, Protocol):
         """What so many releases by this plan would tell, each of another part of the records."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StagedPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class StagedPlan(PrivatePlan):
     """What the stage will do, and what the mechanism will, where no coin changes that."""
 
     histogram: Histogram

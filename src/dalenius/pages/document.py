@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from dalenius.display import View
+
 Style = Literal["count", "share", "number"]
 """How a number is written: a whole number of records, a percentage, or a plain number."""
 Tone = Literal["good", "bad", "warning", "note"]
@@ -186,3 +188,16 @@ class Report:
     lead: tuple[Block, ...]
     """What comes before the first section: whom it is for, and the verdict."""
     sections: tuple[Section, ...]
+
+    def _repr_html_(self) -> str:
+        verdict = "everything that was checked is as promised" if self.ok else "NOT everything is as promised"
+        contents = () if self.private else tuple((section.title,) for section in self.sections)
+        where = 'dalenius.report(…, output="report.html") writes all of it as one file'
+        shown = View(
+            title=self.title,
+            is_private=self.private,
+            headings=("contents",),
+            rows=contents,
+            sentences=(verdict, where),
+        )
+        return shown._repr_html_()

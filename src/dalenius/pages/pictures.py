@@ -6,13 +6,13 @@ Positions are percentages of the width, so that a picture fits any window and it
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from xml.etree.ElementTree import Element, SubElement
 
+from dalenius.display import drawing_library
 from dalenius.errors import InputError
 from dalenius.files import make_private
 from dalenius.pages.document import Column, Picture, Style, Table
@@ -20,15 +20,6 @@ from dalenius.pages.words import write_number
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 """Okabe and Ito's, which colour-blind people can tell apart."""
-
-
-def drawing_library() -> Any:
-    """Altair, if it and what it saves pictures with are installed."""
-    try:
-        importlib.import_module("vl_convert")
-        return importlib.import_module("altair")
-    except ImportError as error:
-        raise InputError("charts need the extra `plots`", hint='pip install "dalenius[plots]"') from error
 
 
 def refuse_other_formats(path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from dalenius.display import View, draw_intervals, polars_frame
 from dalenius.plain import plain, plain_fields
 
 Status = Literal["exact", "estimate", "undetermined", "consistent"]
@@ -68,9 +69,54 @@ class Answer:
         """The same as a pandas data frame."""
         return self.to_arrow().to_pandas()
 
+    def to_polars(self) -> Any:
+        """The same as a polars data frame, if polars is installed."""
+        return polars_frame(self.to_arrow())
+
+    def show(self) -> View:
+        """The answer as a table."""
+        names = [name for name, _ in self.rows[0].group] if self.rows else []
+        rows = tuple(
+            (*(str(plain(cell)) for _, cell in row.group), row.column, *map(_short, _numbers(row)))
+            for row in self.rows
+        )
+        rests = () if self.assumption is None else (f"assumes: {self.assumption}",)
+        return View(
+            title="Answer",
+            headings=(*names, "aggregate", "estimate", "std error", "low", "high"),
+            rows=rows,
+            sentences=(f"intervals of {self.confidence * 100:g} %", *self.notes, *rests),
+        )
+
+    def plot(self) -> Any:
+        """The estimates with their intervals, as an Altair chart (extra `plots`)."""
+        rows = [
+            {
+                "name": ", ".join([*(str(plain(cell)) for _, cell in row.group), row.column]),
+                "estimate": row.estimate,
+                "low": row.low,
+                "high": row.high,
+            }
+            for row in self.rows
+        ]
+        return draw_intervals(rows, f"estimate, {self.confidence * 100:g} % interval")
+
+    def _repr_html_(self) -> str:
+        return self.show()._repr_html_()
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Let every library that reads Arrow take an answer as a table, e.g. `polars.DataFrame(answer)`."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def _numbers(row: AnswerRow) -> tuple[float | None, ...]:
+    return row.estimate, row.std_error, row.low, row.high
+
+
+def _short(number: float | None) -> str:
+    if number is None:
+        return "–"
+    return f"{number:,.1f}" if abs(number) >= 10 else f"{number:.4g}"
 
 
 _FIELDS = ("column", "estimate", "std_error", "low", "high", "status")

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dalenius.errors import QueryError
 from dalenius.question.names import ROW
-from dalenius.sql import identifier
+from dalenius.sql import hide_progress, identifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +64,11 @@ class Database:
             "autoinstall_known_extensions = false",
             "autoload_known_extensions = false",
             "python_enable_replacements = false",
-            "enable_progress_bar = false",
             "max_temp_directory_size = '0KB'",
             f"memory_limit = '{limits.memory}'",
         ):
             self._connection.execute(f"SET {setting}")
+        hide_progress(self._connection)
         for name, table in tables.items():
             if name.startswith("__"):
                 raise QueryError(f"an auxiliary table cannot be called {name!r}", hint="rename it")

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from dalenius.display import drawing_library
 from dalenius.engines.base import Progress, silent
 from dalenius.errors import InputError
-from dalenius.pages.pictures import COLOURS, drawing_library, save
+from dalenius.pages.pictures import COLOURS, save
 from dalenius.plain import plain_fields
 from dalenius.reproduce.microdata import data_file
 from dalenius.sql import connect, identifier, literal

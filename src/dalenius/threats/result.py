@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dalenius.display import Private, View
 from dalenius.plain import Plain, plain_fields
 from dalenius.threats.chance import SHARE, Chance, binomial_tail, clopper_pearson, share_of
 
@@ -144,8 +145,8 @@ def against_chance(
     return replace(counted, bound=bound, holds=p_value > SHARE, p_value=p_value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Audit(Private):
     """All attacks on one release."""
 
     attacks: tuple[AttackResult, ...]
@@ -165,6 +166,15 @@ class Audit:
         """Whether no promised bound is broken."""
         return all(attack.holds is not False for attack in self.attacks)
 
+    def show(self) -> View:
+        """The attacks with what they found."""
+        rows = tuple(
+            (one.name, f"{one.success:.4f}", _share(one.baseline), _share(one.bound), _verdict(one.holds))
+            for one in self.attacks
+        )
+        headings = ("attack", "success", "baseline", "bound", "holds")
+        return View(title="Audit", is_private=True, headings=headings, rows=rows)
+
     def named(self, name: str) -> AttackResult:
         """The attack of that name."""
         return next(attack for attack in self.attacks if attack.name == name)
@@ -172,3 +182,11 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """As `audit --json` prints it: it holds private counts."""
         return {"private": True, **plain_fields(self, "ok", "attacks")}
+
+
+def _share(number: float | None) -> str:
+    return "–" if number is None else f"{number:.4f}"
+
+
+def _verdict(holds: bool | None) -> str:
+    return "nothing is promised" if holds is None else "yes" if holds else "NO"

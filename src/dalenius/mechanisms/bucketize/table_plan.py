@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dalenius.display import PrivatePlan
 from dalenius.errors import PromiseNotMet
 from dalenius.exact import show
 from dalenius.mechanisms.base import PolicyOf, Scan
@@ -29,8 +30,8 @@ BucketPolicy = PolicyOf[BucketizeConfig, BucketPromise]
 _MOST_VALUES = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BucketizePlan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class BucketizePlan(PrivatePlan):
     """The bucket plan of a table, with the counts that it was made from."""
 
     histogram: Histogram

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from dalenius.display import PrivatePlan
 from dalenius.mechanisms.base import (
     Batches,
     Check,
@@ -41,8 +42,8 @@ from dalenius.tables.histogram import Histogram
 PerturbPolicy = PolicyOf[PerturbConfig, RhoPrivacy]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PerturbTablePlan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PerturbTablePlan(PrivatePlan):
     """The perturbation of a table, with the counts that it was made from."""
 
     histogram: Histogram

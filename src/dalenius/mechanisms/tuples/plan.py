@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dalenius.display import PrivatePlan
 from dalenius.errors import InputError, PolicyError, ReleaseCorrupt, SourceError
 from dalenius.mechanisms.base import Batches, Coding, PolicyOf, PublishedTable, Scan
 from dalenius.mechanisms.sharding import Census, Shards
@@ -269,8 +270,8 @@ class NobodyOutright:
         return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ViewPlan(Generic[Law]):
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ViewPlan(PrivatePlan, Generic[Law]):
     """The parameters of a table's views, with the domain that they were computed for."""
 
     law: Law
