@@ -9,7 +9,7 @@ CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 JAVA := $(shell command -v java 2>/dev/null)
 MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium) $(if $(JAVA),,openjdk-17-jre-headless)
 
-.PHONY: install services demo test test-lowest dist check lint types bench bench-peers bench-spark fuzz coverage docs figures lock clean
+.PHONY: install services demo test test-lowest dist check lint types bench bench-peers bench-spark fuzz audit sbom coverage docs figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -85,6 +85,13 @@ FUZZ_CASES ?= 100000
 fuzz: .venv/.tests  ## damaged releases by the hundred thousand; findings are added to the corpus
 	for kind in manifest table bytes; do \
 	  $(BIN)/python -m tests.fuzz $$kind --cases $(FUZZ_CASES) --keep tests/fuzz/corpus.jsonl || exit 1; done
+
+audit: .venv/.tests  ## known vulnerabilities of the pinned versions; needs the network
+	$(BIN)/pip-audit -r requirements.lock --disable-pip --no-deps
+
+sbom: .venv/.tests  ## a bill of materials beside the wheel
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements requirements.lock -o dist/dalenius.cdx.json
 
 coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
 	$(BIN)/python -m bench.coverage --keep bench/results/coverage --into docs/coverage.md

@@ -16,7 +16,7 @@ import typer
 import dalenius
 from dalenius import system
 from dalenius.cli.output import say_error
-from dalenius.errors import DaleniusError, InputError, InternalError
+from dalenius.errors import DaleniusError, EngineError, InputError, InternalError
 
 # What `dalenius --help` says of each; a command's module is loaded only to run it, so that help is instant.
 COMMANDS = {
@@ -140,6 +140,9 @@ def run(arguments: list[str]) -> int:
     except PermissionError as error:
         say_error(_not_allowed(error).to_dict(), as_json=as_json)
         return InputError.exit_code
+    except OSError as error:
+        say_error(_not_done(error).to_dict(), as_json=as_json)
+        return EngineError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _stop(as_json=as_json)
     except Exception as error:
@@ -176,6 +179,14 @@ def _not_allowed(error: PermissionError) -> InputError:
     what = "a file" if error.filename is None else str(error.filename)
     return InputError(
         f"{what} cannot be opened: permission denied", hint="who owns it, and may this user read or write it?"
+    )
+
+
+def _not_done(error: OSError) -> EngineError:
+    what = "" if error.filename is None else f"{error.filename}: "
+    return EngineError(
+        f"the machine could not do it: {what}{error.strerror or error}; nothing was published",
+        hint="is there room on the disk and in the temporary folder (TMPDIR), and are few enough files open?",
     )
 
 

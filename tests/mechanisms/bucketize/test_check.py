@@ -1,0 +1,127 @@
+"""The check of published buckets, on tables of a few rows: each rule has a table that breaks it alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from dalenius.mechanisms.bucketize.check import check_buckets
+from dalenius.release.manifest import Manifest
+from dalenius.sql import connect_shared
+
+KEPT = Path(__file__).parents[2] / "releases" / "bucketize" / "manifest.json"
+PEOPLE = [1, 1, 2, 2, 2]
+ENTRIES = [(1, "a", 1), (1, "b", 1), (2, "a", 1), (2, "b", 1), (2, "c", 1)]
+
+
+def fakes(n_fakes: int) -> dict[str, Any]:
+    law = {"counts": [1, 1, 1], "real": [1.0] * 3, "fake": [1.0] * 3}
+    return {
+        "per_bucket": n_fakes,
+        "posterior": 0.5,
+        "posterior_without_table": 0.5,
+        "values": [["a"], ["b"], ["c"]],
+        "sizes": [{"size": 2, **law}],
+    }
+
+
+def failed(
+    people: Sequence[int | None],
+    entries: Sequence[tuple[int | None, str | None, int | None]],
+    *,
+    l: int = 2,  # noqa: E741
+    promise: dict[str, Any] | None = None,
+    n_fakes: int = 0,
+    published: int | None = None,
+) -> list[str]:
+    data = json.loads(KEPT.read_text())
+    data["columns"] = [
+        {"name": "age", "role": "quasi", "type": "int64"},
+        {"name": "ill", "role": "sensitive", "type": "string"},
+    ]
+    data["promise"] = promise or {"kind": "l-diversity", "l": l}
+    data["parameters"] = {"fakes": fakes(n_fakes)} if n_fakes else {}
+    data["rows"] = {"published": len(people) if published is None else published, "suppressed": 0}
+    bucket, ill, n = zip(*entries, strict=True)
+    with connect_shared() as connection:
+        qit = {"age": pa.array([30] * len(people)), "bucket": pa.array(people, pa.int64())}
+        st = {
+            "bucket": pa.array(bucket, pa.int64()),
+            "ill": pa.array(ill, pa.string()),
+            "count": pa.array(n, pa.int64()),
+        }
+        connection.register("qit", pa.table(qit))
+        connection.register("st", pa.table(st))
+        return [c.name for c in check_buckets(connection, Manifest.from_dict(data)) if not c.ok]
+
+
+def test_what_is_right_passes() -> None:
+    assert failed(PEOPLE, ENTRIES) == []
+
+
+def test_counts_that_only_add_up_are_found() -> None:
+    """Three of one value and minus one of another are as many as the people, and nobody can be so."""
+    assert "sensitive table" in failed([1, 1], [(1, "a", 3), (1, "b", -1)], l=1)
+    assert failed([1, 1], [(1, "a", 2), (1, "b", 0)], l=1) == ["sensitive table"]
+    assert failed([1, 1], [(1, "a", 2), (1, "b", None)], l=1) == ["sensitive table"]
+
+
+def test_a_value_is_counted_once_a_bucket() -> None:
+    assert failed([1, 1], [(1, "a", 1), (1, "a", 1)], l=2) == ["sensitive table"]
+    apart = [(1, "a", 1), (2, "a", 1), (2, "b", 1), (2, "c", 1), (1, "b", 1)]
+    assert "sensitive table" in failed(PEOPLE, apart)
+
+
+@pytest.mark.parametrize("people", [[1, 1, 2, 2], [1, 1, 2, 2, 2, 2], [1, 2, 2, 2, 2], [1, 1, 2, 2, 3]])
+def test_every_bucket_has_as_many_values_as_people(people: list[int]) -> None:
+    assert "bucket sizes" in failed(people, ENTRIES)
+
+
+@pytest.mark.parametrize("strange", [None, 0, -1, 9])
+def test_strange_numbers_of_buckets_are_found(strange: int | None) -> None:
+    assert "bucket sizes" in failed([*PEOPLE[:-1], strange], ENTRIES)
+    assert "bucket sizes" in failed(PEOPLE, [*ENTRIES[:-1], (strange, "c", 1)])
+
+
+def test_with_fakes_there_are_exactly_so_many_more() -> None:
+    with_one = [(1, "a", 1), (1, "b", 1), (1, "c", 1)]
+    assert failed([1, 1], with_one, n_fakes=1) == []
+    assert "bucket sizes" in failed([1, 1], with_one, n_fakes=2)
+    assert "bucket sizes" in failed([1, 1], with_one[:2], n_fakes=1)
+    assert "bucket sizes" in failed([1, 1], with_one)
+
+
+def test_thresholds_are_of_the_people_and_not_of_the_fakes() -> None:
+    """Two of four values are one half, and two of three people are not."""
+    entries = [(1, "a", 2), (1, "b", 1), (1, "c", 1)]
+    assert failed([1, 1, 1], entries, n_fakes=1) == ["promise"]
+    assert failed([1, 1, 1, 1], entries) == []
+
+
+def test_a_threshold_is_kept_exactly() -> None:
+    """29 of 100 is within 0.29, and 0.29 × 100 is below 29 in floats."""
+    promise = {
+        "kind": "f-privacy",
+        "thresholds": [{"value": ["a"], "at_most": "29/100"}, {"value": ["b"], "at_most": "1"}],
+    }
+    assert failed([1] * 100, [(1, "a", 29), (1, "b", 71)], promise=promise) == []
+    assert failed([1] * 100, [(1, "a", 30), (1, "b", 70)], promise=promise) == ["promise"]
+
+
+def test_a_value_without_a_threshold_is_broken() -> None:
+    promise = {"kind": "f-privacy", "thresholds": [{"value": ["a"], "at_most": "1"}]}
+    assert failed([1, 1], [(1, "a", 1), (1, None, 1)], promise=promise) == ["promise"]
+
+
+def test_a_fake_from_outside_the_domain_is_found() -> None:
+    assert failed([1, 1], [(1, "a", 1), (1, "b", 1), (1, "x", 1)], n_fakes=1) == ["fakes"]
+
+
+@pytest.mark.parametrize("stated", [4, 6])
+def test_the_manifest_counts_the_records(stated: int) -> None:
+    assert failed(PEOPLE, ENTRIES, published=stated) == ["records"]
