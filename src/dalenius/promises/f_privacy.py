@@ -145,6 +145,13 @@ class FPrivacy:
         limits = [(entry["at_most"].fraction(), show_value(entry["value"].cells())) for entry in entries]
         strictest = [f"{name} at most {percent(f)}" for f, name in sorted(limits)[:_MOST_EXAMPLES] if f < 1]
         examples = f" The strictest limits: {'; '.join(strictest)}." if strictest else ""
+        if "prior" in promise:
+            return (
+                "Whoever takes people's values as independent of each other, and believed a value of "
+                f"{what} of a person with at most its share in the table (rounded up) before seeing the "
+                "person's published value, believes it with at most the limit that was set for this value "
+                f"afterwards.{examples}"
+            )
         return link_at_most(f"a value of {what}", f"the limit that was set for this value.{examples}")
 
     @classmethod

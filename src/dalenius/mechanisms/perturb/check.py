@@ -72,6 +72,9 @@ def _check_laws(sizes: list[int], stated: PublishedParts, manifest: Manifest) ->
         # a prior that is not stated allows nothing: the limit of 1 is 0
         limit = amplification_limit(stated.prior_at_most or Fraction(1), rho2)
         ok = len(channels) == 1 and channels[0].gamma <= limit
+        if stated.limits is not None:
+            detail = f"gamma is {'what' if ok else 'above what'} the limits of all values allow"
+            return Check(name="promise", ok=ok, detail=detail)
         detail = "gamma is what rho1 and rho2 allow" if ok else "gamma is above what rho1 and rho2 allow"
         return Check(name="promise", ok=ok, detail=detail)
     covers_all = stated.promise.rho1 is None

@@ -14,7 +14,7 @@ class PerturbConfig(MechanismConfig):
     method: str = "best"
 
     kind = "perturb"
-    promises = ("rho-privacy",)
+    promises = ("rho-privacy", "f-privacy")
     methods = ("best", "small-domain", "least-variance", "paper", "uniform")
 
 

@@ -21,7 +21,7 @@ class PerturbMeasures(Measures):
 
     def bound(self, policy: Policy, bound: Bound) -> Bound:
         """What the attacker may believe before depends on the method."""
-        is_uniform = policy.mechanism.method == "uniform"
+        is_uniform = policy.mechanism.method == "uniform" or policy.promise.kind == "f-privacy"
         prior = "any belief" if is_uniform else "the part's histogram as belief"
         return replace(bound, meaning=f"{bound.meaning}, from {prior}")
 

@@ -29,17 +29,19 @@ from dalenius.mechanisms.perturb.plan.methods import (
     plan_for_release,
     plan_perturbation,
 )
+from dalenius.mechanisms.perturb.plan.thresholds import declare_limits, plan_thresholds
 from dalenius.mechanisms.perturb.published import read, to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
 from dalenius.mechanisms.perturb.statement import state
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, unused_name
 from dalenius.tables.histogram import Histogram
 
-PerturbPolicy = PolicyOf[PerturbConfig, RhoPrivacy]
+PerturbPolicy = PolicyOf[PerturbConfig, RhoPrivacy | FPrivacy]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -49,6 +51,8 @@ class PerturbTablePlan(PrivatePlan):
     histogram: Histogram
     schema: pa.Schema
     perturbation: PerturbPlan
+    promised: dict[str, Any] | None = None
+    """The promise as data where every value has a limit of its own; None: the perturbation's own."""
 
     @property
     def n_rows(self) -> int:
@@ -78,8 +82,15 @@ class Perturb:
         """The parts, how many records of each value go to each, and each part's law."""
         config, promise = policy.mechanism, policy.promise
         histogram = scan.histogram(policy.columns.sensitive)
-        perturbation = plan_for_release(histogram.counts, promise, config.method)
-        return PerturbTablePlan(histogram=histogram, schema=scan.schema, perturbation=perturbation)
+        promised = None
+        if isinstance(promise, FPrivacy):
+            perturbation, limits = plan_thresholds(histogram, promise, config.method)
+            promised = declare_limits(histogram, limits)
+        else:
+            perturbation = plan_for_release(histogram.counts, promise, config.method)
+        return PerturbTablePlan(
+            histogram=histogram, schema=scan.schema, perturbation=perturbation, promised=promised
+        )
 
     def draft(self, policy: PerturbPolicy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
         """Number the parts and say how records are perturbed."""
@@ -113,7 +124,7 @@ class Perturb:
                     shards=shards,
                 ),
             ),
-            statement=state(numbered, len(sensitive), parameters),
+            statement=state(numbered, len(sensitive), parameters, plan.promised),
             n_published=plan.n_rows,
             outright=plan.outright,
         )

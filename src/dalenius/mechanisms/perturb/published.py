@@ -21,7 +21,8 @@ from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.plain import Stated
 from dalenius.promises import read_promise
-from dalenius.promises.rho_privacy import RhoPrivacy
+from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.rho_privacy import RhoPrivacy, amplification_limit
 from dalenius.release.manifest import Manifest
 from dalenius.sql import connect_shared, identifier
 
@@ -83,6 +84,9 @@ class PublishedParts:
     """What an attacker of any belief may have believed of a value before; None: the promise is for one whose
     belief is the histogram of a person's part."""
 
+    limits: tuple[tuple[Fraction, Fraction], ...] | None = None
+    """The largest belief before and after, of every value, where each has its own; None: ρ1, ρ2 for all."""
+
     @property
     def is_for_any_prior(self) -> bool:
         """Whether the promise holds whatever the attacker believes of a person (uniform perturbation)."""
@@ -116,8 +120,19 @@ def read(manifest: Manifest) -> PublishedParts:
         )
     except InputError as error:
         raise ReleaseCorrupt(f"the manifest lists a part that cannot be: {error}") from error
-    prior_at_most = Stated.of(manifest.promise, "promise").get("prior_at_most")
     promise = read_promise(manifest.promise)
+    if isinstance(promise, FPrivacy):
+        limits = _read_limits(manifest.promise, values)
+        before, after = _tightest(limits)
+        return PublishedParts(
+            columns=columns,
+            texts=values,
+            channels=channels,
+            promise=RhoPrivacy(rho1=before, rho2=after),
+            prior_at_most=before,
+            limits=limits,
+        )
+    prior_at_most = Stated.of(manifest.promise, "promise").get("prior_at_most")
     if not isinstance(promise, RhoPrivacy):
         raise ReleaseCorrupt(f"the manifest's promise is {promise.kind}, which perturbation does not keep")
     return PublishedParts(
@@ -127,6 +142,28 @@ def read(manifest: Manifest) -> PublishedParts:
         promise=promise,
         prior_at_most=None if prior_at_most is None else prior_at_most.fraction(at_least=0, at_most=1),
     )
+
+
+def _read_limits(
+    promise: Mapping[str, Any], values: Sequence[Sequence[str | None]]
+) -> tuple[tuple[Fraction, Fraction], ...]:
+    """The limits of the listed values, in their order."""
+    try:
+        found = {
+            tuple(entry["value"]): (Fraction(entry["prior_at_most"]), Fraction(entry["at_most"]))
+            for entry in promise["thresholds"]
+        }
+        return tuple(found[tuple(value)] for value in values)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise ReleaseCorrupt("the manifest does not state a limit for every value") from error
+
+
+def _tightest(limits: Sequence[tuple[Fraction, Fraction]]) -> tuple[Fraction, Fraction]:
+    """The limit that allows the least γ, of those below 1."""
+    below = [(before, after) for before, after in limits if after < 1]
+    if not below or any(not 0 < before < after for before, after in below):
+        raise ReleaseCorrupt("the manifest states limits that no perturbation can keep")
+    return min(below, key=lambda limit: amplification_limit(*limit))
 
 
 def tables(manifest: Manifest) -> dict[str, tuple[str, ...]]:

@@ -55,6 +55,11 @@ _DISCLOSED = (
     "estimates of how often each sensitive value occurs, in the table and in every group of people",
 )
 _UNIFORM_DISCLOSED = 'gamma, and with rho1 = "max" the share of the commonest value, which gamma gives back'
+_LIMITS_DISCLOSED = (
+    "the number of people with each sensitive value, rounded to two digits and at least to tens: "
+    "prior_at_most is rounded up, and a limit that follows from the share by a rule is of the share rounded "
+    "down"
+)
 _PARTS_DISCLOSED = (
     "the number of records of every part, which can be counted in the data",
     "the values that occur in every part (SA_i)",
@@ -74,13 +79,15 @@ _LARGEST_TELLS = (
 )
 
 
-def state(plan: PerturbPlan, n_columns: int, parameters: dict[str, Any]) -> Statement:
-    """The statement of a plan whose values have that many columns."""
+def state(
+    plan: PerturbPlan, n_columns: int, parameters: dict[str, Any], promised: dict[str, Any] | None = None
+) -> Statement:
+    """Of a plan whose values have that many columns, with its own promise or one with limits per value."""
     is_uniform = plan.method == "uniform"
     is_largest = is_uniform and plan.promise.rho1 is None
     uniform_assumes = _LARGEST_ASSUMES if is_largest else _UNIFORM_ASSUMES
     return Statement(
-        promise=_promise(plan),
+        promise=promised or _promise(plan),
         assumes=uniform_assumes if is_uniform else _PARTS_ASSUMES,
         not_covered=(
             *(_UNIFORM_NOT_COVERED if is_uniform else _PARTS_NOT_COVERED),
@@ -90,9 +97,15 @@ def state(plan: PerturbPlan, n_columns: int, parameters: dict[str, Any]) -> Stat
             _RELATED.format(together=_together(plan)),
             *_NOT_COVERED,
         ),
-        disclosed=(*_DISCLOSED, *((_UNIFORM_DISCLOSED,) if is_uniform else _PARTS_DISCLOSED)),
+        disclosed=(*_DISCLOSED, *_disclose(promised, is_uniform=is_uniform)),
         parameters=parameters,
     )
+
+
+def _disclose(promised: dict[str, Any] | None, *, is_uniform: bool) -> tuple[str, ...]:
+    if promised is not None:
+        return (_LIMITS_DISCLOSED,)
+    return (_UNIFORM_DISCLOSED,) if is_uniform else _PARTS_DISCLOSED
 
 
 def _together(plan: PerturbPlan) -> str:

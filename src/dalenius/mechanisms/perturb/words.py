@@ -56,7 +56,10 @@ def describe_limits(release: StoredRelease) -> doc.Section:
         items=(
             *(() if is_uniform else (("Parts", doc.Number(value=len(parts))),)),
             ("Values published as they were", doc.share(n_kept / max(n_records, 1))),
-            ("The promised limit on belief", doc.share(rho2)),
+            (
+                "The promised limit on belief" if stated.limits is None else "The tightest of the limits",
+                doc.share(rho2),
+            ),
         )
     )
     return doc.Section(
@@ -152,6 +155,8 @@ def say_plan(plan: PerturbTablePlan) -> Iterator[str]:
     )
     names = [show_value(write_cells(value)) for value in plan.histogram.values]
     open_ones = [name for code, name in enumerate(names) if code not in made.protected]
+    if plan.promised is not None:  # limits of their own, which say which values are not sensitive
+        open_ones = []
     if open_ones:
         yield (
             f"{plural(len(open_ones), 'value is', 'values are')} too common to be protected "

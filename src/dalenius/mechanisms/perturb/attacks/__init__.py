@@ -75,7 +75,7 @@ def _guess(case: PerturbCase, guess: Ints) -> AttackResult:
     share = case.counts / max(len(case.value), 1)
     success = float(share @ (n_right / np.maximum(n_known, 1)))
     guessed = np.bincount(guess, minlength=case.n_values)
-    limit = np.where(case.protected, float(case.rho2), 1.0)
+    limit = case.limits
     values = _per_value(case, guessed, n_known, n_right)
     p_value = _p_value(case, guessed, n_known, n_right)
     low, high = clopper_pearson(float(n_right.sum()), len(rows))
@@ -106,7 +106,7 @@ def _p_value(case: PerturbCase, guessed: Ints, n_known: Ints, n_right: Ints) -> 
             # the number of guesses is random too: what would be expected at most
             guesses = float(guessed[code])
             most = Chance(expected=guesses, variance=guesses, largest=3.0).limit(tail)
-            if right > float(case.rho2) * most:
+            if right > case.limits[code] * most:
                 return True
         return False
 
@@ -122,7 +122,7 @@ def _per_value(case: PerturbCase, guessed: Ints, n_known: Ints, n_right: Ints) -
         rows.append(
             {
                 "value": case.labels[code],
-                "at_most": float(case.rho2) if case.protected[code] else None,
+                "at_most": float(case.limits[code]) if case.protected[code] else None,
                 "guessed": int(guessed[code]),
                 "right": float(scale * n_right[code] / max(n_known[code], 1)),
                 "low": float(scale * low),

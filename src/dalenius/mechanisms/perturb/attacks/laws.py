@@ -93,8 +93,17 @@ class PerturbCase:
         return np.bincount(self.value[self.value >= 0], minlength=self.n_values)
 
     @cached_property
+    def limits(self) -> Floats:
+        """What no posterior may exceed, value by value; 1 for those that the promise is not about."""
+        if self.stated.limits is not None:
+            return np.array([float(after) for _, after in self.stated.limits])
+        return np.where(self.protected, float(self.rho2), 1.0)
+
+    @cached_property
     def protected(self) -> Bools:
-        """The values that the promise is about: those with a share of at most ρ1."""
+        """The values that the promise is about: those with a share of at most ρ1, or a limit below 1."""
+        if self.stated.limits is not None:
+            return np.array([after < 1 for _, after in self.stated.limits])
         limit = self.stated.promise.rho1
         if limit is None:
             return np.ones(self.n_values, dtype=bool)
