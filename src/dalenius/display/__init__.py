@@ -20,7 +20,7 @@ _STYLE = """
 .dalenius{font:14px/1.45 system-ui,sans-serif;color:#1c2430;background:#fff;border:1px solid #d9dee5;
 border-radius:6px;padding:.6rem .8rem;max-width:60rem;overflow-x:auto}
 .dalenius h4{margin:0 0 .3rem;font-size:15px}.dalenius p{margin:.2rem 0}
-.dalenius table{border-collapse:collapse;margin:.3rem 0;background:none}
+.dalenius table{border-collapse:collapse;margin:.3rem 0;background:none;color:inherit;font:inherit}
 .dalenius th,.dalenius td{padding:.15rem .6rem;text-align:left;border-bottom:1px solid #d9dee5}
 .dalenius td.n{text-align:right;font-variant-numeric:tabular-nums}
 .dalenius .private{color:#a3200d;font-weight:650}
@@ -65,7 +65,7 @@ class View:
 
 
 def _cell(text: str) -> str:
-    is_number = text.translate(str.maketrans("", "", ",.%-–… ")).isdigit()
+    is_number = text.lstrip("-").translate(str.maketrans("", "", ",.% ")).isdigit()
     return f'<td class="n">{text}</td>' if is_number else f"<td>{escape(text)}</td>"
 
 
