@@ -42,7 +42,7 @@ sensitive   = {sensitive}   # what must not be inferable about anybody
 dropped     = {dropped}   # not published
 
 # [recode]                    # coarser values, before everything else
-# age = {{ bins = [0, 18, 30, 45, 65, 120] }}    # also: top = 90, round = 5, map = "groups.csv"
+# age = {{ bins = [0, 18, 30, 45, 65, 120] }}  # also: top, round, prefix, date, age_at, map, rare
 
 {suggestion}"""
 

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dalenius.errors import DaleniusError, InputError, SourceError
 from dalenius.sql import identifier, literal
@@ -104,6 +105,7 @@ def connected(uri: str, explained: Callable[[Any], DaleniusError]) -> Iterator[A
 
 
 _EXAMPLE = "postgresql://user@host:5432/database?table=schema.table"
+_MOST_DIGITS = 38
 _PLAIN = ("boolean", "smallint", "integer", "bigint", "real", "double precision", "text", "date")
 
 
@@ -124,9 +126,23 @@ def read_table(uri: str, wanted: str | None = None) -> tuple[str, pa.Table]:
             f"WHERE a.attrelid = {literal(place)}::regclass AND a.attnum > 0 AND NOT a.attisdropped "
             "ORDER BY a.attnum"
         )
-        columns = ", ".join(_selected(column, kind) for column, kind in cursor.fetchall())
+        found = cursor.fetchall()
+        columns = ", ".join(_selected(column, kind) for column, kind in found)
         cursor.execute(f"SELECT {columns} FROM {place}")
-        return name, cursor.fetch_arrow_table()
+        read = cursor.fetch_arrow_table()
+    for i, (column, kind) in enumerate(found):
+        if kind == "numeric":
+            read = read.set_column(i, column, _exact(read.column(i)))
+    return name, read
+
+
+def _exact(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Exact numbers with as many decimals as they have; more than 38 digits, or infinite ones, stay texts."""
+    decimals = pc.max(pc.utf8_length(pc.replace_substring_regex(texts, r"^[^.]*\.?", ""))).as_py() or 0
+    try:
+        return texts.cast(pa.decimal128(_MOST_DIGITS, decimals))
+    except pa.ArrowException:
+        return texts
 
 
 def _split(uri: str, wanted: str | None) -> tuple[str, str]:
@@ -148,8 +164,7 @@ def _selected(column: str, kind: str) -> str:
     name = identifier(column)
     if kind in _PLAIN or kind.startswith(("timestamp", "time ")):
         return name
-    wanted = "double precision" if kind == "numeric" else "text"
-    return f"CAST({name} AS {wanted}) AS {name}"
+    return f"CAST({name} AS text) AS {name}"
 
 
 def _explained(uri: str, name: str, error: Any) -> SourceError:
