@@ -16,6 +16,7 @@ from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import verify_release
 from tests.reporting.test_browser import BROWSER, FLAGS
 from tests.studio.test_pages import write_table
+from tests.tables.files.messy import SHEET, workbook
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
@@ -81,9 +82,22 @@ def test_from_a_dropped_file_to_a_report(page: Any, tmp_path: Path) -> None:
     page.set_input_files("#field-file", bad)
     page.click("text=Take this file")
     page.wait_for_selector("text=This table cannot be read")
+    commas = tmp_path / "größen.csv"
+    commas.write_bytes("name;größe\n".encode("latin-1") + "Jürgen;1,75\n".encode("latin-1") * 60)
+    page.set_input_files("#field-file", commas)
+    page.click("text=Take this file")
+    page.wait_for_selector("th:has-text('größe')")
+    page.fill("#field-decimal", ",")
+    page.click("text=Read it this way")
+    page.wait_for_selector("td:has-text('1.75')")
+    book = tmp_path / "book.xlsx"
+    book.write_bytes(workbook({"2024": SHEET}))
+    page.set_input_files("#field-file", book)
+    page.click("text=Take this file")
+    page.wait_for_selector("th:has-text('height')")
     page.set_input_files("#field-file", write_table(tmp_path / "people.csv"))
     page.click("text=Take this file")
-    page.wait_for_selector("text=The first 50 rows")
+    page.wait_for_selector("th:has-text('disease')")
     check_access(page)
     assert fits(page)
 

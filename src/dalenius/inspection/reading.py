@@ -63,19 +63,23 @@ class Look:
     """What may need a change, and the option that makes it."""
 
 
+def how_read(source: Source) -> dict[str, str]:
+    """How a text file was read, by what it was told or found; nothing of other kinds."""
+    if not isinstance(source, CsvSource):
+        return {}
+    dialect = source.dialect
+    return {
+        "encoding": dialect.encoding,
+        "delimiter": repr(dialect.delimiter),
+        "decimal": repr(dialect.decimal),
+        "header": "yes" if dialect.header else "no",
+        **({"missing": " ".join(dialect.missing)} if dialect.missing else {}),
+        **({"dates": dialect.dates} if dialect.dates else {}),
+    }
+
+
 def look_closer(source: Source, facts: TableFacts) -> Look:
     """Look at a sample of every column's cells."""
-    how = {}
-    if isinstance(source, CsvSource):
-        dialect = source.dialect
-        how = {
-            "encoding": dialect.encoding,
-            "delimiter": repr(dialect.delimiter),
-            "decimal": repr(dialect.decimal),
-            "header": "yes" if dialect.header else "no",
-            **({"missing": " ".join(dialect.missing)} if dialect.missing else {}),
-            **({"dates": dialect.dates} if dialect.dates else {}),
-        }
     with connect() as connection:
         cells = ", ".join(
             f"nullif(trim({identifier(column.name)}::VARCHAR), '') AS {identifier(column.name)}"
@@ -87,7 +91,7 @@ def look_closer(source: Source, facts: TableFacts) -> Look:
         )
         shapes = tuple(_shape(connection, column) for column in facts.columns)
         notes = tuple(note for column in facts.columns for note in _notes(connection, column))
-    return Look(how=how, shapes=shapes, notes=notes)
+    return Look(how=how_read(source), shapes=shapes, notes=notes)
 
 
 _MARKS = {r"[\p{Ll}\p{Lo}\p{Lm}\p{M}]": "a", r"[\p{Lu}\p{Lt}]": "A", r"\p{N}": "9", "[^ -~]": "?"}

@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from dalenius.demo_data import hospital
 from dalenius.errors import DaleniusError, InputError
+from dalenius.inspection.reading import how_read
 from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
@@ -192,7 +193,8 @@ def _preview(studio: Studio, spec: Any, csrf: str) -> list[Element]:
         note="Private: it is shown to you only.",
     )
     said = dict(spec) if isinstance(spec, dict) else {}
-    return [*blocks([table]), _reading_form(said, csrf)]
+    how = doc.Facts(items=tuple((name, doc.Code(text=found)) for name, found in how_read(source).items()))
+    return [*blocks([table, how]), _reading_form(said, csrf)]
 
 
 def _reading_form(said: dict[str, Any], csrf: str) -> Element:
