@@ -74,6 +74,14 @@ MAYBE_NUMBERS = _words(
     """
 )
 """Only where there are many different ones: `number_of_rooms` and `region_id` are no one's numbers."""
+PEOPLE = _words(
+    """
+    patient person client customer member user subject participant respondent employee student pupil
+    resident citizen worker tenant debtor passenger voter donor defendant inmate caller
+    patienten kunde mitarbeiter schuler teilnehmer cliente paciente paziente
+    """
+)
+"""A column that is called just so, and has many different values, says who a row is about."""
 BIRTHS = _words(
     """
     birth born dob birthday birthdate dateofbirth bday geburt geburtsdatum geburtstag geboren geb
@@ -98,7 +106,8 @@ SENSITIVE = _words(
     """
     disease diagnos diagnoz condition illness symptom hiv icd salary income wage earning occupation religion
     crime offence offense conviction medication treatment therapy orientation vote party debt outcome
-    krankheit gehalt einkommen maladie enfermedad
+    positive infected sick pregnan cancer diabet addict disabil result
+    krankheit krank gehalt einkommen befund maladie enfermedad
     """
 )
 """Parts of names."""
@@ -249,7 +258,9 @@ def _birth(look: _Look) -> Guess | None:
 
 def _named_number(look: _Look) -> Guess | None:
     """A number of a record or a person; one that repeats may say whose rows are whose."""
-    if not (look.tokens & NUMBERS or (look.tokens & MAYBE_NUMBERS and look.differs(0.2))):
+    names_a_person = len(look.name_words) == 1 and look.name_words[0].removesuffix("s") in PEOPLE
+    may_be = look.tokens & MAYBE_NUMBERS or names_a_person
+    if not (look.tokens & NUMBERS or (may_be and look.differs(0.2))):
         return None
     evidence = f"its name looks like a number of a record or a person ({look.values})"
     if look.facts.n_distinct < look.n_rows:
@@ -278,7 +289,8 @@ def _day(look: _Look) -> Guess | None:
 
 
 def _own_value(look: _Look) -> Guess | None:
-    if look.n_rows < _FEW_ROWS or not look.differs(0.9):
+    # of a few people all may well differ in age; texts that all differ are names, whatever they are called
+    if not look.differs(0.9) or (look.n_rows < _FEW_ROWS and not (look.is_text and look.n_rows > 2)):
         return None
     evidence = f"nearly everybody has a value alone ({look.values}); coarser values could be quasi"
     return _guess(look, "dropped", evidence)

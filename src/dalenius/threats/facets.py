@@ -110,7 +110,10 @@ def by_column(name: str, cells: pa.Array, codes: Codes, *, most: int, ranges: in
     """
     if len(cells) <= most:
         return Facet(
-            name=name, codes=codes, n_cells=len(cells), label=lambda cell: f"{name} = {_text(cells, cell)}"
+            name=name,
+            codes=codes.astype(narrowest(len(cells)), copy=False),
+            n_cells=len(cells),
+            label=lambda cell: f"{name} = {_text(cells, cell)}",
         )
     order = _ascending(cells)
     counts = np.bincount(codes, minlength=len(cells))[order]

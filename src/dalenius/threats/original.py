@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Codes, Floats, Ints
 from dalenius.errors import InputError
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.codes import narrowest
 from dalenius.tables.columns import Coded, CodedTable
 from dalenius.threats.chance import Chance
 from dalenius.threats.result import AttackResult, Threat, against_chance, measured
@@ -94,10 +95,19 @@ class QuasiColumn:
     name: str
     cells: pa.Array
     """The different ones that either has."""
-    people: Ints
-    """Which of them each person has."""
-    rows: Ints
-    """Which of them each published row has."""
+    people_codes: Codes
+    row_codes: Codes
+    """Which of them each person and each published row has, in as few bytes as will do."""
+
+    @property
+    def people(self) -> Ints:
+        """Which of the cells each person has, to reckon with."""
+        return self.people_codes.astype(np.int64)
+
+    @property
+    def rows(self) -> Ints:
+        """Which of them each published row has."""
+        return self.row_codes.astype(np.int64)
 
     @property
     def n_cells(self) -> int:
@@ -131,8 +141,9 @@ class People:
             )
         columns = []
         for name, column in common.joined.columns.items():
-            people, rows = common.of_rows([name])
-            columns.append(QuasiColumn(name=name, cells=column.cells, people=people, rows=rows))
+            narrow = narrowest(len(column.cells))
+            people, rows = (codes.astype(narrow) for codes in common.of_rows([name]))
+            columns.append(QuasiColumn(name=name, cells=column.cells, people_codes=people, row_codes=rows))
         return cls(columns=tuple(columns), profile=profile, row_profile=row_profile)
 
     @property

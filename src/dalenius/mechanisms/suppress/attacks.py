@@ -130,7 +130,7 @@ def attack_law_of_withholding(withheld: Withheld, ell: int, method: str) -> Atta
     is_withheld = _ranks(profile) < withheld.by_profile[profile]
     alone = np.bincount(people.profile, minlength=people.n_profiles)[profile] == 1
     position = np.where(alone, known, -1)
-    columns = [(column.name, column.cells, column.people[known]) for column in people.columns]
+    columns = [(column.name, column.cells, column.people_codes[known]) for column in people.columns]
     labels = withheld.labels
     draws = Draws(
         what="",
@@ -213,7 +213,7 @@ def attack_withheld_people(withheld: Withheld, release: StoredRelease, ell: int)
 def _likelihoods(withheld: Withheld, release: StoredRelease, tied: Ints) -> Floats:
     """The logarithm of how likely the withheld people's quasi-identifiers are, by tied value."""
     people, n = withheld.people, len(withheld.value)
-    both = [(c.name, c.cells, np.concatenate([c.people, c.rows])) for c in people.columns]
+    both = [(c.name, c.cells, np.concatenate([c.people_codes, c.row_codes])) for c in people.columns]
     facets = Facets.of(both).coarse
     weight = withheld.by_profile[people.profile] / np.bincount(people.profile)[people.profile]
     cells = [np.flatnonzero(facet.codes[n:] == cell) for facet in facets for cell in range(facet.n_cells)]

@@ -42,7 +42,7 @@ class DealtRecords:
         self.kinds, self.kind = np.unique(kind, return_inverse=True)
         self.position = case.people.position_of_row()[self.rows]
         self.half = case.people.row_profile[self.rows] % 2
-        columns = [(column.name, column.cells, column.rows[self.rows]) for column in case.people.columns]
+        columns = [(column.name, column.cells, column.row_codes[self.rows]) for column in case.people.columns]
         self.facets = Facets.of(columns, self.position)
 
     @property

@@ -167,7 +167,7 @@ class PerturbLaws:
         self.lists = np.zeros((len(case.channels), case.n_values), dtype=bool)
         for part, channel in enumerate(case.channels):
             self.lists[part, list(channel.codes)] = True
-        columns = [(column.name, column.cells, column.rows[rows]) for column in case.people.columns]
+        columns = [(column.name, column.cells, column.row_codes[rows]) for column in case.people.columns]
         self.facets = Facets.of(columns, self.position)
 
     def judge(
