@@ -3,10 +3,13 @@
     python -m bench.coverage [--only perturb] [--releases 200] [--questions 200] [--keep folder]
     python -m bench.coverage --keep folder --into docs/coverage.md
     python -m bench.coverage --part real [--only adult]
+    python -m bench.coverage --part buckets [--only kdd-industry]
 
 *mechanisms*: one synthetic table, every mechanism, many seeded releases, random questions; the truth is
 counted on the table. *real*: the estimators of bucketized releases on Adult and KDD workers, where the data
-are present (bench.real_coverage). With --keep what was measured is kept, and not measured again.
+are present (bench.real_coverage). *buckets*: the same by kind and size of the question, with widths, on
+tables for tuning and for judging (bench.bucket_coverage). With --keep what was measured is kept, and not
+measured again.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.bucket_coverage import measure as measure_buckets
 from bench.coverage_questions import COLUMNS
 from bench.coverage_subjects import LEVELS, Held, subjects
 from bench.real_coverage import real_tables
@@ -30,7 +34,7 @@ BEGIN, END = "<!-- measured -->", "<!-- end -->"
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--part", choices=("mechanisms", "real"), default="mechanisms")
+    parser.add_argument("--part", choices=("mechanisms", "real", "buckets"), default="mechanisms")
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--releases", type=int, help="by default 200, of real tables 8")
     parser.add_argument("--questions", type=int, default=200)
@@ -41,6 +45,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.part == "real":
         real_tables(options.data, options.releases or 8, options.questions, options.processes, options.only)
+        return
+    if options.part == "buckets":
+        measure_buckets(options.data, options.releases or 6, options.questions, options.only)
         return
     options.releases = options.releases or 200
     measured = {}

@@ -83,7 +83,7 @@ def test_a_number_that_is_added_moves_the_interval(release: StoredRelease, aggre
                 assert getattr(row, end) == pytest.approx(getattr(plain, end) + added)
 
 
-@pytest.mark.parametrize("estimator", ["shrinkage", "anatomy", "regression"])
+@pytest.mark.parametrize("estimator", ["matching", "shrinkage", "anatomy", "regression"])
 def test_formulas_agree_with_their_parts(release: StoredRelease, estimator: str) -> None:
     question = """SELECT COUNT(*) AS n, 2 * COUNT(*) AS twice, COUNT(*) + COUNT(*) AS sum,
                   COUNT(*) - COUNT(*) AS zero, COUNT(*) / 0 AS nothing,
@@ -115,7 +115,7 @@ def test_a_share_of_what_is_known_has_the_error_of_its_part(release: StoredRelea
 
 def test_explain_names_formula_weights_and_what_was_read(release: StoredRelease) -> None:
     text = ask(release, "SELECT COUNT(*) FROM t WHERE disease = 'Flu'").explain
-    for word in ("shrinkage", "240 rows", "50 buckets", "count/|bucket|", "SELECT COUNT(*)", "rests on"):
+    for word in ("matching", "240 rows", "50 buckets", "count/|bucket|", "SELECT COUNT(*)", "rests on"):
         assert word in text
 
 
@@ -145,7 +145,7 @@ def test_projection_is_feasible_and_nearest(cells: list[tuple[float, float, int,
         assert slope[can_fall].max() <= slope[can_grow].min() + 1e-3
 
 
-@pytest.mark.parametrize("estimator", ["shrinkage", "regression", "anatomy"])
+@pytest.mark.parametrize("estimator", ["matching", "shrinkage", "regression", "anatomy"])
 def test_consistent_tables_add_up_and_are_not_negative(release: StoredRelease, estimator: str) -> None:
     question = "SELECT disease, severity, sex, COUNT(*) AS n FROM t WHERE age < 30 GROUP BY ALL"
     plain = ask(release, question, estimator=estimator)

@@ -41,7 +41,8 @@ default = { times = 3, plus = 0.02 }       # … three times its share + 2 %, an
 values  = { HIV = 0.03, Schizophrenia = 0.03 }    # stricter for these
 
 [mechanism]
-kind = "bucketize"
+kind    = "bucketize"
+regions = true                             # buckets of people who are alike: sharper answers, same promise
 
 [ledger]
 path = "private/ledger"                    # remembers what was published; only its owner can read it

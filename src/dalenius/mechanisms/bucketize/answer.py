@@ -21,18 +21,23 @@ from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Codes, Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize import published
-from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, Estimator, make_estimator
+from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, MATCHING, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
+from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.bucketize.published import read_tables
-from dalenius.mechanisms.rows.estimation import RowModel
+from dalenius.mechanisms.rows.estimation import RowEstimator, RowModel
 from dalenius.question.model import Estimators
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.columns import CodedTable
+from dalenius.tables.columns import Coded, CodedTable
+
+_FEW = 1_000
+"""Fewer people are estimated by shrinkage."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,8 +83,12 @@ class BucketizedRows:
 
     def estimator(self, name: str) -> BucketEstimator:
         """Prepare an estimator."""
-        codes = [column.codes for column in self.rows.columns.values()]
-        made = make_estimator(name, self.buckets, codes, self.region_of_bucket)
+        ranked = [_ranked(column) for column in self.rows.columns.values()]
+        codes, numbers = [codes for codes, _ in ranked], [is_number for _, is_number in ranked]
+        # fakes leave no people to match values with, and few people teach no effects of columns
+        if name == MATCHING and (self.has_fakes or self.buckets.n_rows < _FEW):
+            name = Shrinkage.name
+        made = make_estimator(name, self.buckets, codes, self.region_of_bucket, numbers)
         return BucketEstimator(buckets=self.buckets, made=made, has_fakes=self.has_fakes)
 
     def summary(self) -> str:
@@ -94,6 +103,17 @@ class BucketizedRows:
 
     def _regions_read(self) -> str:
         return "" if self.region_of_bucket is None else f"in {self.region_of_bucket.max() + 1} regions; "
+
+
+def _ranked(column: Coded) -> tuple[Codes, bool]:
+    """A column's codes, ascending with its cells where these are numbers, and whether they are."""
+    kind = column.cells.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return column.codes, False
+    order = pc.array_sort_indices(pc.cast(column.cells, pa.float64(), safe=False)).to_numpy()
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[column.codes], True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -169,6 +189,7 @@ class JoinedBatches:
     together: BucketizedRows
     """The rows of the batches one after the other, with the buckets and values of all."""
     batch_of_row: Ints
+    batch_of_bucket: Ints
     counts: Floats
     """Batches × values: how often each value was published in each batch."""
 
@@ -189,7 +210,13 @@ class JoinedBatches:
             has_fakes=any(batch.has_fakes for batch in batches),
         )
         sizes = [batch.rows.n_rows for batch in batches]
-        return cls(together=together, batch_of_row=np.repeat(np.arange(len(sizes)), sizes), counts=counts)
+        n_buckets = [len(batch.buckets.size) for batch in batches]
+        return cls(
+            together=together,
+            batch_of_row=np.repeat(np.arange(len(sizes)), sizes),
+            batch_of_bucket=np.repeat(np.arange(len(sizes)), n_buckets),
+            counts=counts,
+        )
 
     def model(self) -> RowModel:
         """As questions are asked of them."""
@@ -197,7 +224,9 @@ class JoinedBatches:
         summary = f"{len(self.counts)} batches; {self.together.summary()}"
         return replace(self.together.model(), estimators=Estimators(makers=makers), summary=summary)
 
-    def _estimator(self, name: str) -> _CentredEstimator:
+    def _estimator(self, name: str) -> RowEstimator:
+        if name == MATCHING:  # it takes a batch as a region, and needs no scores around a mean
+            return replace(self.together, region_of_bucket=self.batch_of_bucket).estimator(name)
         return _CentredEstimator(
             inner=self.together.estimator(name), batch_of_row=self.batch_of_row, counts=self.counts
         )

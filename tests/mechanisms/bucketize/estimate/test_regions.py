@@ -155,7 +155,7 @@ def test_intervals_of_the_default_hold_and_the_other_estimators_answer(tmp_path:
     found = [answer.rows[0] for answer in answers]
     held = [row.low <= truth <= row.high for row, truth in zip(found, truths, strict=True)]
     assert np.mean(held) > 0.85
-    assert "in every region" in str(answers[0].assumption)
+    assert "main effect" in str(answers[0].assumption)
     for estimator in ("anatomy", "regression"):
         assert all(
             a.rows[0].estimate is not None for a in ask_many(release.stored, texts, estimator=estimator)

@@ -6,16 +6,37 @@ from collections.abc import Callable, Sequence
 
 from dalenius.arrays import Codes, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Estimator
+from dalenius.mechanisms.bucketize.estimate.matching import is_feasible
 from dalenius.mechanisms.bucketize.estimate.prior import MOST_RELATED, learn_prior
 from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage, Regions
 from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Geometry, Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 
-__all__ = ["ESTIMATORS", "Estimator", "make_estimator"]
+__all__ = ["ESTIMATORS", "MATCHING", "Estimator", "make_estimator"]
+
+MATCHING = "matching"
 
 _COARSER = 4
 """With many values every so many-th ρ must do: each takes a product of matrices of values × values."""
 Columns = Sequence[Codes]
+
+
+def _matching(buckets: Buckets, columns: Columns) -> Estimator:
+    return _matched(buckets, columns, None, ()) or _shrinkage(buckets, columns)
+
+
+def _matched(
+    buckets: Buckets, columns: Columns, region_of_bucket: Ints | None, numbers: Sequence[bool]
+) -> Estimator | None:
+    """None: the release is too large for it, or has no columns to learn from."""
+    if not columns or not is_feasible(buckets):
+        return None
+    from dalenius.mechanisms.bucketize.estimate.effects import Quasi
+    from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+
+    flags = numbers or [False] * len(columns)
+    quasi = [Quasi(codes=codes, is_number=flag) for codes, flag in zip(columns, flags, strict=True)]
+    return Posterior.of(buckets, quasi, region_of_bucket)
 
 
 def _anatomy(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG001  (needs nothing prepared)
@@ -33,6 +54,7 @@ def _shrinkage(buckets: Buckets, columns: Columns) -> Estimator:
 
 
 ESTIMATORS: dict[str, Callable[[Buckets, Columns], Estimator]] = {
+    MATCHING: _matching,
     "shrinkage": _shrinkage,
     "regression": _regression,
     "anatomy": _anatomy,
@@ -41,9 +63,25 @@ ESTIMATORS: dict[str, Callable[[Buckets, Columns], Estimator]] = {
 
 
 def make_estimator(
-    name: str, buckets: Buckets, columns: Columns, region_of_bucket: Ints | None = None
+    name: str,
+    buckets: Buckets,
+    columns: Columns,
+    region_of_bucket: Ints | None = None,
+    numbers: Sequence[bool] = (),
 ) -> Estimator:
-    """Prepare an estimator for a release whose quasi columns have these codes."""
+    """Prepare an estimator for a release whose quasi columns have these codes.
+
+    Args:
+        name: one of `ESTIMATORS`.
+        buckets: of the release.
+        columns: the codes of each quasi column.
+        region_of_bucket: the region that each bucket was made in, if there are regions.
+        numbers: of each column, whether its codes ascend with numbers.
+    """
+    if name == MATCHING:
+        found = _matched(buckets, columns, region_of_bucket, numbers)
+        if found is not None:
+            return found
     # Anatomy looks at each bucket by itself
     if region_of_bucket is None or not region_of_bucket.any() or name == Anatomy.name:
         return ESTIMATORS[name](buckets, columns)

@@ -1,0 +1,260 @@
+"""Estimates from the hidden matching: one posterior of every total, given all published columns together.
+
+A total is Σ over people of h(row, value). Its posterior mean weighs every value of a person's bucket by how
+likely it is theirs (`matching`), under the most likely effects of all columns (`effects`). What may be wrong,
+each an independent part of the variance:
+
+- *matching*: which of the bucket's values is whose, given the effects. Within a bucket values are dealt
+  without replacement: with v the variance of each person's own part and s their scores it is
+  k/(k−1)·(Σ s²v − (Σ s·v)²/Σ v), which is exact for uniform matchings of a set of values;
+- *effects*: they were estimated. Their covariance is that of the first order around no effect;
+- *the rest*: what no sum of main effects says, as a random effect on every value of the part of the score
+  that is none, of relative variance ρ.
+
+Where the fitted matching is less uncertain than a uniform one, effects move it less, and the last two
+shrink alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dalenius.arrays import Codes, Floats, Ints
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.effects import (
+    MOST_CELLS,
+    Basis,
+    Contents,
+    Features,
+    Fit,
+    Quasi,
+    find_basis,
+    fit_effects,
+)
+from dalenius.mechanisms.bucketize.estimate.matching import Places
+from dalenius.question.targets import Estimates, Score, Targets, different_weights
+
+_RHO = 1e-3
+_TIMES = ((1.0, 0.75), (6.0, 0.25))
+"""How much larger the effects' variances may be than was learned, and how likely: tails where little is told.
+
+These numbers were settled on Adult (occupation, education) and the demo's table (docs/coverage.md).
+"""
+_LAST_ROUNDS, _CLOSE = 60, 1e-6
+_CELLS_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Posterior:
+    """The matching of a release, and what remains unknown about it."""
+
+    weights: sp.csr_array
+    """Rows × values: how likely each value is this row's."""
+    features: Features
+    basis: Basis
+    hidden: Floats
+    """Values × values: how uniform matchings vary."""
+    white: Floats
+    """Features × directions: makes the features uncorrelated, of variance 1."""
+    name = "matching"
+    assumption = (
+        "a value depends on the published columns by a main effect of each, of a size that the release "
+        "teaches; the interval is a posterior one, measured (docs/coverage.md)"
+    )
+    formula = "Σ over people of h(row, value), weighed by how likely each value of the bucket is theirs"
+
+    @classmethod
+    def of(cls, buckets: Buckets, columns: Sequence[Quasi], region_of_bucket: Ints | None) -> Posterior:
+        """Fit the columns' effects, and then the matching."""
+        if region_of_bucket is None:
+            region_of_bucket = np.zeros(len(buckets.size), dtype=np.int64)
+        features = Features.of(columns, region_of_bucket[buckets.row_bucket])
+        contents = Contents.of(buckets, region_of_bucket, features.sizes)
+        uniform = _uniform(buckets)
+        expected = features.means.T @ (np.exp(contents.log_share) * features.sizes[:, None])
+        basis = find_basis(features, contents, (features.indicators.T @ uniform).toarray() - expected)
+        effects = fit_effects(features, contents, buckets, basis)
+        V, vectors = np.linalg.eigh(features.covariance())
+        kept = 1e-8 * V.max() < V
+        return cls(
+            weights=_weights(buckets, features, contents, effects),
+            features=features,
+            basis=basis,
+            hidden=contents.hidden,
+            white=vectors[:, kept] / np.sqrt(V[kept]),
+        )
+
+    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
+        """Estimate every target."""
+        mean, match = self._matched(sums, targets)
+        effects, rest, uniform = self._spread(sums, targets)
+        moved = np.clip(match / np.maximum(uniform, 1e-300), 0.0, 1.0)
+        return Estimates(
+            mean=np.tile(mean[:, None], len(_TIMES)),
+            variance=match[:, None] + moved[:, None] * (effects + _RHO * rest[:, None]),
+            weight=np.tile([share for _, share in _TIMES], (len(mean), 1)),
+        )
+
+    def _matched(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
+        """The mean of each target, and its variance given the effects."""
+        mean, fixed = np.zeros(len(targets.score)), np.zeros(len(targets.score))
+        for score, terms in _by_score(targets):
+            own = _Matched.of(self, sums.buckets, sums.scores[score])
+            step = max(1, _CELLS_AT_ONCE // max(len(own.rows), 1))
+            for begin in range(0, len(terms), step):
+                part = terms[begin : begin + step]
+                mean[part], _, fixed[part] = own.moments(targets.weights[part])
+        variance = targets.add_up(fixed)
+        several = np.flatnonzero(np.bincount(targets.target, minlength=targets.n_targets) > 1)
+        for target in several.tolist():
+            terms = np.flatnonzero(targets.target == target)
+            variance[target] = self._together(sums, targets, terms)
+        return targets.add_up(mean), np.maximum(variance, 0.0)
+
+    def _together(self, sums: ScoreSums, targets: Targets, terms: Ints) -> float:
+        """The variance, given the effects, of a target of several terms."""
+        scores = [sums.scores[targets.score[t]] for t in terms]
+        rows = np.unique(np.concatenate([score.rows for score in scores]))
+        first, place, factor = different_weights(targets.weights[terms])
+        own = targets.weights[terms][first]
+        numbers = np.zeros((len(first), len(rows)))  # terms that weigh the values alike are one
+        for score, group, times in zip(scores, place, factor, strict=True):
+            numbers[group, np.searchsorted(rows, score.rows)] += times * (
+                1.0 if score.values is None else score.values
+            )
+        free = fixed = 0.0
+        for values, weights in zip(numbers, own, strict=True):
+            part = _Matched.of(self, sums.buckets, Score(rows=rows, values=values)).moments(weights[None])
+            free, fixed = free + float(part[1][0]), fixed + float(part[2][0])
+        if len(first) == 1 or free == 0:
+            return fixed
+        likely = self.weights[rows]
+        mean = (np.asarray(likely @ own.T).T * numbers).sum(axis=0)
+        pairs = [(i, j) for i in range(len(own)) for j in range(len(own))]
+        square = sum(float((numbers[i] * numbers[j]) @ (likely @ (own[i] * own[j]))) for i, j in pairs)
+        return (square - float((mean**2).sum())) * fixed / free
+
+    def _uncertain(self) -> Floats:
+        """The effects' variances, for each of `_TIMES`."""
+        told = self.basis.precision - 1
+        return np.stack([times / (1 + times * told) for times, _ in _TIMES])
+
+    def _spread(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats, Floats]:
+        """Of each target: variances by effects (for each of `_TIMES`), by the rest, of uniform matchings."""
+        used, place = np.unique(targets.score, return_inverse=True)
+        place = place.ravel()
+        related = [self.features.with_score(sums.scores[k].rows, sums.scores[k].values) for k in used]
+        with_features = np.stack(related) if related else np.zeros((0, len(self.white)))
+        loads, plain = with_features @ self.basis.features, with_features @ self.white
+        moved = targets.weights @ self.hidden  # terms × values
+        turned, told = moved @ self.basis.values, self._uncertain()
+        variance = sums.variance[targets.score]
+        left = np.maximum(variance - (plain**2).sum(axis=1)[place], 0.0)
+        by_times = [((loads**2 @ part)[place] * turned**2).sum(axis=1) for part in told]
+        effects = targets.add_up(np.stack(by_times, axis=1))
+        rest = targets.add_up(left * (moved**2).sum(axis=1))
+        uniform = targets.add_up(variance * (moved * targets.weights).sum(axis=1))
+        for i, j in zip(*(part.tolist() for part in targets.pairs()), strict=True):
+            one, two, target = place[i], place[j], targets.target[i]
+            both = sums.covariance(int(targets.score[i]), int(targets.score[j]))
+            shared = both - float(plain[one] @ plain[two])
+            effects[target] += 2 * ((loads[one] * loads[two]) @ told @ (turned[i] * turned[j]))
+            rest[target] += 2 * shared * float(moved[i] @ moved[j])
+            uniform[target] += 2 * both * float(moved[i] @ targets.weights[j])
+        return np.maximum(effects, 0.0), np.maximum(rest, 0.0), np.maximum(uniform, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Matched:
+    """The rows of one score, bucket by bucket."""
+
+    buckets: Buckets
+    weights: sp.csr_array
+    """Of these rows × values."""
+    rows: Codes
+    values: Floats
+    starts: Ints
+    """Where each bucket's rows begin."""
+    home: Codes
+    """The buckets."""
+
+    @classmethod
+    def of(cls, posterior: Posterior, buckets: Buckets, score: Score) -> _Matched:
+        order = np.argsort(buckets.row_bucket[score.rows], kind="stable")
+        rows = score.rows[order]
+        home, starts = np.unique(buckets.row_bucket[rows], return_index=True)
+        return cls(
+            buckets=buckets,
+            weights=posterior.weights[rows],
+            rows=rows,
+            values=np.ones(len(rows)) if score.values is None else score.values[order],
+            starts=starts,
+            home=home,
+        )
+
+    def moments(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """For each of these weights of the values: mean, variance of independent people, and variance."""
+        if not len(self.rows):
+            return np.zeros(len(weights)), np.zeros(len(weights)), np.zeros(len(weights))
+        known = weights[:, 0] * self.values.sum()  # of what all values have in common nothing is uncertain
+        weights = weights - weights[:, :1]
+        first, second = self.weights @ weights.T, self.weights @ (weights**2).T
+        own = np.maximum(second - first**2, 0.0)
+        score = self.values[:, None]
+        squares, products = self._add(score**2 * own), self._add(score * own)
+        all_own = self._add(own) + self._others(weights, self._add(first), self._add(second))
+        size = self.buckets.size[self.home][:, None]
+        lost = np.divide(products**2, all_own, out=np.zeros_like(products), where=all_own > 1e-12)
+        fixed = np.maximum(squares - lost, 0.0) * size / np.maximum(size - 1, 1)
+        return known + (score * first).sum(axis=0), squares.sum(axis=0), fixed.sum(axis=0)
+
+    def _add(self, by_row: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(by_row, self.starts, axis=0))
+
+    def _others(self, weights: Floats, first: Floats, second: Floats) -> Floats:
+        """The variances of the buckets' other people, who share what is left alike."""
+        held, kind = self.buckets.composition, self.buckets.type_of[self.home]
+        n_others = self.buckets.size[self.home] - np.diff(np.append(self.starts, len(self.rows)))
+        some = np.maximum(n_others, 1)[:, None]
+        mean = (np.asarray(held @ weights.T)[kind] - first) / some
+        square = (np.asarray(held @ (weights**2).T)[kind] - second) / some
+        return np.asarray(np.maximum(square - mean**2, 0.0) * n_others[:, None])
+
+
+def _by_score(targets: Targets) -> Iterator[tuple[int, Ints]]:
+    order = np.argsort(targets.score, kind="stable")
+    scores, starts = np.unique(targets.score[order], return_index=True)
+    return zip(scores.tolist(), np.split(order, starts[1:]), strict=True)
+
+
+def _uniform(buckets: Buckets) -> sp.csr_array:
+    """Rows × values: every matching of a bucket as likely as the next."""
+    kind = buckets.type_of[buckets.row_bucket]
+    held = buckets.composition.take(kind)
+    share = held.data / buckets.type_size[kind][held.rows]
+    return sp.csr_array((share, held.columns, held.starts), shape=held.shape)
+
+
+def _weights(buckets: Buckets, features: Features, contents: Contents, effects: Floats) -> sp.csr_array:
+    """Rows × values: how likely each value is each row's; some buckets at a time."""
+    n_values = buckets.composition.shape[1]
+    n_parts = -(-buckets.n_rows * n_values // MOST_CELLS)
+    rows, width, weight, value = [], [], [], []
+    for chosen in np.array_split(np.arange(len(buckets.size)), n_parts):
+        places = Places.of(buckets, chosen)
+        fit = Fit.of(features, contents, places)
+        rows.append(places.rows)
+        width.append(places.width)
+        weight.append(fit.weights(effects, _LAST_ROUNDS, _CLOSE))
+        value.append(places.value)
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(width))])
+    by_bucket = sp.csr_array(
+        (np.concatenate(weight), np.concatenate(value), starts), shape=(buckets.n_rows, n_values)
+    )
+    back = np.empty(buckets.n_rows, dtype=np.int64)
+    back[np.concatenate(rows)] = np.arange(buckets.n_rows)
+    return sp.csr_array(by_bucket[back])

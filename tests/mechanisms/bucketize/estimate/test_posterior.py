@@ -1,0 +1,214 @@
+"""The hidden matching against all matchings of small buckets, and its intervals on seeded releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+from dalenius.mechanisms.bucketize.estimate import make_estimator
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.effects import Contents, Features, Fit, Quasi, find_basis
+from dalenius.mechanisms.bucketize.estimate.matching import Places
+from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
+from dalenius.question.targets import Score, Targets
+from tests.chance import FALSE_ALARM
+from tests.mechanisms.bucketize.estimate.test_estimate import buckets_of
+
+
+def by_enumeration(logs: np.ndarray, held: Iterable[int]) -> np.ndarray:
+    """People × values: how likely each value is whose, over all matchings of one bucket."""
+    values = list(held)
+    found = np.zeros_like(logs)
+    for order in set(permutations(values)):
+        weight = np.exp(sum(logs[person, value] for person, value in enumerate(order)))
+        found[np.arange(len(values)), list(order)] += weight
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def scaled(logs: np.ndarray, held: list[int], *, power: float | None = None) -> np.ndarray:
+    buckets = buckets_of(np.zeros(len(held), dtype=int), np.array(held))
+    places = Places.of(buckets)
+    if power is not None:
+        places.power[:] = power
+    entries = logs[np.repeat(places.rows, places.width), places.value]
+    weight = places.scale(entries, np.ones(len(places.held)), 2_000, 1e-12)
+    found = np.zeros_like(logs)
+    found[np.repeat(places.rows, places.width), places.value] = weight
+    return found
+
+
+def test_two_people_are_matched_exactly() -> None:
+    logs = np.random.default_rng(1).normal(size=(2, 2)) * 3
+    assert np.allclose(scaled(logs, [0, 1]), by_enumeration(logs, [0, 1]), atol=1e-9)
+
+
+@pytest.mark.parametrize("held", [[0, 1, 2], [0, 0, 1, 2], [0, 1, 1, 2, 2, 3]])
+def test_larger_buckets_are_matched_to_first_order(held: list[int]) -> None:
+    """Twice the effects, four times the error; and scaling p itself is wrong by the first order."""
+    direction = np.random.default_rng(2).normal(size=(len(held), max(held) + 1))
+    errors, plain = [], []
+    for size in (0.02, 0.04):
+        exact = by_enumeration(size * direction, held)
+        errors.append(np.abs(scaled(size * direction, held) - exact).max())
+        plain.append(np.abs(scaled(size * direction, held, power=1.0) - exact).max())
+    assert errors[1] < 1e-3
+    assert errors[1] / errors[0] > 3
+    assert plain[1] > 10 * errors[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_strong_effects_are_matched_nearly(seed: int) -> None:
+    logs = np.random.default_rng(seed).normal(size=(6, 4)) * 1.5
+    held = [0, 0, 1, 2, 2, 3]
+    exact = by_enumeration(logs, held)
+    off, uniform = np.abs(scaled(logs, held) - exact).mean(), np.abs(np.bincount(held) / 6 - exact).mean()
+    assert off < 0.2 * uniform
+
+
+def test_places_are_those_of_their_buckets_and_add_up() -> None:
+    rng = np.random.default_rng(3)
+    bucket = rng.permutation(np.repeat(np.arange(40), 5))
+    buckets = buckets_of(bucket, rng.integers(6, size=200))
+    for chosen in (None, np.arange(0, 40, 3)):
+        places = Places.of(buckets, chosen)
+        weight = places.scale(rng.normal(size=len(places.value)), np.ones(len(places.held)), 500, 1e-10)
+        assert np.allclose(np.add.reduceat(weight, places.row_start[:-1]), 1)
+        sums = np.bincount(places.slot, weight, len(places.held))
+        assert np.allclose(sums[sums > 0], places.held[sums > 0])
+        contents = buckets.composition.to_dense()[buckets.type_of[bucket[places.rows]]]
+        assert (contents[np.repeat(np.arange(len(places.rows)), places.width), places.value] > 0).all()
+
+
+def small() -> tuple[Buckets, Features, Contents, Fit]:
+    rng = np.random.default_rng(4)
+    bucket = rng.permutation(np.repeat(np.arange(30), 4))
+    buckets = buckets_of(bucket, rng.integers(3, size=120))
+    region = np.zeros(30, dtype=np.int64)
+    columns = [Quasi(codes=rng.integers(3, size=120)), Quasi(codes=rng.integers(5, size=120), is_number=True)]
+    features = Features.of(columns, region[bucket])
+    contents = Contents.of(buckets, region, features.sizes)
+    return buckets, features, contents, Fit.of(features, contents, Places.of(buckets))
+
+
+def test_the_gradient_is_that_of_the_likelihood() -> None:
+    _, features, _, fit = small()
+    rng = np.random.default_rng(5)
+    effects, direction = (0.3 * rng.normal(size=(int(features.starts[-1]), 3)) for _ in range(2))
+
+    def gain(step: float) -> float:
+        fit.weights(effects + step * direction, 500, 1e-13)
+        return fit.gain(effects + step * direction)[0]
+
+    expected = (gain(0.05) - gain(-0.05)) / 0.1
+    fit.weights(effects, 500, 1e-13)
+    assert float((fit.gain(effects)[1] * direction).sum()) == pytest.approx(expected, rel=1e-2)
+
+
+def test_uniform_matchings_vary_as_anatomy_says() -> None:
+    """Whose variance is that of all matchings (`test_estimate`)."""
+    rng = np.random.default_rng(6)
+    buckets = buckets_of(rng.permutation(np.repeat(np.arange(30), 5)), rng.integers(4, size=150))
+    made = make_estimator("matching", buckets, [rng.integers(3, size=150)])
+    assert isinstance(made, Posterior)
+    size = buckets.size[buckets.row_bucket][:, None]
+    uniform = sp.csr_array(buckets.composition.to_dense()[buckets.type_of[buckets.row_bucket]] / size)
+    scores = [Score(rows=np.arange(70)), Score(rows=np.arange(90), values=rng.normal(size=90))]
+    sums, weights = ScoreSums.of(buckets, scores), np.array([0.0, 1.0, 1.0, 0.0])
+    targets = Targets.of([[(0, weights)], [(1, weights)], [(0, weights), (1, -2 * weights)]])
+    anatomy = make_estimator("anatomy", buckets, []).estimate(sums, targets)
+    mean, variance = replace(made, weights=uniform)._matched(sums, targets)
+    assert np.allclose(mean, anatomy.estimate)
+    assert np.allclose(variance, anatomy.std_error**2)
+
+
+def test_variances_of_effects_are_learned() -> None:
+    """A column that matters gets larger effects than one that is noise."""
+    rng = np.random.default_rng(7)
+    n = 6_000
+    value = np.sort(rng.integers(6, size=n))
+    matters, noise = np.where(rng.random(n) < 0.6, value, rng.integers(6, size=n)), rng.integers(6, size=n)
+    bucket = rng.permutation(np.repeat(np.arange(n // 3), 3))  # contents at random: much is told
+    buckets = buckets_of(bucket, value)
+    features = Features.of([Quasi(codes=matters), Quasi(codes=noise)], np.zeros(n, dtype=np.int64))
+    contents = Contents.of(buckets, np.zeros(n // 3, dtype=np.int64), features.sizes)
+    by_bucket = buckets.composition.to_dense()[buckets.type_of] / buckets.size[:, None]
+    surprise = features.indicators.T @ by_bucket[bucket] - np.outer(features.means[0], buckets.counts)
+    size = np.abs(find_basis(features, contents, surprise).features)
+    assert size[:6].max() > 5 * size[6:].max()
+    posterior = make_estimator("matching", buckets, [matters, noise])
+    targets = Targets.of([[(0, np.eye(6)[z])] for z in range(6)])
+    sums = ScoreSums.of(buckets, [Score(rows=np.flatnonzero(matters == 2))])
+    found = posterior.estimate(sums, targets)
+    true = np.bincount(value[matters == 2], minlength=6)
+    uniform = make_estimator("anatomy", buckets, [matters, noise]).estimate(sums, targets)
+    assert np.abs(found.estimate - true).sum() < 0.3 * np.abs(uniform.estimate - true).sum()
+
+
+def test_what_is_known_is_exact() -> None:
+    rng = np.random.default_rng(8)
+    bucket = rng.permutation(np.repeat(np.arange(50), 4))
+    buckets = buckets_of(bucket, rng.integers(4, size=200))
+    made = make_estimator("matching", buckets, [rng.integers(3, size=200)])
+    sums = ScoreSums.of(buckets, [Score(rows=np.arange(200)), Score(rows=np.arange(70))])
+    found = made.estimate(sums, Targets.of([[(0, np.eye(4)[1])], [(1, np.ones(4))]]))
+    assert np.allclose(found.estimate, [buckets.counts[1], 70], atol=1e-3)
+    assert (found.std_error < 0.02).all()
+
+
+def test_a_sum_of_terms_is_one_target() -> None:
+    """Two halves of a condition as two terms are the condition itself."""
+    rng = np.random.default_rng(9)
+    buckets = buckets_of(rng.permutation(np.repeat(np.arange(100), 4)), rng.integers(4, size=400))
+    made = make_estimator("matching", buckets, [rng.integers(5, size=400)])
+    rows, weights = [np.arange(150), np.arange(60), np.arange(60, 150)], np.eye(4)[2]
+    sums = ScoreSums.of(buckets, [Score(rows=part) for part in rows])
+    found = made.estimate(sums, Targets.of([[(0, weights)], [(1, weights), (2, weights)]]))
+    assert found.estimate[0] == pytest.approx(found.estimate[1])
+    assert found.std_error[0] == pytest.approx(found.std_error[1], rel=1e-6)
+
+
+def test_intervals_hold_on_seeded_releases() -> None:
+    """Coverage at 95 % of independent releases, each counted by its worst-case share of questions."""
+    rng = np.random.default_rng(10)
+    n, n_values = 2_400, 6
+    age, sex = rng.integers(8, size=n), rng.integers(2, size=n)
+    lean = rng.normal(size=(n_values, 2)) * 0.6
+    utility = np.outer(age / 4 - 1, lean[:, 0]) + np.outer(sex, lean[:, 1]) + rng.gumbel(size=(n, n_values))
+    value = utility.argmax(axis=1)
+    order = np.argsort(value, kind="stable")
+    age, sex, value = age[order], sex[order], value[order]
+    held, errors = [], []
+    for seed in range(5):
+        stream = np.random.default_rng([11, seed])
+        bucket = stream.permutation(np.repeat(np.arange(n // 4), 4))
+        buckets = buckets_of(bucket, value)
+        scores = [np.flatnonzero((age == a) & (sex == s)) for a in range(8) for s in range(2)]
+        sums = ScoreSums.of(buckets, [Score(rows=rows) for rows in scores])
+        targets = Targets.of([[(k, np.eye(n_values)[z])] for k in range(16) for z in range(n_values)])
+        true = np.array([(value[rows] == z).sum() for rows in scores for z in range(n_values)])
+        possible = possible_range(sums, targets)
+        found = make_estimator("matching", buckets, [age, sex]).estimate(sums, targets)
+        low, high = found.intervals(0.95, possible)
+        held.append(((np.floor(low) <= true) & (true <= np.ceil(high))).mean())
+        errors.append(np.abs(found.estimate - true).mean())
+        shrunk = make_estimator("shrinkage", buckets, [age, sex]).estimate(sums, targets)
+        errors[-1] /= np.abs(shrunk.estimate - true).mean()
+    # a release whose intervals hold at 0.95 on average falls below 0.80 less often than one time in twenty
+    assert stats.binom.sf(sum(share < 0.8 for share in held) - 1, 5, 0.05) > FALSE_ALARM
+    assert np.mean(held) > 0.9
+    assert np.mean(errors) < 1.0
+
+
+def test_what_is_too_large_is_shrunk() -> None:
+    wide = buckets_of(np.repeat(np.arange(310), 2), np.arange(620))
+    assert isinstance(make_estimator("matching", wide, [np.arange(620) % 3]), Shrinkage)
+    few = buckets_of(np.repeat(np.arange(4), 2), np.arange(8) % 4)
+    assert isinstance(make_estimator("matching", few, []), Shrinkage)
+    assert isinstance(make_estimator("matching", few, [np.arange(8) % 2]), Posterior)
