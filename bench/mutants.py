@@ -151,7 +151,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", default=list(MODULES))
     parser.add_argument("--sample", type=int, help="so many mutants of each, at random; else all")
     given = parser.parse_args()
-    for library in ("numpy", "pyarrow.parquet", "duckdb", "pytest", "hypothesis", "scipy.sparse"):
+    for library in ("numpy", "pyarrow.parquet", "duckdb", "pytest", "scipy.sparse"):
         importlib.import_module(library)
     for name in given.modules:
         path = SOURCE / Path(*name.split(".")).with_suffix(".py")
