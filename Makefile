@@ -9,7 +9,7 @@ CHROMIUM := $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 JAVA := $(shell command -v java 2>/dev/null)
 MISSING := $(if $(POSTGRES),,postgresql) $(if $(CHROMIUM),,chromium) $(if $(JAVA),,openjdk-17-jre-headless)
 
-.PHONY: install services demo test test-lowest dist check lint types bench bench-peers bench-spark fuzz audit sbom coverage docs figures lock clean
+.PHONY: install services demo test test-lowest dist check lint types bench bench-more bench-peers bench-spark fuzz audit sbom coverage docs figures lock clean
 
 install: .venv/.tests  ## everything that the tests need, into .venv
 
@@ -64,9 +64,15 @@ dist: .venv/.tests  ## wheel and source archive; the same bytes for the same com
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -d dist
 	sha256sum dist/*
 
-bench: .venv/.tests  ## speed, as ratios in one run
+bench: .venv/.tests  ## speed, as ratios in one run; QUICK=--quick takes three minutes
+	$(BIN)/python -m bench.startup
+	$(BIN)/python -m bench.publish_matrix $(QUICK)
+
+bench-more: .venv/.tests  ## plans of random histograms, questions, large releases, a hundred million rows
+	$(BIN)/python -m bench.plan_scan
 	$(BIN)/python -m bench.plan_speed
 	$(BIN)/python -m bench.ask_speed
+	$(BIN)/python -m bench.large_release
 	$(BIN)/python -m bench.publish_speed
 
 bench-spark: .venv/.tests  ## publishing on Spark, as ratios to Spark's own copy in one run

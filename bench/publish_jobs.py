@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import duckdb
 
 import dalenius
+from dalenius.release.ledger import ENVIRONMENT
 
 _COLUMNS = """
     17 + floor(74 * random() * random())::INTEGER AS age,
@@ -79,7 +81,6 @@ def policy_of(mechanism: str, table: Path) -> dalenius.Policy:
             "source": str(table),
             "release": str(table.with_name("release")),
             "columns": {"quasi": _QUASI, "sensitive": ["disease"]},
-            "ledger": {"path": str(table.with_name("ledger"))},
             **MECHANISMS[mechanism],
         }
     )
@@ -87,6 +88,7 @@ def policy_of(mechanism: str, table: Path) -> dalenius.Policy:
 
 def publish(mechanism: str, table: Path) -> int:
     """Publish the table and remove the release; the rows that it had."""
+    os.environ[ENVIRONMENT] = str(table.with_name("ledger"))
     release = dalenius.publish(policy_of(mechanism, table))
     shutil.rmtree(release.path)
     table.with_name(

@@ -1,0 +1,233 @@
+"""Publishing tables of every kind and size, beside plain copies of the same file: seconds and ratios.
+
+    python -m bench.publish_matrix [--quick] [--kinds integers texts] [--rows 1000 1000000] [--rounds 3]
+
+Every job is a process of its own that reads the file and writes Parquet: DuckDB's copy in random order
+(`copy`), Polars' streaming copy in the order of the file (`polars`), and releases. `no ledger` is bucketize
+with a seed, which leaves out the ledger and its sketch of the source. Of each job the least processor time
+and the least time by the clock of all rounds are shown, the work alone and, in brackets, with the start of
+the process; a ratio is to `copy`. Alpha-beta, which writes other rows than it reads, is counted per row
+written. `--quick` takes about three minutes on two idle cores, all of it about ten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from typing import Any
+
+import duckdb
+
+from dalenius.release.ledger import ENVIRONMENT
+
+_MANY = 10**6
+KINDS = {
+    "integers": ["floor({k} * random())::BIGINT" for _ in range(7)],
+    "texts": ["'value ' || floor({k} * random())::INTEGER" for _ in range(7)],
+    "names": ["'name ' || floor(200000 * random())::INTEGER" for _ in range(3)],
+    "wide": ["floor({k} * random())::BIGINT" for _ in range(59)],
+    "widest": ["floor({k} * random())::BIGINT" for _ in range(299)],
+}
+_SIZES = (2, 5, 16, 50, 72, 100, 120)
+_MOST_ROWS = {"names": _MANY, "wide": _MANY, "widest": 10**5}
+_MECHANISMS: dict[str, dict[str, Any]] = {
+    "bucketize": {
+        "promise": {"kind": "f-privacy", "default": {"times": 4, "plus": "0.02"}},
+        "mechanism": {"kind": "bucketize"},
+    },
+    "perturb": {
+        "promise": {"kind": "rho-privacy", "rho1": "max", "rho2": "1/4"},
+        "mechanism": {"kind": "perturb"},
+    },
+    "alpha-beta": {
+        "promise": {"kind": "d-gamma-privacy", "k": 2, "gamma": "1/2"},
+        "mechanism": {"kind": "alpha-beta", "domains": "active", "duplicates": "distinct"},
+    },
+}
+JOBS = ("copy", "polars", "bucketize", "no ledger", "perturb", "alpha-beta")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Seconds of a job: of the processors and by the clock, its work alone and its whole process."""
+
+    processor: float
+    clock: float
+    process_processor: float
+    process_clock: float
+    written: int
+
+    def least(self, other: Took | None) -> Took:
+        """The less of two runs."""
+        if other is None:
+            return self
+        return Took(
+            processor=min(self.processor, other.processor),
+            clock=min(self.clock, other.clock),
+            process_processor=min(self.process_processor, other.process_processor),
+            process_clock=min(self.process_clock, other.process_clock),
+            written=self.written,
+        )
+
+
+def generate(kind: str, n_rows: int, table: Path) -> None:
+    """A random table whose sensitive column has 50 values."""
+    cells = [text.format(k=_SIZES[i % len(_SIZES)]) for i, text in enumerate(KINDS[kind])]
+    columns = ", ".join(f"{cell} AS q{i}" for i, cell in enumerate(cells))
+    sensitive = "floor(50 * random() * sqrt(random()))::INTEGER"
+    sensitive = sensitive if kind != "texts" else f"'disease ' || {sensitive}"
+    how = "FORMAT csv, HEADER" if table.suffix == ".csv" else "FORMAT parquet, COMPRESSION zstd"
+    duckdb.execute(f"COPY (SELECT {columns}, {sensitive} AS s FROM range({n_rows})) TO '{table}' ({how})")
+
+
+def cells(options: argparse.Namespace) -> list[tuple[str, int, str]]:
+    """(kind, rows, format) of the tables."""
+    sizes = options.rows or ([1_000, 30_000, _MANY] if options.quick else [1_000, 30_000, _MANY, 5 * _MANY])
+    kinds = options.kinds or (["integers", "texts"] if options.quick else list(KINDS))
+    found = [(kind, n, "parquet") for kind in kinds for n in sizes if n <= _MOST_ROWS.get(kind, 5 * _MANY)]
+    return found + [("integers", n, "csv") for n in sizes if "integers" in kinds and n <= _MANY]
+
+
+def jobs_of(kind: str, n_rows: int, form: str) -> list[str]:
+    if form == "csv":
+        return ["copy", "polars", "bucketize"]
+    is_tuples = kind in ("integers", "texts") and n_rows <= _MANY
+    return [job for job in JOBS if job != "alpha-beta" or is_tuples]
+
+
+def run(job: str, table: Path) -> Took:
+    """A job in a process of its own."""
+    before, started = getrusage(RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, "-m", "bench.publish_matrix", "--measure", job, str(table)]
+    env = {**os.environ, ENVIRONMENT: str(table.with_name("ledger"))}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
+    env["PYTHONPYCACHEPREFIX"] = str(table.parents[1] / "compiled")
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env)
+    clock, after = time.perf_counter() - started, getrusage(RUSAGE_CHILDREN)
+    whole = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return Took(**json.loads(done.stdout), process_processor=whole, process_clock=clock)
+
+
+def measure(job: str, table: Path) -> None:
+    """Do the job, and print how long the work took, imports left out."""
+    work = _load(job, table)
+    started = time.process_time(), time.perf_counter()
+    written = work()
+    ended = time.process_time(), time.perf_counter()
+    print(
+        json.dumps({"processor": ended[0] - started[0], "clock": ended[1] - started[1], "written": written})
+    )
+
+
+def _load(job: str, table: Path) -> Any:
+    """What does the job, with its libraries loaded."""
+    target = table.with_name("target.parquet")
+    if job == "copy":
+        source = f"read_csv('{table}')" if table.suffix == ".csv" else f"read_parquet('{table}')"
+        how = "FORMAT parquet, COMPRESSION zstd"
+        query = f"COPY (SELECT * FROM {source} ORDER BY random()) TO '{target}' ({how})"
+        return lambda: duckdb.connect().execute(query).fetchall()[0][0]
+    if job == "polars":
+        import polars as pl
+
+        scan = pl.scan_csv if table.suffix == ".csv" else pl.scan_parquet
+        return lambda: scan(table).sink_parquet(target, compression="zstd") or -1
+    return _publisher(job, table)
+
+
+def _publisher(job: str, table: Path) -> Any:
+    import dalenius
+    from dalenius.cli.main import _keep_pandas_out
+
+    _keep_pandas_out()
+    seed = 1 if job == "no ledger" else None
+    rest = _MECHANISMS["bucketize" if job == "no ledger" else job]
+
+    def publish(source: Path, n_quasi: int, release: str) -> int:
+        columns = {"quasi": [f"q{i}" for i in range(n_quasi)], "sensitive": ["s"]}
+        paths = {"source": str(source), "release": str(table.with_name(release))}
+        policy = dalenius.Policy.from_dict({**paths, "columns": columns, **rest})
+        return int(dalenius.publish(policy, seed=seed).manifest["rows"]["published"] or 0)
+
+    small = table.with_name("small.parquet")  # what is loaded when it is first used is loaded for it
+    generate("integers", 500, small)
+    publish(small, len(KINDS["integers"]), "warm")
+    return lambda: publish(table, _n_quasi(table), "release")
+
+
+def _n_quasi(table: Path) -> int:
+    return len(duckdb.connect().execute(f"SELECT * FROM '{table}' LIMIT 0").description or ()) - 1
+
+
+def clean(folder: Path) -> None:
+    for name in ("release", "warm"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("ledger", "target.parquet"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def compare(kind: str, n_rows: int, form: str, rounds: int, folder: Path) -> dict[str, Took]:
+    folder.mkdir()
+    table = folder / f"table.{form}"
+    generate(kind, n_rows, table)
+    least: dict[str, Took] = {}
+    for _ in range(rounds):
+        for job in jobs_of(kind, n_rows, form):
+            least[job] = run(job, table).least(least.get(job))
+            clean(folder)
+    shutil.rmtree(folder)
+    return least
+
+
+def show(kind: str, n_rows: int, form: str, least: dict[str, Took]) -> None:
+    copy = least["copy"]
+    for job, took in least.items():
+        per_row = copy.written / took.written if job == "alpha-beta" and took.written else 1.0
+        parts = [
+            f"{getattr(took, what):7.2f} ({getattr(took, f'process_{what}'):6.2f}) "
+            f"{per_row * getattr(took, what) / getattr(copy, what):5.1f} "
+            f"({per_row * getattr(took, f'process_{what}') / getattr(copy, f'process_{what}'):4.1f})"
+            for what in ("processor", "clock")
+        ]
+        print(f"{kind:<9} {form:<8} {n_rows:>10,} {job:<11} {parts[0]}   {parts[1]}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure publishing beside plain copies.")
+    parser.add_argument("--quick", action="store_true", help="fewer kinds of tables, up to a million rows")
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS))
+    parser.add_argument("--rows", type=int, nargs="+")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where the tables go")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        measure(options.measure[0], Path(options.measure[1]))
+        return
+    if not options.json:
+        print(f"{'table':<9} {'format':<8} {'rows':>10} {'job':<11}    processor (process)  ratio   clock …")
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        for number, (kind, n_rows, form) in enumerate(cells(options)):
+            rounds = options.rounds if n_rows < _MANY else max(1, options.rounds - 1)
+            least = compare(kind, n_rows, form, rounds, Path(folder) / str(number))
+            if options.json:
+                told = {
+                    job: {name: getattr(took, name) for name in Took.__slots__} for job, took in least.items()
+                }
+                print(json.dumps({"table": kind, "format": form, "rows": n_rows, "jobs": told}), flush=True)
+            else:
+                show(kind, n_rows, form, least)
+
+
+if __name__ == "__main__":
+    main()
