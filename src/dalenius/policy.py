@@ -265,7 +265,9 @@ def parse_promise(section: Any, columns: Columns) -> Promise:
 def parse_mechanism(section: Any, promise: Promise) -> MechanismConfig:
     """`[mechanism]`: how the promise is kept."""
     section = _table(section, "mechanism", f'kind = "{next(registry.kinds())}"')
-    return config.parse_mechanism(section, promise.kind)
+    found = config.parse_mechanism(section, promise.kind)
+    found.check_promise(promise)
+    return found
 
 
 def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -> StageConfig | None:

@@ -14,7 +14,7 @@ from dalenius.mechanisms.alphabeta.repeated import repeat_views
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.bucketize.fakes.plan import plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, Run
 from dalenius.mechanisms.bucketize.repeated import Contents, plan_contents, repeat_buckets
 from dalenius.mechanisms.frapp.plan import plan_frapp
 from dalenius.mechanisms.frapp.repeated import repeat_records
@@ -62,6 +62,28 @@ def test_two_bucketizations_are_bayes_by_enumeration() -> None:
     assert found.success == pytest.approx(sum(cell.max() for cell in joint.values()) / total)
     assert found.success_of_one == pytest.approx(0.5)
     assert found.promised == 0.5
+
+
+def test_the_group_of_two_bucketizations_is_bayes_by_enumeration() -> None:
+    """Whether a person has one of two values, from two dealings; single values are no secret here."""
+    counts = (3, 2, 1)
+    group = Run(begin=1, end=3, threshold=Fraction(1, 2))
+    plan, problem = buckets(counts, 2)
+    people = [x for x, count in enumerate(counts) for _ in range(count)]
+    ways = dealings(plan, counts)
+    joint: dict[tuple[int, int], np.ndarray] = {}
+    for one, two in product(ways, ways):
+        for person, value in enumerate(people):
+            joint.setdefault((one[person], two[person]), np.zeros(2))[int(value > 0)] += 1
+    largest = max(cell[1] / cell.sum() for cell in joint.values())
+    contents = plan_contents(plan, problem, None)
+    found = repeat_buckets([contents], (Fraction(1),) * 3, 2, [group])
+    assert found.how == "exact"
+    assert found.posterior == pytest.approx(largest)
+    assert found.promised == 0.5
+    simulated = repeat_buckets([contents], (Fraction(1),) * 3, 3, [group])
+    assert simulated.promised == 0.5
+    assert simulated.posterior >= 0.5
 
 
 def test_two_bucketizations_in_regions_are_bayes_by_enumeration() -> None:

@@ -105,6 +105,11 @@ def test_what_is_no_new_batch_is_refused(series: dalenius.Release, tmp_path: Pat
         {"default": {"times": 2, "plus": 0.2}},
         {"default": {"times": 2, "plus": 0.2}, "values": {"Flu": 0.8, "Mumps": 0.5}},
         {"default": 0.99, "values": {"Flu": 0.8}},
+        {
+            "default": {"times": 2, "plus": 0.2},
+            "values": {"Flu": 0.8},
+            "groups": {"any": {"values": ["Flu", "Mumps"], "at_most": 0.9}},
+        },
     ],
 )
 def test_other_thresholds_are_another_promise(tmp_path: Path, other: dict[str, Any]) -> None:

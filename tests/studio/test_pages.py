@@ -14,6 +14,7 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 from dalenius.policy import Policy
+from dalenius.promises.f_privacy import FPrivacy
 from dalenius.studio.app import create_app
 from dalenius.studio.project import Project, number, to_toml
 from dalenius.web.guard import Access, host_names
@@ -98,6 +99,25 @@ def test_the_policy_is_the_state_and_only_its_owner_reads_it(
     assert (policy.columns.identifiers, policy.columns.sensitive) == (("name",), ("disease",))
     assert policy.promise.kind == "l-diversity"
     assert {path.name for path in project.iterdir()} == {"policy.toml"}, "no record is kept here"
+
+
+def test_groups_of_the_policy_file_outlive_the_form(
+    client: TestClient, project: Path, tmp_path: Path
+) -> None:
+    take(client, write_table(tmp_path / "people.csv"))
+    choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
+    sent = {"csrf": csrf(client, "/promise"), "kind": "f-privacy", "times": "4", "plus": "0.1", "cap": "0.9"}
+    client.post("/promise", data=sent)
+    file = project / "policy.toml"
+    group = 'groups = { any = { values = ["a", "b"], at_most = 0.9 } }'
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("[promise]", f"[promise]\n{group}"), encoding="utf-8"
+    )
+    client.post("/promise", data={**sent, "times": "5"})
+    promise = Policy.from_file(file).promise
+    assert isinstance(promise, FPrivacy)
+    assert [(group.name, group.values) for group in promise.groups] == [("any", (("a",), ("b",)))]
+    assert "limit together: any" in client.get("/promise").text
 
 
 @pytest.mark.parametrize("typed", ["x", "", "nan", "1e999", "1/0/2", "-"])

@@ -55,6 +55,14 @@ class MechanismConfig:
         """Columns with a domain that the mechanism adds to those of the table."""
         return ()
 
+    def check_promise(self, promise: Promise) -> None:
+        """Raise a PolicyError if a part of the promise is not kept; here thresholds of sets of values."""
+        if getattr(promise, "groups", ()):
+            raise PolicyError(
+                f"[promise] groups: {self.kind} does not keep thresholds of groups of values",
+                hint='bucketize does: [mechanism] kind = "bucketize"; or leave out groups',
+            )
+
     def check_stage(self, stage: str, promise: Promise) -> None:
         """Raise a PolicyError if one of the stages does not go with the rest of the section."""
 

@@ -1,7 +1,8 @@
 """F′-privacy: a threshold for each sensitive value (Wang, Wang, Fu, Wong: Inferential or Differential).
 
 In every published bucket, value x_i makes up at most f′_i of the records, so an attacker who knows in
-which bucket a person is, and nothing else, gives x_i a probability of at most f′_i.
+which bucket a person is, and nothing else, gives x_i a probability of at most f′_i. The same holds for sets
+of values that have a threshold together (`groups.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, percent, show
 from dalenius.plain import Stated
 from dalenius.promises.bounds import Bound, link_at_most
+from dalenius.promises.groups import Group, check_laminar, parse_groups, read_groups
 from dalenius.tables.histogram import Histogram, Value, label, label_cell, show_value, write_cells
 
 CAP = Fraction(1, 2)
@@ -69,6 +71,8 @@ class FPrivacy:
     """For values that are not named; None: every value must be named."""
     named: tuple[tuple[tuple[str, ...], Fraction], ...] = ()
     """Labels of the cells of a value, and its threshold."""
+    groups: tuple[Group, ...] = ()
+    """Sets of values with a threshold of their own, nested or disjoint."""
 
     kind = "f-privacy"
     protects = "value"
@@ -82,6 +86,7 @@ class FPrivacy:
                 )
         for cells, threshold in self.named:
             _check_threshold(repr(" / ".join(cells)), threshold)
+        check_laminar(self.groups)
 
     def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:
         """f′_i of every value of the histogram, in its order."""
@@ -136,6 +141,7 @@ class FPrivacy:
                 }
                 for value, f in zip(histogram.values, self.thresholds(histogram), strict=True)
             ],
+            **({"groups": [group.to_dict(histogram) for group in self.groups]} if self.groups else {}),
         }
 
     @staticmethod
@@ -152,7 +158,13 @@ class FPrivacy:
                 "person's published value, believes it with at most the limit that was set for this value "
                 f"afterwards.{examples}"
             )
-        return link_at_most(f"a value of {what}", f"the limit that was set for this value.{examples}")
+        together = [
+            f"{show_value([group.name])} ({len(group.values)} values) at most {percent(group.at_most)}"
+            for group in read_groups(promise)
+            if group.at_most < 1
+        ]
+        sets = f" Values that have a limit together, too: {'; '.join(together)}." if together else ""
+        return link_at_most(f"a value of {what}", f"the limit that was set for this value.{examples}{sets}")
 
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> FPrivacy:
@@ -161,17 +173,18 @@ class FPrivacy:
             (tuple(map(label_cell, entry["value"].cells())), entry["at_most"].fraction(at_least=0, at_most=1))
             for entry in Stated.of(promise, "promise")["thresholds"].entries()
         )
-        return cls(default=None, named=named)
+        return cls(default=None, named=named, groups=read_groups(promise))
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:
         """Read the `[promise]` section."""
-        refuse_unknown_keys(section, ("kind", "default", "values"), "[promise] f-privacy")
+        refuse_unknown_keys(section, ("kind", "default", "values", "groups"), "[promise] f-privacy")
         default = _parse_default(section["default"]) if "default" in section else None
         named = _parse_named(section.get("values", {}), sensitive)
         if default is None and not named:
             raise PolicyError("[promise] f-privacy needs a default, values, or both")
-        return cls(default=default, named=named)
+        groups = parse_groups(section.get("groups", {}), sensitive)
+        return cls(default=default, named=named, groups=groups)
 
 
 def _parse_default(spec: Any) -> Linear | Fraction:

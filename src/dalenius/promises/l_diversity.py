@@ -26,6 +26,7 @@ class LDiversity:
 
     kind = "l-diversity"
     protects = "value"
+    groups = ()
 
     def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:
         """1/ℓ for every value."""

@@ -312,6 +312,8 @@ def _same_promise(first: StoredRelease, policy: Policy) -> bool:
     stated = read_promise(first.manifest.promise)
     if not isinstance(promise, FPrivacy) or not isinstance(stated, FPrivacy):
         return stated == promise
+    if set(stated.groups) != set(promise.groups):
+        return False
     mechanism = registry.room(first.mechanism, first.method, "mechanism").MECHANISM
     with first.connect() as connection:
         counts = mechanism.count_values(connection, first.manifest)

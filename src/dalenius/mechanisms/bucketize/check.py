@@ -15,6 +15,7 @@ from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.published import Entries, check_regions, read_entries
 from dalenius.prefetch import prefetch
 from dalenius.promises.bounds import Thresholds
+from dalenius.promises.groups import Group
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
 from dalenius.tables.codes import number
@@ -33,7 +34,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     sensitive, n_fakes = stated.sensitive, stated.n_fakes
     limits = _Limits(stated.thresholds, n_fakes)
     n_people = count(connection, "SELECT count(*) FROM qit")
-    n_malformed = n_broken = 0
+    n_malformed = n_broken = n_groups_broken = 0
     n_uneven = _n_strange(connection, n_people)
     # by ranges of bucket numbers: memory does not grow with the release, whose files are sorted by them
     for first in range(1, n_people + 1, _WINDOW):
@@ -43,6 +44,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
         for entries in prefetch(read_entries(connection, sensitive, _within(numbers))):
             n_malformed += _count_malformed(entries, last)
             n_broken += limits.broken(entries)
+            n_groups_broken += _count_broken(stated.groups, entries, n_fakes)
             last = int(entries.bucket[-1])
             np.subtract.at(people, entries.bucket[entries.starts] - first, entries.places - n_fakes)
         n_uneven += int(np.count_nonzero(people))
@@ -65,6 +67,8 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
         else "every value is within its threshold in every bucket"
     )
     yield Check(name="promise", ok=n_broken == 0, detail=detail)
+    if stated.groups:
+        yield _check_groups(n_groups_broken, len(stated.groups))
 
 
 def _n_strange(connection: duckdb.DuckDBPyConnection, n_people: int) -> int:
@@ -139,6 +143,26 @@ class _Limits:
         # a value without a threshold counts as broken: nothing was promised that could hold
         at_most = self._thresholds.of_value(value) or Fraction(0)
         return at_most.numerator * size // at_most.denominator
+
+
+def _count_broken(groups: tuple[Group, ...], entries: Entries, n_fakes: int) -> int:
+    """How many times a group is above its threshold in a bucket, of whose people it is a share."""
+    sizes, size_index = np.unique(entries.places - n_fakes, return_inverse=True)
+    n_broken = 0
+    for group in groups:
+        limits = np.array([group.most(size) for size in sizes.tolist()], dtype=np.int64)
+        n_broken += int(np.count_nonzero(entries.held_of(group) > limits[size_index]))
+    return n_broken
+
+
+def _check_groups(n_broken: int, n_groups: int) -> Check:
+    what = "1 group of values" if n_groups == 1 else f"{n_groups} groups of values"
+    detail = (
+        f"{what}: above their thresholds in buckets {n_broken} times"
+        if n_broken
+        else f"{what}: within their thresholds in every bucket"
+    )
+    return Check(name="promise on groups", ok=n_broken == 0, detail=detail)
 
 
 def _check_domain(

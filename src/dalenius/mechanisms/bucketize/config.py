@@ -51,6 +51,23 @@ class BucketizeConfig(MechanismConfig):
         _refuse_with_regions(config)
         return config
 
+    def check_promise(self, promise: Promise) -> None:
+        """Groups of values are kept by the optimum's buckets, which are made from the whole table."""
+        if not getattr(promise, "groups", ()):
+            return
+        refused = {
+            f"method {self.method!r}": self.method != "optimal",
+            "fakes": bool(self.fakes),
+            "regions": bool(self.regions),
+        }
+        for what, is_asked in refused.items():
+            if is_asked:
+                raise PolicyError(
+                    f"[promise] groups do not go with [mechanism] {what}, which would not keep their "
+                    "thresholds",
+                    hint='use method = "optimal" without fakes and regions, or leave out groups',
+                )
+
     def check_stage(self, stage: str, promise: Promise) -> None:
         """What is left by suppression must be published, whatever is drawn."""
         if self.fakes:

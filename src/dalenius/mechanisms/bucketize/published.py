@@ -24,6 +24,7 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.plain import Stated
 from dalenius.promises.bounds import Thresholds
+from dalenius.promises.groups import Group, read_groups
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import MOST_ROWS, Manifest
 from dalenius.sql import count, identifier, one_row
@@ -39,6 +40,8 @@ class PublishedBuckets:
 
     sensitive: tuple[str, ...]
     thresholds: Thresholds
+    groups: tuple[Group, ...]
+    """Sets of values that have a threshold together."""
     fakes: PublishedFakes | None
     """None: every entry of the sensitive table is somebody's."""
     regions: Regions | None
@@ -58,9 +61,13 @@ def read(manifest: Manifest) -> PublishedBuckets:
         raise ReleaseCorrupt("the manifest names no sensitive column")
     if any(len(value) != len(sensitive) for value in thresholds.listed):
         raise ReleaseCorrupt("the manifest's promise does not have a cell per sensitive column")
+    groups = read_groups(manifest.promise)
+    if any(len(value) != len(sensitive) for group in groups for value in group.values):
+        raise ReleaseCorrupt("the manifest's groups do not have a cell per sensitive column")
     return PublishedBuckets(
         sensitive=sensitive,
         thresholds=thresholds,
+        groups=groups,
         fakes=PublishedFakes.of(fakes, len(sensitive)) if fakes and fakes.section() else None,
         regions=None if regions is None else Regions.of(regions, manifest.columns_of("quasi")),
     )
@@ -157,6 +164,11 @@ class Entries:
     def places(self) -> Ints:
         """How many sensitive values the buckets hold, in the order of `starts`."""
         return np.add.reduceat(self.count, self.starts)
+
+    def held_of(self, group: Group) -> Ints:
+        """How many values of a group the buckets hold, in the order of `starts`."""
+        inside = np.array([group.has(value) for value in self.values], dtype=bool)
+        return np.add.reduceat(np.where(inside[self.code], self.count, 0), self.starts)
 
     def bucket_of_row(self) -> Ints:
         """Which bucket each row is of, from 0, in the order of `starts`."""

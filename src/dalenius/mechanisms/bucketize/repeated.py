@@ -27,7 +27,7 @@ from dalenius.mechanisms.bucketize.fakes.plan import (
     simulate_contents,
 )
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, Run
 from dalenius.mechanisms.bucketize.regions.plan import problem_of_region
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.randomness import Randomness
@@ -82,15 +82,20 @@ _PEOPLE = 20_000
 """How many people are drawn in all, where posteriors are simulated."""
 
 
-def repeat_buckets(parts: Sequence[Contents], thresholds: Sequence[Fraction], times: int) -> Repeated:
-    """The largest posterior of the value that it is worst for, and how often the best guess is right.
+def repeat_buckets(
+    parts: Sequence[Contents], thresholds: Sequence[Fraction], times: int, groups: Sequence[Run] = ()
+) -> Repeated:
+    """The largest posterior of the value or group that it is worst for; how often the best guess is right.
 
     Regions are parts: who is in which is published, and all releases of a table have the same.
     """
-    limits = np.array([float(threshold) for threshold in thresholds])
+    limits = np.array([float(limit) for limit in (*thresholds, *(group.threshold for group in groups))])
     is_exact = times == 2 and all(c.is_complete and len(c.weight) ** 2 <= _MOST_PAIRS for c in parts)
     n_people = max(1, _PEOPLE // len(parts))
-    found = [_try_all_pairs(part) if is_exact else _simulate(part, times, n_people) for part in parts]
+    found = [
+        _try_all_pairs(part, groups) if is_exact else _simulate(part, times, n_people, groups)
+        for part in parts
+    ]
     largest = np.max([of_values for of_values, _ in found], axis=0)
     people = [part.counts.sum() for part in parts]
     # the value whose promise is broken worst: by the ratio of the odds, among equals the surest
@@ -116,7 +121,7 @@ def repeat_table(plan: BucketizePlan, times: int) -> Repeated:
             plan_contents(own, problem_of_region(plan.problem, counts), None).among(counts > 0)
             for own, counts in zip(plan.regions.plans, plan.regions.counts, strict=True)
         ]
-    return repeat_buckets(parts, plan.thresholds, times)
+    return repeat_buckets(parts, plan.thresholds, times, plan.problem.groups)
 
 
 def repeat_part(
@@ -168,21 +173,25 @@ def _deal_some(plan: BucketPlan, j: int, n_values: int) -> tuple[Ints, Floats]:
     return count_values(deal_contents(plan, j, kept), n_values), weight
 
 
-def _try_all_pairs(contents: Contents) -> tuple[Floats, float]:
-    """Per value the largest posterior over all pairs of contents, and the success of the best guess."""
+def _try_all_pairs(contents: Contents, groups: Sequence[Run]) -> tuple[Floats, float]:
+    """Per value and group the largest posterior over all pairs of contents; the success of the best guess."""
     c, o = contents.real, np.maximum(contents.counts, 1.0)
     evidence = (c / o) @ c.T
-    largest = np.zeros(len(o))
+    largest = np.zeros(len(o) + len(groups))
     best = np.zeros_like(evidence)
     for x in range(len(o)):
         mine = np.outer(c[:, x], c[:, x]) / o[x]
         best = np.maximum(best, mine)
         largest[x] = np.divide(mine, evidence, out=np.zeros_like(mine), where=mine > 0).max()
+    for g, group in enumerate(groups, start=len(o)):
+        own = slice(group.begin, group.end)
+        together = (c[:, own] / o[own]) @ c[:, own].T
+        largest[g] = np.divide(together, evidence, out=np.zeros_like(evidence), where=together > 0).max()
     success = contents.weight @ best @ contents.weight / contents.counts.sum()
     return largest, float(success)
 
 
-def _simulate(contents: Contents, times: int, n_people: int) -> tuple[Floats, float]:
+def _simulate(contents: Contents, times: int, n_people: int, groups: Sequence[Run]) -> tuple[Floats, float]:
     """The same of so many random people, whose contents are drawn given their values."""
     stream = Randomness.seeded(0).stream("repeated", "people")
     m, counts = len(contents.counts), contents.counts
@@ -195,7 +204,8 @@ def _simulate(contents: Contents, times: int, n_people: int) -> tuple[Floats, fl
     for _ in range(times):
         belief *= contents.believed[_draw_contents(contents, value, stream)] / np.maximum(counts, 1.0)
     belief /= np.maximum(belief.sum(axis=1, keepdims=True), 1e-300)
-    largest = belief.max(axis=0)
+    together = [belief[:, group.begin : group.end].sum(axis=1).max() for group in groups]
+    largest = np.append(belief.max(axis=0), together)
     return largest, float(belief[-n_people:].max(axis=1).mean())
 
 

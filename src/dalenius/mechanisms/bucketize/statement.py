@@ -19,8 +19,9 @@ _NOT_COVERED = (
     "(negative association, deFinetti)",
     "whether a person is in the table",
     "several releases about the same people",
-    "sets of sensitive values: only each single value has a threshold",
 )
+_SETS_NOT_COVERED = "sets of sensitive values: only each single value has a threshold"
+_OTHER_SETS_NOT_COVERED = "sets of sensitive values other than the groups that the promise lists"
 _DISCLOSED = (
     "the number of records",
     "how often each sensitive value occurs",
@@ -58,6 +59,7 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
         not_covered=(
             corruption,
             *_NOT_COVERED,
+            _OTHER_SETS_NOT_COVERED if promise.groups else _SETS_NOT_COVERED,
             *(_REGIONS_NOT_COVERED if plan.regions else ()),
             *(["a single sensitive column: thresholds hold for combinations of cells"] if compound else []),
         ),

@@ -11,18 +11,19 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.display import PrivatePlan
-from dalenius.errors import PromiseNotMet
+from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.exact import show
 from dalenius.mechanisms.base import PolicyOf, Scan
 from dalenius.mechanisms.bucketize.config import MEASURES, BucketizeConfig
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, violations
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run, violations
 from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
 from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
 from dalenius.pages.pictures import COLOURS
 from dalenius.plain import plain_fields
 from dalenius.promises import BucketPromise
+from dalenius.promises.groups import Group, arrange
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.tables.histogram import Histogram, label
 
@@ -39,6 +40,8 @@ class BucketizePlan(PrivatePlan):
     thresholds: tuple[Fraction, ...]
     buckets: BucketPlan
     problem: BucketProblem
+    groups: tuple[Group, ...] = ()
+    """Sets of values with a threshold together; the problem has those that limit something."""
     fakes: FakePlan | None = None
     regions: RegionsPlan | None = None
     """Where buckets are made region by region; `buckets` then has those of all regions."""
@@ -81,8 +84,16 @@ class BucketizePlan(PrivatePlan):
 def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
     """The plan for a table with these counts."""
     config, promise = policy.mechanism, policy.promise
+    config.check_promise(promise)
+    _check_shares(promise.groups, histogram)
+    histogram = arrange(promise.groups, histogram)
     thresholds = promise.thresholds(histogram)
-    problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=config.max_bucket)
+    problem = BucketProblem(
+        counts=histogram.counts,
+        thresholds=thresholds,
+        max_bucket=config.max_bucket,
+        groups=_runs(promise.groups, histogram),
+    )
     broken = violations(problem)
     if broken:
         raise _infeasible(promise, histogram, thresholds, broken)
@@ -99,6 +110,7 @@ def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -
         thresholds=thresholds,
         buckets=buckets,
         problem=problem,
+        groups=promise.groups,
         fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
     )
 
@@ -115,6 +127,30 @@ def plan_in_regions(policy: BucketPolicy, plan: BucketizePlan, scan: Scan) -> Bu
     buckets = regions.merged()
     buckets.check(plan.problem)
     return replace(plan, buckets=buckets, regions=regions)
+
+
+def _runs(groups: Sequence[Group], histogram: Histogram) -> tuple[Run, ...]:
+    """The groups that limit anything as runs of an arranged histogram, the inner ones first."""
+    runs = []
+    for group in groups:
+        codes = [code for code, value in enumerate(histogram.values) if group.has(value)]
+        if codes and group.at_most < 1:
+            if codes[-1] - codes[0] + 1 != len(codes):
+                raise InternalError("the values of a group do not stand together")
+            runs.append(Run(begin=codes[0], end=codes[-1] + 1, threshold=group.at_most))
+    return tuple(sorted(runs, key=lambda run: run.end - run.begin))
+
+
+def _check_shares(groups: Sequence[Group], histogram: Histogram) -> None:
+    """No release can keep a group below its share of the table; the policy names the group."""
+    for group in groups:
+        share = Fraction(group.count(histogram), histogram.n_rows)
+        if share > group.at_most:
+            raise PromiseNotMet(
+                f"threshold of the group {group.name!r} ({show(group.at_most)}) is below its share "
+                f"({show(share)}); the lowest that any release can keep is {show(share)}",
+                hint="raise at_most, or publish fewer of these records",
+            )
 
 
 def _infeasible(

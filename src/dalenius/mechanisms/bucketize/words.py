@@ -23,9 +23,10 @@ from dalenius.pages.words import (
     sensitive_names,
     tell_error,
 )
+from dalenius.promises.groups import Group
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
-from dalenius.tables.histogram import show_value, write_cells
+from dalenius.tables.histogram import Histogram, show_value, write_cells
 
 Value = tuple[str | None, ...]
 _MOST = """
@@ -93,6 +94,15 @@ def describe_limits(release: StoredRelease) -> doc.Section:
             note=_note(worst, has_fakes=has_fakes),
         ),
     ]
+    groups = [row for part in parts for row in _group_rows(part)]
+    if groups:
+        blocks.append(
+            doc.Table(
+                caption="Groups of values with a limit together, and the bucket that comes nearest to it",
+                columns=doc.head("group", "values", "worst bucket", "people in it", "limit", "kept"),
+                rows=tuple(groups),
+            )
+        )
     return doc.Section(
         id="limits", title="The limits, and how near the release comes to them", blocks=tuple(blocks)
     )
@@ -173,6 +183,32 @@ def _row(entry: Worst, n_records: int | None) -> tuple[doc.Cell, ...]:
     )
 
 
+def _group_rows(part: StoredRelease) -> Iterator[tuple[doc.Cell, ...]]:
+    """Each group in the bucket that it makes up most of."""
+    stated = published.read(part.manifest)
+    if not stated.groups:
+        return
+    most = [(Fraction(0), 0, 0)] * len(stated.groups)
+    with part.connect() as connection:
+        for entries in published.read_entries(connection, stated.sensitive, "true"):
+            for g, group in enumerate(stated.groups):
+                held = entries.held_of(group)
+                worst = int((held / entries.places).argmax())
+                n, size = int(held[worst]), int(entries.places[worst])
+                most[g] = max(most[g], (Fraction(n, max(size, 1)), n, size))
+    for group, (share, n, size) in zip(stated.groups, most, strict=True):
+        yield (
+            show_value([group.name]),
+            doc.Number(value=len(group.values)),
+            doc.share(share),
+            f"{n:,} of {size:,}",
+            doc.share(float(group.at_most)),
+            doc.Verdict(tone="note", text="no limit was set")
+            if group.at_most == 1
+            else judge_limit(ok=share <= group.at_most),
+        )
+
+
 def _verdict(entry: Worst) -> doc.Verdict:
     if entry.threshold == 1:
         return doc.Verdict(tone="note", text="no limit was set")
@@ -219,8 +255,10 @@ def say_plan(plan: BucketizePlan) -> Iterator[str]:
     names = [show_value(cells) for cells in map(write_cells, plan.histogram.values)]
     limits = sorted((f, name) for f, name in zip(plan.thresholds, names, strict=True) if f < 1)
     who = "An attacker who knows a person's other columns, and nothing else,"
+    groups = [group for group in plan.groups if group.at_most < 1]
     if not limits:
         yield "No value is protected: each of them is named with 1 in the policy."
+        yield from (f"{who} {_say_group(group, plan.histogram)}" for group in groups)
         return
     if limits[0][0] == limits[-1][0]:
         yield f"{who} can link nobody to a value with more than {chances(limits[0][0])}."
@@ -230,9 +268,21 @@ def say_plan(plan: BucketizePlan) -> Iterator[str]:
         rest = limits[n_named:]
         others = [f"to any of the {len(rest)} others with more than {chances(rest[-1][0])}"] if rest else []
         yield f"{who} can link nobody {', nor '.join([*told, *others])}."
+    yield from (f"{who} {_say_group(group, plan.histogram)}" for group in groups)
     yield _say_certain(plan, names)
     if plan.fakes is None:
         yield _say_error(plan, names)
+
+
+def _say_group(group: Group, histogram: Histogram) -> str:
+    """What a group of values means for people; a value that nobody has may be misspelt."""
+    n_occur = sum(map(group.has, histogram.values))
+    missing = len(group.values) - n_occur
+    lacking = f" {plural(missing, 'value', 'values')} of it not in the table: is the spelling the table's?"
+    return (
+        f"can link nobody to the group {show_value([group.name])} ({plural(n_occur, 'value', 'values')}) "
+        f"with more than {chances(group.at_most)}.{lacking if missing else ''}"
+    )
 
 
 def _say_certain(plan: BucketizePlan, names: list[str]) -> str:

@@ -190,6 +190,11 @@ def _promise_form(request: Request, facts: TableFacts, data: dict[str, Any]) -> 
         within(element("figure"), table),
         element("button", "Keep this promise", type="submit"),
     )
+    if isinstance(promise.get("groups"), dict):
+        names = ", ".join(map(str, promise["groups"]))
+        parts.append(
+            element("p", f"Groups of values with a limit together: {names}. The policy file has them.")
+        )
     return [*parts, made]
 
 
@@ -222,7 +227,10 @@ async def keep(request: Request) -> Response:
         promise = _promise(sent, task.result.histogram)
     except DaleniusError as error:
         return _show(request, [refusal(error)], status=400)
-    mechanism = studio.project.read().get("mechanism")
+    written = studio.project.read()
+    mechanism, before = written.get("mechanism"), written.get("promise")
+    if promise["kind"] == "f-privacy" and isinstance(before, dict) and "groups" in before:
+        promise["groups"] = before["groups"]  # the form does not show them: only the policy file changes them
     studio.project.change(promise=promise, mechanism=mechanism if _fits(mechanism, promise["kind"]) else None)
     return RedirectResponse("/promise", 303)
 

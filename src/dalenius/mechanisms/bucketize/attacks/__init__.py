@@ -15,6 +15,7 @@ from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusio
 from dalenius.mechanisms.bucketize.attacks.linking import (
     attack_corruption,
     attack_linking,
+    attack_linking_groups,
     attack_two_bucketizations,
 )
 from dalenius.mechanisms.bucketize.attacks.order import (
@@ -36,6 +37,8 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     release, original, stream = subject.release, subject.original, subject.randomness.stream
     case = BucketCase.load(release, original)
     yield attack_linking(case)
+    if case.groups:
+        yield attack_linking_groups(case)
     yield attack_corruption(case, stream("audit", "corruption"))
     yield from _learn(case, subject.randomness)
     yield attack_row_order(case)

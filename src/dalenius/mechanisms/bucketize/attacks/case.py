@@ -18,6 +18,7 @@ from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.published import read_tables
+from dalenius.promises.groups import Group
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
@@ -39,6 +40,10 @@ class BucketCase:
     """How each sensitive value is written."""
     thresholds: tuple[Fraction | None, ...]
     """The promise for each value; None: the promise does not know the value."""
+    groups: tuple[Group, ...]
+    """Sets of values that the promise limits together."""
+    in_group: Bools
+    """Groups × values."""
     value: Ints
     """Each person's sensitive value."""
     row_bucket: Ints
@@ -67,6 +72,7 @@ class BucketCase:
         order = np.lexsort((st_value, tables.entry_bucket))
         st_bucket, st_value, st_count = tables.entry_bucket[order], st_value[order], tables.count[order]
         numbered = np.full(len(values), -1) if stated.fakes is None else stated.fakes.find(values)
+        groups = tuple(group for group in stated.groups if group.at_most < 1)
         one_region = np.zeros(tables.n_buckets, dtype=np.int64)
         return cls(
             release=release,
@@ -80,6 +86,8 @@ class BucketCase:
             st_expected=_expect(stated.fakes, st_bucket, numbered[st_value], st_count, tables.size),
             labels=tuple(label(cells) for cells in values),
             thresholds=tuple(map(stated.thresholds.of_value, map(write_cells, values))),
+            groups=groups,
+            in_group=np.array([[g.has(cells) for cells in values] for g in groups], dtype=np.bool_),
             fakes=stated.fakes,
             fake_number=numbered,
         )

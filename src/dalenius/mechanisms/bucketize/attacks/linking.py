@@ -1,6 +1,7 @@
 """What a bucket tells by itself.
 
-Linking: the attacker knows a person's bucket and guesses its commonest value.
+Linking: the attacker knows a person's bucket and guesses its commonest value, or that the person's value is
+of the group that the bucket has most of.
 
 Corruption: the attacker knows the sensitive values of q others of the bucket and takes them away.
 
@@ -22,14 +23,20 @@ import scipy.sparse as sp
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_last_person
+from dalenius.promises.groups import Group
 from dalenius.tables.codes import number
 from dalenius.threats.chance import clopper_pearson
 from dalenius.threats.original import Linked, expect_right, link, shared_coins, two_releases
-from dalenius.threats.result import AttackResult, Threat
+from dalenius.threats.result import AttackResult, Threat, measured
 
 LINKING = Threat(
     knows="everybody's quasi-identifiers, and so each person's bucket",
     wants="the person's sensitive value: the bucket's commonest, among equals the table's commonest",
+    covered=True,
+)
+LINKING_GROUPS = Threat(
+    knows="everybody's quasi-identifiers, and so each person's bucket",
+    wants="whether the person's sensitive value is of a group: the group that the bucket has most of",
     covered=True,
 )
 _SWEEP = (0, 1, 2, 4, 8, 16)
@@ -72,7 +79,55 @@ def attack_linking(case: BucketCase) -> AttackResult:
         },
         advice="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
     )
-    return result if not n_broken else _mark_broken(result)
+    return result if not n_broken else _mark_broken(result, "entries of the sensitive table")
+
+
+def attack_linking_groups(case: BucketCase) -> AttackResult:
+    """The same for the groups of values that have a threshold together."""
+    held = np.array(
+        [
+            np.bincount(case.st_bucket, case.st_count * own[case.st_value], case.n_buckets)
+            for own in case.in_group
+        ]
+    ).astype(np.int64)
+    guess, size, truth = held.argmax(axis=0), case.size, case.row_truth()
+    is_right = (truth >= 0) & case.in_group[guess[case.row_bucket], truth]
+    right = np.bincount(case.row_bucket[is_right], minlength=case.n_buckets)
+    successes = np.where(case.known_buckets(), right, np.minimum(held.max(axis=0), size))
+    limits = np.array([float(group.at_most) for group in case.groups])
+    shares = case.in_group @ case.frequency
+    n_rows = len(case.row_bucket)
+    sure = np.where(size > 0, held / np.maximum(size, 1), 0.0).max(axis=1)
+    pairs = list(zip(case.groups, held, strict=True))
+    n_above = [sum(map(int, own > _limits(group, size))) for group, own in pairs]
+    result = measured(
+        "linking to groups",
+        LINKING_GROUPS,
+        successes=float(successes.sum()),
+        trials=n_rows,
+        baseline=float(shares.max()),
+        control=float(shares[guess] @ size) / n_rows,
+        bound=float(limits[guess] @ size) / n_rows,
+        detail={
+            "groups": [
+                {
+                    "group": group.name,
+                    "at_most": float(group.at_most),
+                    "largest_posterior": float(most),
+                    "buckets_above_threshold": n,
+                }
+                for group, most, n in zip(case.groups, sure, n_above, strict=True)
+            ]
+        },
+        advice="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
+    )
+    return result if not any(n_above) else _mark_broken(result, "groups of values")
+
+
+def _limits(group: Group, size: Ints) -> Ints:
+    """How many of the group every bucket may hold."""
+    sizes, place = np.unique(size, return_inverse=True)
+    return np.array([group.most(s) for s in sizes.tolist()], dtype=np.int64)[place]
 
 
 def commonest_value(case: BucketCase) -> Ints:
@@ -128,13 +183,12 @@ def _is_above(case: BucketCase, size: Ints) -> Bools:
     return np.asarray(case.st_count > np.array(allowed, dtype=np.int64)[place])
 
 
-def _mark_broken(result: AttackResult) -> AttackResult:
+def _mark_broken(result: AttackResult, what: str) -> AttackResult:
     return replace(
         result,
         holds=False,
         p_value=0.0,
-        advice="entries of the sensitive table are above their threshold: publish again, and "
-        "`dalenius verify` it",
+        advice=f"{what} are above their threshold: publish again, and `dalenius verify` it",
     )
 
 

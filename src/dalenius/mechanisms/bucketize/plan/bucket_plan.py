@@ -24,7 +24,8 @@ class BucketPlan:
     """A valid bucket setting with its record partition.
 
     Within one size the records are dealt round-robin, which keeps every bucket within ⌊f′_i·S⌋
-    of each value whenever the size as a whole is within ⌊f′_i·S⌋·b (Lemma 2).
+    of each value whenever the size as a whole is within ⌊f′_i·S⌋·b (Lemma 2). A group of values is a run of
+    them, so the same holds for it.
     """
 
     method: str
@@ -114,6 +115,8 @@ class BucketPlan:
             raise InternalError("the loads of a size do not fill its buckets")
         if not self._keeps_capacities(problem):
             raise InternalError("a load passes the capacity that its threshold allows")
+        if not self._keeps_groups(problem):
+            raise InternalError("the loads of a group pass the capacity that its threshold allows")
 
     def _keeps_capacities(self, problem: BucketProblem) -> bool:
         buckets = list(zip(self.sizes, self.n_buckets, strict=True))
@@ -121,6 +124,14 @@ class BucketPlan:
             top, bottom = threshold.as_integer_ratio()
             for load, (size, b) in zip(row, buckets, strict=True):
                 if not 0 <= load <= top * size // bottom * b:
+                    return False
+        return True
+
+    def _keeps_groups(self, problem: BucketProblem) -> bool:
+        for group in problem.groups:
+            top, bottom = group.threshold.as_integer_ratio()
+            for j, (size, b) in enumerate(zip(self.sizes, self.n_buckets, strict=True)):
+                if sum(row[j] for row in self.loads[group.begin : group.end]) > top * size // bottom * b:
                     return False
         return True
 

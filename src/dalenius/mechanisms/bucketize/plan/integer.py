@@ -7,7 +7,8 @@ The cuts are linear conditions on the numbers of buckets that every valid settin
 values a bucket of size S takes at most g_J(S) = min(S, Σ_{i∈J} ⌊f′_i·S⌋) of their records, so Σ_S g_J(S)·b_S
 ≥ o(J). By max-flow/min-cut these conditions together are also sufficient: a violated set W of sizes gives the
 J of the values with Σ_{S∈W} ⌊f′_i·S⌋·b_S ≤ o_i. (Written over J the cut has coefficients for the sizes
-outside W too, which makes it at least as strong as the same cut written over W.)
+outside W too, which makes it at least as strong as the same cut written over W.) Groups of values make g_J
+smaller, see `groups.py`.
 
 The relaxed problem is the shares of the rows that go to each size, subject to the cuts found so far.
 """
@@ -24,6 +25,7 @@ import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.errors import InternalError
+from dalenius.mechanisms.bucketize.plan.groups import GroupTree
 from dalenius.mechanisms.bucketize.plan.problem import ValueClasses
 
 if TYPE_CHECKING:
@@ -54,9 +56,10 @@ class CutSource:
     counts: Ints
     capacity: Ints  # values × sizes
     by_size: Floats  # sizes × values, the same numbers
+    groups: GroupTree | None
 
     @classmethod
-    def of(cls, classes: ValueClasses, sizes: tuple[int, ...]) -> CutSource:
+    def of(cls, classes: ValueClasses, sizes: tuple[int, ...], groups: GroupTree | None = None) -> CutSource:
         """The layout of the classes of values over some sizes."""
         capacity = classes.capacity_table(sizes)
         return cls(
@@ -64,6 +67,7 @@ class CutSource:
             counts=classes.totals,
             capacity=capacity,
             by_size=np.ascontiguousarray(capacity.T, dtype=np.float64),
+            groups=groups,
         )
 
     def cuts(self, values: Bools) -> Cuts:
@@ -72,7 +76,12 @@ class CutSource:
         # einsum where products are small: the threads of a BLAS then cost more than they save.
         chosen = values.astype(np.float64)
         is_small = values.shape[0] * self.by_size.size <= _SMALL_PRODUCT
-        held = np.einsum("jv,sv->js", chosen, self.by_size) if is_small else chosen @ self.by_size.T
+        if self.groups is not None:
+            tree, limits = self.groups, self.groups.by_size
+            rows = [tree.narrow(self.by_size * row, limits)[0] for row in chosen]
+            held = np.array(rows).reshape(len(values), len(self.sizes))
+        else:
+            held = np.einsum("jv,sv->js", chosen, self.by_size) if is_small else chosen @ self.by_size.T
         coefficients = np.minimum(held.astype(np.int64), self.sizes)
         needs = np.array([self.counts[row].sum() for row in values], dtype=np.int64)
         return Cuts(coefficients=coefficients, needs=needs)
@@ -92,16 +101,25 @@ class CutSource:
         used = np.flatnonzero(n_buckets)
         room = self.by_size[used] * n_buckets[used, None]
         slots = self.sizes[used] * n_buckets[used]
-        found = [self._short(room, slots, slack)]
+        limits = None if self.groups is None else self.groups.by_size[used] * n_buckets[used, None]
+        found = [self._short(room, limits, slots, slack)]
         np.cumsum(room, axis=0, out=room)
-        found.append(self._short(room, np.cumsum(slots), slack))
+        if limits is not None:
+            np.cumsum(limits, axis=0, out=limits)
+        found.append(self._short(room, limits, np.cumsum(slots), slack))
         return self.cuts(np.concatenate(found))
 
-    def _short(self, room: Floats, slots: Floats, slack: float) -> Bools:
-        held = np.minimum(room, self.counts).sum(axis=1)
-        missing = slots - held
+    def _short(self, room: Floats, limits: Floats | None, slots: Floats, slack: float) -> Bools:
+        held = np.minimum(room, self.counts)
+        if self.groups is None or limits is None:
+            total, full = held.sum(axis=1), None
+        else:
+            total, full = self.groups.narrow(held, limits)
+        missing = slots - total
         worst = np.argsort(-missing, kind="stable")[:_MOST_AT_ONCE]
-        return np.asarray(room[worst[missing[worst] > slack]] <= self.counts)
+        chosen = worst[missing[worst] > slack]
+        lacking = np.asarray(room[chosen] <= self.counts)
+        return lacking if full is None else lacking | full[chosen]
 
 
 def silent_solver() -> highspy.Highs:

@@ -14,7 +14,7 @@ from math import ceil
 
 import numpy as np
 
-from dalenius.errors import InputError, InternalError, did_you_mean
+from dalenius.errors import InputError, InternalError, PromiseNotMet, did_you_mean
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan, assign
 from dalenius.mechanisms.bucketize.plan.optimal import (
     can_be_kept,
@@ -27,6 +27,7 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     NoSettingFits,
     ThresholdsTooLow,
     ValueClasses,
+    groups_above,
     least_size,
     record_bound,
     violations,
@@ -137,8 +138,12 @@ def plan_buckets(problem: BucketProblem, method: str = "optimal") -> BucketPlan:
     """
     if method not in PLANNERS:
         raise InputError(f"no bucketization method {method!r}; {did_you_mean(method, PLANNERS)}")
+    if problem.groups and method != "optimal":
+        raise InputError(f"method {method!r} knows no groups of values; use method 'optimal'")
     if too_low := violations(problem):
         raise ThresholdsTooLow(too_low)
+    if groups_above(problem):
+        raise PromiseNotMet("the threshold of a group of values is below its share of the rows")
     plan = _plan_or_say_what_would_do(problem, method)
     plan.check(problem)
     return plan
@@ -172,7 +177,7 @@ def sufficient_max_bucket(problem: BucketProblem, method: str) -> int:
     works, step, n_tries = first, max(1, first // 8), 0
     while not has_setting(problem, method, works):
         n_tries += works > _EVERY_UP_TO
-        if n_tries == _MOST_TRIES and method != "one-size":
+        if n_tries == _MOST_TRIES and method != "one-size" and not problem.groups:
             return _largest_of_even(problem, works)
         works, step = min(works + step, problem.n_rows), 2 * step
     fails = max(first, works - step // 2)

@@ -16,6 +16,7 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan, assign
+from dalenius.mechanisms.bucketize.plan.groups import GroupTree
 from dalenius.mechanisms.bucketize.plan.integer import (
     BranchResult,
     Cuts,
@@ -106,6 +107,7 @@ _NODE_ENTRIES = 2 * 10**5  # nodes × sizes × cuts of one search by branch and 
 _FEWEST_NODES = 10  # what is too large even for these is left as it is
 _BRANCH_ENTRIES = 3 * 10**4  # sizes × cuts of all of them
 _LEAST_ENTRIES = 100
+_EVEN_STARTS = 16
 
 
 def plan_optimal(problem: BucketProblem) -> BucketPlan:
@@ -148,7 +150,9 @@ class _Search:
     def __init__(self, problem: BucketProblem, *, is_any_enough: bool = False) -> None:
         self._problem, self._is_any_enough = problem, is_any_enough
         self._classes = ValueClasses.of(problem)
-        self._source = CutSource.of(self._classes, candidate_sizes(problem))
+        sizes = candidate_sizes(problem)
+        tree = GroupTree.of(problem.groups, self._classes, sizes)
+        self._source = CutSource.of(self._classes, sizes, tree)
         self._costs = (self._source.sizes - 1) ** 2
         self._best: Ints | None = None
         self._loads: Ints | None = None
@@ -161,6 +165,8 @@ class _Search:
         """Search until the gap is small enough, or the effort allowed is spent."""
         if not self._is_large:
             self._take_heuristic(np.arange(len(self._source.sizes)))
+        if self._source.groups is not None:
+            self._try_even()
         if self._is_done():
             return
         master, fractional = self.relax()
@@ -215,12 +221,32 @@ class _Search:
         if found is not None:
             loads = np.zeros_like(source.capacity)
             loads[:, columns] = found
-            self._take(loads.sum(axis=0) // source.sizes, loads)
+            n_buckets = loads.sum(axis=0) // source.sizes
+            if source.groups is None:
+                self._take(n_buckets, loads)
+            else:
+                self._try(n_buckets)
 
     def _take(self, n_buckets: Ints, loads: Ints) -> None:
         """Keep a valid setting if it is the best so far."""
         if self._best is None or self._loss(n_buckets) < self._loss(self._best):
             self._best, self._loads = n_buckets, loads
+
+    def _try(self, n_buckets: Ints) -> None:
+        """Keep a setting that may not keep the groups, which heuristics do not know, if it does."""
+        outcome = self._assign(n_buckets)
+        if not isinstance(outcome, Cuts):
+            self._take(n_buckets, outcome)
+
+    def _try_even(self) -> None:
+        """The fewest buckets, and a few more, as even as can be: one bucket of all rows keeps any promise."""
+        n_rows, sizes = self._problem.n_rows, self._source.sizes
+        fewest = -(-n_rows // self._problem.largest_size)
+        for b in range(fewest, min(fewest + _EVEN_STARTS, n_rows + 1)):
+            size, larger = divmod(n_rows, b)
+            n_buckets = np.where(sizes == size, b - larger, 0) + np.where(sizes == size + 1, larger, 0)
+            if int(n_buckets @ sizes) == n_rows:
+                self._try(n_buckets)
 
     def _promising(self, master: Master, fractional: Floats) -> Ints:
         """All sizes if they are few; else those of the relaxed answer, and the next best up to a number."""
@@ -299,13 +325,18 @@ class _Search:
     def _assign(self, n_buckets: Ints) -> Ints | Cuts:
         """The loads of a valid setting, or the cut that one max-flow finds violated."""
         used = np.flatnonzero(n_buckets)
-        source = self._source
-        outcome = assign(
-            source.counts, source.capacity[:, used] * n_buckets[used], source.sizes[used] * n_buckets[used]
-        )
+        source, many = self._source, n_buckets[used]
+        limits, slots = source.capacity[:, used] * many, source.sizes[used] * many
+        loads = np.zeros_like(source.capacity)
+        if source.groups is not None:
+            found = source.groups.assign(source.counts, limits, used, many, slots)
+            if found.dtype == np.bool_:
+                return source.cuts(np.asarray(found[None, :], dtype=np.bool_))
+            loads[:, used] = found
+            return loads
+        outcome = assign(source.counts, limits, slots)
         if outcome.loads is None:
             return source.cut_of_sizes(used[outcome.violated], n_buckets)
-        loads = np.zeros_like(source.capacity)
         loads[:, used] = outcome.loads
         return loads
 

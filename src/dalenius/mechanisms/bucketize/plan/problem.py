@@ -3,7 +3,7 @@
 In every bucket of size S value i may occur at most ⌊f′_i·S⌋ times (F′-privacy). These capacities are
 computed in integers: in floating point 0.29·100 floors to 28.
 
-Values with the same count and threshold, planned as one.
+Values with the same count and threshold, and in the same groups, planned as one.
 
 k values with the same o and f′ may together put k·⌊f′·S⌋ records into a bucket of size S, and whatever the
 searches give them jointly can be dealt to them round-robin: each then gets at most its own share of every
@@ -32,6 +32,24 @@ from dalenius.errors import InputError, PromiseNotMet
 from dalenius.tables.histogram import Counted
 
 _EXACT_IN_INT64 = 2**62
+_MOST_ROWS_IN_GROUPS = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A group: the values begin ≤ i < end, of which a bucket of size S may hold ⌊f′·S⌋ together."""
+
+    begin: int
+    end: int
+    threshold: Fraction
+
+    def holds(self, other: Run) -> bool:
+        """Whether the other run is part of this one."""
+        return self.begin <= other.begin and other.end <= self.end
+
+    def is_apart(self, other: Run) -> bool:
+        """Whether the two have no value in common."""
+        return self.end <= other.begin or other.end <= self.begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +64,8 @@ class BucketProblem(Counted):
     counts: tuple[int, ...]
     thresholds: tuple[Fraction, ...]
     max_bucket: int
+    groups: tuple[Run, ...] = ()
+    """Runs of values with a threshold together, nested or disjoint, the inner ones first."""
 
     def __post_init__(self) -> None:
         if not self.counts or len(self.counts) != len(self.thresholds):
@@ -64,6 +84,8 @@ class BucketProblem(Counted):
                 f"{self.n_rows} rows in buckets of up to {self.max_bucket} pass 64-bit integers; "
                 "use a smaller max_bucket"
             )
+        if self.groups:
+            _check_groups(self)
 
     @property
     def smallest_size(self) -> int:
@@ -91,6 +113,19 @@ class BucketProblem(Counted):
     def capacity_table(self, sizes: Sequence[int] | Ints) -> Ints:
         """⌊f′_i·S⌋ as an m × sizes array, exact."""
         return capacity_table(self.thresholds, sizes)
+
+
+def _check_groups(problem: BucketProblem) -> None:
+    if problem.n_rows > _MOST_ROWS_IN_GROUPS:
+        raise InputError(
+            f"groups of values are planned for up to {_MOST_ROWS_IN_GROUPS} rows; there are {problem.n_rows}",
+            hint="publish the table in parts, as a series of batches",
+        )
+    for g, group in enumerate(problem.groups):
+        if not 0 <= group.begin < group.end <= problem.n_values or not 0 < group.threshold <= 1:
+            raise InputError("a group must be a run of values, with a threshold in (0, 1]")
+        if not all(other.holds(group) or other.is_apart(group) for other in problem.groups[g + 1 :]):
+            raise InputError("groups must be nested or disjoint, the inner ones first")
 
 
 def capacity_table(thresholds: Sequence[Fraction], sizes: Sequence[int] | Ints) -> Ints:
@@ -142,6 +177,21 @@ def violations(problem: BucketProblem) -> tuple[int, ...]:
     n_rows = problem.n_rows
     pairs = zip(problem.counts, problem.thresholds, strict=True)
     return tuple(i for i, (count, t) in enumerate(pairs) if count * t.denominator > t.numerator * n_rows)
+
+
+def groups_above(problem: BucketProblem) -> tuple[int, ...]:
+    """The groups that no release can keep the promise for: their share is above their threshold.
+
+    >>> problem = BucketProblem(
+    ...     counts=(1, 1, 1), thresholds=(Fraction(1, 2),) * 3, max_bucket=4,
+    ...     groups=(Run(begin=1, end=3, threshold=Fraction(3, 5)),),
+    ... )
+    >>> groups_above(problem)
+    (0,)
+    """
+    shares = [Fraction(sum(problem.counts[g.begin : g.end]), problem.n_rows) for g in problem.groups]
+    pairs = zip(problem.groups, shares, strict=True)
+    return tuple(i for i, (group, share) in enumerate(pairs) if share > group.threshold)
 
 
 def record_bound(problem: BucketProblem) -> int:
@@ -196,6 +246,7 @@ class ValueClasses:
     thresholds: tuple[Fraction, ...]
     class_of: Ints  # per value
     rank: Ints  # per value, 0..k−1 within its class
+    inner: Ints  # per class, the innermost group of its values; −1: none
 
     @classmethod
     def of(cls, problem: BucketProblem) -> ValueClasses:
@@ -208,7 +259,7 @@ class ValueClasses:
         ([2, 6], [1, 0, 1], [0, 0, 1])
         """
         ratios = (t.as_integer_ratio() for t in problem.thresholds)
-        keys = list(zip(problem.counts, ratios, strict=True))
+        keys = list(zip(problem.counts, ratios, _inner_groups(problem), strict=True))
         # Equal counts are ordered by (numerator, denominator): any fixed order will do.
         index = {key: j for j, key in enumerate(sorted(set(keys)))}
         class_of = np.array([index[key] for key in keys], dtype=np.int64)
@@ -217,11 +268,12 @@ class ValueClasses:
         rank = np.empty_like(class_of)
         rank[by_class] = np.arange(len(keys)) - np.repeat(np.cumsum(n_members) - n_members, n_members)
         return cls(
-            totals=n_members * np.array([count for count, _ in index], dtype=np.int64),
+            totals=n_members * np.array([count for count, _, _ in index], dtype=np.int64),
             n_members=n_members,
-            thresholds=tuple(Fraction(*ratio) for _, ratio in index),
+            thresholds=tuple(Fraction(*ratio) for _, ratio, _ in index),
             class_of=class_of,
             rank=rank,
+            inner=np.array([group for _, _, group in index], dtype=np.int64),
         )
 
     def capacity_table(self, sizes: tuple[int, ...]) -> Ints:
@@ -236,6 +288,15 @@ class ValueClasses:
         # Member r of k gets the positions r, r + k, r + 2k, … of its class.
         before = -((self.rank[:, None] - edges) // self.n_members[self.class_of][:, None])
         return tuple(map(tuple, np.diff(before, axis=1).tolist()))
+
+
+def _inner_groups(problem: BucketProblem) -> list[int]:
+    """The innermost group of every value; −1: none."""
+    inner = [-1] * problem.n_values
+    for g in reversed(range(len(problem.groups))):
+        group = problem.groups[g]
+        inner[group.begin : group.end] = [g] * (group.end - group.begin)
+    return inner
 
 
 _EVERY_SIZE_UP_TO = 64
@@ -260,7 +321,7 @@ def candidate_sizes(problem: BucketProblem) -> tuple[int, ...]:
 
 def _growing_sizes(problem: BucketProblem, large: int) -> set[int]:
     """Sizes at which some capacity reaches 1, 2, …; each with its successor, for divisibility."""
-    thresholds = set(problem.thresholds)
+    thresholds = {*problem.thresholds, *(group.threshold for group in problem.groups)}
     found: set[int] = set()
     level = 1
     while len(found) <= _MANY:

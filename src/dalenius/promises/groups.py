@@ -1,0 +1,149 @@
+"""Sets of sensitive values that have a threshold together: any cancer, whichever it is.
+
+The sets of a promise are nested or disjoint. Values can then be put in an order in which every set is a run,
+and to deal records in that order round-robin gives every bucket its even share of every set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from dalenius.errors import PolicyError, ReleaseCorrupt, refuse_unknown_keys
+from dalenius.exact import as_written, parse_fraction, show
+from dalenius.plain import Stated
+from dalenius.tables.histogram import Histogram, label_cell, write_cells
+
+Labels = tuple[str, ...]
+"""A value as policies write it, cell by cell."""
+_EXAMPLE = 'groups = { cancer = { values = ["Breast cancer", "Prostate cancer"], at_most = 0.2 } }'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Values that may make up at most a share of a bucket together.
+
+    >>> cancer = Group(name="cancer", values=(("Breast",), ("Lung",)), at_most=Fraction(1, 5))
+    >>> cancer.has(("Lung",)), cancer.has((None,))
+    (True, False)
+    """
+
+    name: str
+    values: tuple[Labels, ...]
+    at_most: Fraction
+
+    def __post_init__(self) -> None:
+        if not self.values or len(set(self.values)) < len(self.values):
+            raise PolicyError(f"[promise] groups.{self.name}: values must be listed, each of them once")
+        if not 0 < self.at_most <= 1:
+            raise PolicyError(
+                f"[promise] groups.{self.name}: at_most ({show(self.at_most)}) is outside (0, 1]",
+                hint="1 means: no limit",
+            )
+
+    def has(self, value: Iterable[Any]) -> bool:
+        """Whether a value is of the group; its cells as a table has them, or as a manifest writes them."""
+        return tuple(map(label_cell, value)) in self.values
+
+    def most(self, size: int) -> int:
+        """How many of a bucket's records may have a value of the group, ⌊f′·size⌋, exact."""
+        return self.at_most.numerator * size // self.at_most.denominator
+
+    def count(self, histogram: Histogram) -> int:
+        """How many records have a value of the group."""
+        pairs = zip(histogram.values, histogram.counts, strict=True)
+        return sum(n for value, n in pairs if self.has(value))
+
+    def to_dict(self, histogram: Histogram) -> dict[str, Any]:
+        """The group as data, for the manifest."""
+        written = {tuple(map(label_cell, value)): write_cells(value) for value in histogram.values}
+        return {
+            "name": self.name,
+            "values": [list(written.get(value, value)) for value in self.values],
+            "at_most": as_written(self.at_most),
+        }
+
+
+def check_laminar(groups: Sequence[Group]) -> None:
+    """Refuse groups that are neither nested nor disjoint."""
+    for one, other in combinations(groups, 2):
+        shared = set(one.values) & set(other.values)
+        if shared and len(shared) < min(len(one.values), len(other.values)):
+            example = " / ".join(min(shared))
+            raise PolicyError(
+                f"[promise] groups {one.name!r} and {other.name!r} overlap ({example!r} is in both), and "
+                "neither is part of the other",
+                hint="groups must be nested or disjoint",
+            )
+
+
+def arrange(groups: Sequence[Group], histogram: Histogram) -> Histogram:
+    """The histogram in an order in which the values of every group stand together.
+
+    >>> both = (("b",), ("d",))
+    >>> counted = Histogram.of(("x",), {(x,): 1 for x in "abcd"})
+    >>> [x for x, in arrange((Group(name="g", values=both, at_most=Fraction(1, 2)),), counted).values]
+    ['a', 'c', 'b', 'd']
+    """
+    outer_first = sorted(groups, key=lambda group: -len(group.values))
+    # sorted by the path from the outermost group inwards, what shares a beginning of it stands together
+    paths = [[k for k, group in enumerate(outer_first) if group.has(value)] for value in histogram.values]
+    order = sorted(range(len(histogram)), key=paths.__getitem__)
+    return Histogram(
+        columns=histogram.columns,
+        values=tuple(histogram.values[code] for code in order),
+        counts=tuple(histogram.counts[code] for code in order),
+    )
+
+
+def read_groups(promise: Mapping[str, Any]) -> tuple[Group, ...]:
+    """The groups that a manifest's `promise` lists; releases without groups list none."""
+    listed = Stated.of(promise, "promise").get("groups")
+    try:
+        return tuple(map(_read_group, [] if listed is None else listed.entries()))
+    except PolicyError as error:
+        raise ReleaseCorrupt(f"the manifest states a group that cannot be: {error}") from error
+
+
+def _read_group(entry: Stated) -> Group:
+    return Group(
+        name=entry["name"].text(),
+        values=tuple(tuple(map(label_cell, value.cells())) for value in entry["values"].entries()),
+        at_most=entry["at_most"].fraction(at_least=0, at_most=1),
+    )
+
+
+def parse_groups(spec: Any, sensitive: tuple[str, ...]) -> tuple[Group, ...]:
+    """`{ cancer = { values = [...], at_most = 0.2 } }`; for several columns a value is a table of cells."""
+    if not isinstance(spec, Mapping):
+        raise PolicyError("[promise] groups must be a table of groups by their names", hint=_EXAMPLE)
+    return tuple(_parse_group(str(name), group, sensitive) for name, group in spec.items())
+
+
+def _parse_group(name: str, group: Any, sensitive: tuple[str, ...]) -> Group:
+    where = f"[promise] groups.{name}"
+    if not isinstance(group, Mapping) or not isinstance(group.get("values"), list) or "at_most" not in group:
+        raise PolicyError(f"{where} needs a list of values, and at_most", hint=_EXAMPLE)
+    refuse_unknown_keys(group, ("values", "at_most"), where)
+    return Group(
+        name=name,
+        values=tuple(_parse_value(value, sensitive, where) for value in group["values"]),
+        at_most=parse_fraction(group["at_most"], f"{where}.at_most"),
+    )
+
+
+def _parse_value(value: Any, sensitive: tuple[str, ...], where: str) -> Labels:
+    if isinstance(value, Mapping):
+        if set(value) != set(sensitive):
+            raise PolicyError(f"{where}: every value must have exactly the cells {sorted(sensitive)}")
+        return tuple(label_cell(value[name]) for name in sensitive)
+    if len(sensitive) > 1 or isinstance(value, list):
+        example = ", ".join(f'{column} = "…"' for column in sensitive)
+        raise PolicyError(
+            f"{where}: {len(sensitive)} sensitive columns, so a value has as many cells",
+            hint=f"values = [{{ {example} }}]",
+        )
+    return (label_cell(value),)
