@@ -6,7 +6,7 @@ import pytest
 
 from tests.system.swapped import SIDES, swap_in_windows
 
-ON_BOTH_SIDES = {"test_folder", "test_ledger", "test_draft", "test_repetition"}
+ON_BOTH_SIDES = {"test_folder", "test_ledger", "test_draft"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
