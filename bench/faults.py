@@ -1,8 +1,10 @@
 """What happens to a run of `publish` when something fails: the fault table of docs/testing.md.
 
-`python -m bench.faults --kills 200` kills that many runs at random moments, over all mechanisms, and tries
-every other fault once. After each: what is under the release's name is whole or not there, what is left
-beside it can be read by its owner only, and the next run succeeds and removes it.
+    python -m bench.faults --kills 200
+
+kills that many runs at random moments, over all mechanisms, and tries every other fault once. After each:
+what is under the release's name is whole or not there, what is left beside it can be read by its owner
+only, and the next run succeeds and removes it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Mutation testing of the modules that promises depend on: would a test notice if the code were wrong?
 
-`python -m bench.mutants` makes small changes of a module (a comparison, operator, constant or condition),
-one at a time, and runs the tests of its room against each; a change that no test notices is a survivor. A
-mutant runs in a forked process that has the libraries loaded already, which is several times faster than a
-new interpreter.
+    python -m bench.mutants
+
+makes small changes of a module (a comparison, operator, constant or condition), one at a time, and runs the
+tests of its room against each; a change that no test notices is a survivor. A mutant runs in a forked
+process that has the libraries loaded already, which is several times faster than a new interpreter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The service under load: analysts who ask at once on loopback, beside `ask_many` in one process.
 
-`python -m bench.serve_load [--analysts 50] [--questions 20] [--minutes 0]`: bounded in number; with
-`--minutes` it is repeated until the time is over, and the memory of the server's processes is looked at after
-every round.
+    python -m bench.serve_load --analysts 50 --questions 20 --minutes 0
+
+The questions are bounded in number; with `--minutes` it is repeated until the time is over, and the memory
+of the server's processes is looked at after every round.
 """
 
 from __future__ import annotations

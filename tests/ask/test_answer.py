@@ -25,7 +25,7 @@ def test_json_has_the_agreed_shape(release: StoredRelease) -> None:
         release, "SELECT sex, COUNT(*) AS n FROM t WHERE disease = 'Flu' GROUP BY sex", confidence=0.9
     )
     found = json.loads(json.dumps(answer.to_dict()))
-    assert set(found) == {"rows", "confidence", "assumption"}
+    assert set(found) == {"rows", "confidence", "assumption", "notes"}
     assert found["confidence"] == 0.9
     assert isinstance(found["assumption"], str)
     assert [row["group"] for row in found["rows"]] == [{"sex": "F"}, {"sex": "M"}]
