@@ -84,11 +84,13 @@ def ended_at(limits: Limits, megabytes: int, *, as_json: bool) -> Iterator[None]
                     as_json=as_json,
                 )
 
-    threading.Thread(target=watch, daemon=True).start()
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
     try:
         yield
     finally:
         done.set()
+        watching.join()
 
 
 def _end(message: str, hint: str, *, as_json: bool) -> NoReturn:

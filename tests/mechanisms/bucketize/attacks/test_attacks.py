@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,14 @@ import pytest
 import dalenius
 from dalenius.auditing import audit_release, read_original
 from dalenius.demo_data import hospital
-from dalenius.errors import InputError
+from dalenius.errors import InputError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize.attacks.association import learn_exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.order import attack_dealing
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.regression import Geometry, Regression
 from dalenius.question.targets import Score, Targets
+from dalenius.release.folder import StoredRelease, sha256
 from dalenius.threats.result import Audit
 from tests.auditing.releases import codes_of, deal, people, write_release
 
@@ -94,11 +96,17 @@ def test_metadata_and_stray_files_are_caught(tmp_path: Path) -> None:
         release.files("qit")[0],
     )
     (release.path / "notes.txt").write_text("see ward 7")
-    found = audit_release(release, table, seed=1).named("metadata")
+    with pytest.raises(ReleaseCorrupt, match="SHA-256 differs"):
+        audit_release(release, table, seed=1)
+    manifest = json.loads((release.path / "manifest.json").read_text())
+    for listed in manifest["tables"]:
+        for file in listed["files"]:
+            file["sha256"] = sha256(release.path / file["file"])
+    (release.path / "manifest.json").write_text(json.dumps(manifest))
+    found = audit_release(StoredRelease.open(release.path), table, seed=1).named("metadata")
     assert found.holds is False
     assert found.detail["leaks"] == [
         "notes.txt is not part of the release",
-        "qit.parquet is not the file that was published (SHA-256 differs)",
         "qit.parquet has key-value metadata (2 entries)",
     ]
 

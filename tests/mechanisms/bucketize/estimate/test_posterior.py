@@ -29,7 +29,7 @@ def by_enumeration(logs: np.ndarray, held: Iterable[int]) -> np.ndarray:
     for order in set(permutations(values)):
         weight = np.exp(sum(logs[person, value] for person, value in enumerate(order)))
         found[np.arange(len(values)), list(order)] += weight
-    return found / found.sum(axis=1, keepdims=True)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def scaled(logs: np.ndarray, held: list[int], *, power: float | None = None) -> np.ndarray:
