@@ -42,6 +42,8 @@ class BucketizePlan(PrivatePlan):
     problem: BucketProblem
     groups: tuple[Group, ...] = ()
     """Sets of values with a threshold together; the problem has those that limit something."""
+    named: frozenset[int] = frozenset()
+    """Codes of the values that the policy names."""
     fakes: FakePlan | None = None
     regions: RegionsPlan | None = None
     """Where buckets are made region by region; `buckets` then has those of all regions."""
@@ -111,6 +113,7 @@ def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -
         buckets=buckets,
         problem=problem,
         groups=promise.groups,
+        named=frozenset(code for code, value in enumerate(histogram.values) if promise.is_named(value)),
         fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
     )
 

@@ -251,9 +251,11 @@ _NAMED = 3
 
 
 def say_plan(plan: BucketizePlan) -> Iterator[str]:
-    """What a plan means for people: limits, people whose value is certain, and the error of a count."""
-    names = [show_value(cells) for cells in map(write_cells, plan.histogram.values)]
-    limits = sorted((f, name) for f, name in zip(plan.thresholds, names, strict=True) if f < 1)
+    """What a plan means for people: limits, people whose value is certain, and the error of a count.
+
+    Values are named only where the policy names them: a log of it quotes no record's cell.
+    """
+    limits = sorted((f, code) for code, f in enumerate(plan.thresholds) if f < 1)
     who = "An attacker who knows a person's other columns, and nothing else,"
     groups = [group for group in plan.groups if group.at_most < 1]
     if not limits:
@@ -263,15 +265,20 @@ def say_plan(plan: BucketizePlan) -> Iterator[str]:
     if limits[0][0] == limits[-1][0]:
         yield f"{who} can link nobody to a value with more than {chances(limits[0][0])}."
     else:
-        n_named = _NAMED + (len(limits) == _NAMED + 1)
-        told = [f"to {name} with more than {chances(f)}" for f, name in limits[:n_named]]
-        rest = limits[n_named:]
-        others = [f"to any of the {len(rest)} others with more than {chances(rest[-1][0])}"] if rest else []
+        named = [(f, code) for f, code in limits if code in plan.named][:_NAMED]
+        told = [f"to {_name(plan, code)} with more than {chances(f)}" for f, code in named]
+        rest = [limit for limit in limits if limit not in named]
+        which = f"any of the {len(rest)} others" if told else "any value"
+        others = [f"to {which} with more than {chances(rest[-1][0])}"] if rest else []
         yield f"{who} can link nobody {', nor '.join([*told, *others])}."
     yield from (f"{who} {_say_group(group, plan.histogram)}" for group in groups)
-    yield _say_certain(plan, names)
+    yield _say_certain(plan)
     if plan.fakes is None:
-        yield _say_error(plan, names)
+        yield _say_error(plan)
+
+
+def _name(plan: BucketizePlan, code: int) -> str:
+    return show_value(write_cells(plan.histogram.values[code]))
 
 
 def _say_group(group: Group, histogram: Histogram) -> str:
@@ -285,28 +292,31 @@ def _say_group(group: Group, histogram: Histogram) -> str:
     )
 
 
-def _say_certain(plan: BucketizePlan, names: list[str]) -> str:
-    n_certain = np.zeros(len(names), dtype=np.int64)
+def _say_certain(plan: BucketizePlan) -> str:
+    n_certain = np.zeros(len(plan.histogram), dtype=np.int64)
     if plan.fakes is None:
         n_certain += np.sum([own.certain for own in plan.plans], axis=0)
-    told = [names[code] for code in np.flatnonzero(n_certain)]
-    if not told:
+    codes = np.flatnonzero(n_certain)
+    if not len(codes):
         return "Nobody's value is certain."
-    listed = ", ".join(told[:_NAMED]) + (f" and {len(told) - _NAMED} more" if len(told) > _NAMED else "")
+    told = [_name(plan, int(code)) for code in codes if code in plan.named][:_NAMED]
+    others = [plural(len(codes) - len(told), "value", "values") + " that the policy does not name"]
+    listed = " and ".join([*told, *(others if len(codes) > len(told) else [])])
     is_open = all(plan.thresholds[code] == 1 for code in np.flatnonzero(n_certain))
     called = ", which you called no secret" if is_open else ""
     people = "person has a value that is" if n_certain.sum() == 1 else "people have a value that is"
     return f"{int(n_certain.sum()):,} {people} certain: {listed}{called}."
 
 
-def _say_error(plan: BucketizePlan, names: list[str]) -> str:
+def _say_error(plan: BucketizePlan) -> str:
     """Of the commonest protected value, among people of whom so many have it."""
     counts = plan.histogram.counts
     code = max((c for c, f in enumerate(plan.thresholds) if f < 1), key=lambda c: counts[c])
     n_counted = count_about(counts[code])
     share = n_counted / counts[code]
     variance = share * (1 - share) * sum(own.spread(code) for own in plan.plans)
-    return tell_error(n_counted, f"people with {names[code]}", variance)
+    who = _name(plan, code) if code in plan.named else "the commonest protected value"
+    return tell_error(n_counted, f"people with {who}", variance)
 
 
 WORDS = Words(

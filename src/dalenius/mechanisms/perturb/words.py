@@ -25,7 +25,6 @@ from dalenius.pages.words import (
 )
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.histogram import show_value, write_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,22 +152,18 @@ def say_plan(plan: PerturbTablePlan) -> Iterator[str]:
         "An attacker who knows a person's other columns, and gave a protected value of theirs at most "
         f"{before} before, gives it at most {rho2} after seeing the value that is published for them."
     )
-    names = [show_value(write_cells(value)) for value in plan.histogram.values]
-    open_ones = [name for code, name in enumerate(names) if code not in made.protected]
-    if plan.promised is not None:  # limits of their own, which say which values are not sensitive
-        open_ones = []
-    if open_ones:
+    n_open = sum(code not in made.protected for code in range(len(plan.histogram)))
+    if n_open and plan.promised is None:  # with limits of their own these say which values are not sensitive
         yield (
-            f"{plural(len(open_ones), 'value is', 'values are')} too common to be protected "
-            f"({', '.join(open_ones[:3])}{', …' if len(open_ones) > 3 else ''}): an attacker can become "
+            f"{plural(n_open, 'value is', 'values are')} too common to be protected: an attacker can become "
             f"{chances(made.unprotected_posterior)} sure of one of them."
         )
     kept = sum((part.diagonal * part.n_rows for part in made.parts), Fraction()) / max(plan.n_rows, 1)
     yield f"About {chances(kept)} people are published with their own value, and nobody can see who they are."
-    yield _say_error(made, names)
+    yield _say_error(made)
 
 
-def _say_error(plan: PerturbPlan, names: list[str]) -> str:
+def _say_error(plan: PerturbPlan) -> str:
     """Of the commonest value, among people of whom so many have it: coins of each of them, by part."""
     code = max(range(len(plan.counts)), key=lambda c: plan.counts[c])
     n_counted = count_about(plan.counts[code])
@@ -178,7 +173,8 @@ def _say_error(plan: PerturbPlan, names: list[str]) -> str:
         kept, other = float(part.diagonal), float(part.diagonal - part.retention)
         coins = n_with * kept * (1 - kept) + (part.n_rows - n_with) * other * (1 - other)
         variance += coins / float(part.retention) ** 2
-    return tell_error(n_counted, f"people with {names[code]}", variance * n_counted / plan.counts[code])
+    variance *= n_counted / plan.counts[code]
+    return tell_error(n_counted, "people with the commonest value", variance)
 
 
 WORDS = Words(
