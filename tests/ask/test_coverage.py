@@ -1,8 +1,8 @@
 """Intervals hold the truth as often as they say, over the publisher's coins: fakes, suppression, batches.
 
 Hits on one release are not independent, releases are: the shares of held intervals of n releases have a mean
-that is Student's. Below the level by more than its quantile of 1 - 1e-6 is a failure; intervals of a third
-of the width must be one.
+that is Student's. Below the level by more than its quantile of 1 - 1e-6 is a failure; intervals of half the
+width must be one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ SUBJECTS: dict[str, dict[str, object]] = {
 
 
 def held_shares(folder: Path, rest: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
-    """The share of 95 % intervals that hold in each release, and that of intervals a third as wide."""
+    """The share of 95 % intervals that hold the truth in each release, and that of intervals half as wide."""
     table, shares = people(), []
     halves = [table.slice(0, 240), table.slice(240)] if "series" in rest else [table]
     for seed in range(N_RELEASES):
@@ -90,14 +90,14 @@ def held_shares(folder: Path, rest: dict[str, object]) -> tuple[np.ndarray, np.n
             truth += [len(ages), ages.sum(), ages.mean()]
         (low, high), true = np.array(ends, dtype=float).T, np.array(truth)
         middle, reach = (low + high) / 2, (high - low) / 2
-        shares.append([(np.abs(true - middle) <= part * reach + 1e-6).mean() for part in (1.0, 1 / 3)])
-    full, third = np.array(shares).T
-    return full, third
+        shares.append([(np.abs(true - middle) <= part * reach + 1e-6).mean() for part in (1.0, 0.5)])
+    full, half = np.array(shares).T
+    return full, half
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_intervals_hold_over_releases(subject: str, tmp_path: Path) -> None:
-    full, third = held_shares(tmp_path, SUBJECTS[subject])
+    full, half = held_shares(tmp_path, SUBJECTS[subject])
     reach = stats.t.ppf(1 - FALSE_ALARM, N_RELEASES - 1) / np.sqrt(N_RELEASES)
     assert full.mean() + reach * full.std(ddof=1) >= 0.95
-    assert third.mean() + reach * third.std(ddof=1) < 0.95, "the control: a third of the width must not pass"
+    assert half.mean() + reach * half.std(ddof=1) < 0.95, "the control: half the width must not pass"

@@ -85,11 +85,15 @@ class BucketizedRows:
         """Prepare an estimator."""
         ranked = [_ranked(column) for column in self.rows.columns.values()]
         codes, numbers = [codes for codes, _ in ranked], [is_number for _, is_number in ranked]
-        # fakes leave no people to match values with, and few people teach no effects of columns
-        if name == MATCHING and (self.has_fakes or self.buckets.n_rows < _FEW):
+        if name == MATCHING and not self.can_match:
             name = Shrinkage.name
         made = make_estimator(name, self.buckets, codes, self.region_of_bucket, numbers)
         return BucketEstimator(buckets=self.buckets, made=made, has_fakes=self.has_fakes)
+
+    @property
+    def can_match(self) -> bool:
+        """Fakes leave no people to match values with, and few people teach no effects of columns."""
+        return not self.has_fakes and self.buckets.n_rows >= _FEW
 
     def summary(self) -> str:
         """What was read."""
@@ -225,7 +229,9 @@ class JoinedBatches:
         return replace(self.together.model(), estimators=Estimators(makers=makers), summary=summary)
 
     def _estimator(self, name: str) -> RowEstimator:
-        if name == MATCHING:  # it takes a batch as a region, and needs no scores around a mean
+        if (
+            name == MATCHING and self.together.can_match
+        ):  # it takes a batch as a region, and needs no scores around a mean
             return replace(self.together, region_of_bucket=self.batch_of_bucket).estimator(name)
         return _CentredEstimator(
             inner=self.together.estimator(name), batch_of_row=self.batch_of_row, counts=self.counts
