@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +19,9 @@ from dalenius.mechanisms.bucketize.attacks.order import attack_dealing
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.regression import Geometry, Regression
 from dalenius.question.targets import Score, Targets
-from dalenius.release.folder import StoredRelease, sha256
+from dalenius.release.folder import StoredRelease
 from dalenius.threats.result import Audit
-from tests.auditing.releases import codes_of, deal, people, write_release
+from tests.auditing.releases import codes_of, deal, people, restate_hashes, write_release
 
 
 def rng(seed: int = 1) -> np.random.Generator:
@@ -98,11 +97,7 @@ def test_metadata_and_stray_files_are_caught(tmp_path: Path) -> None:
     (release.path / "notes.txt").write_text("see ward 7")
     with pytest.raises(ReleaseCorrupt, match="SHA-256 differs"):
         audit_release(release, table, seed=1)
-    manifest = json.loads((release.path / "manifest.json").read_text())
-    for listed in manifest["tables"]:
-        for file in listed["files"]:
-            file["sha256"] = sha256(release.path / file["file"])
-    (release.path / "manifest.json").write_text(json.dumps(manifest))
+    restate_hashes(release.path)
     found = audit_release(StoredRelease.open(release.path), table, seed=1).named("metadata")
     assert found.holds is False
     assert found.detail["leaks"] == [
