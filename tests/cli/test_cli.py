@@ -310,7 +310,7 @@ def test_what_may_not_be_read_is_no_bug(
     code, found = call(capsys, "verify", tmp_path)
     assert code == 2
     assert found["error"]["kind"] == "InputError"
-    assert found["error"]["message"] == f"{tmp_path / 'manifest.json'} cannot be opened: permission denied"
+    assert found["error"]["message"] == f"{tmp_path / 'manifest.json'} cannot be read: Permission denied"
     code, found = call(capsys, "plan", tmp_path / "p.toml")
     assert code == 2
     assert "permission denied" in found["error"]["message"]

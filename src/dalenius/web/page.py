@@ -14,8 +14,8 @@ from dalenius.pages.document import Block
 from dalenius.pages.html import render_block, style_sheet
 
 STYLE_PATH = "/style.css"
-_SCRIPT_SETTINGS = '{"allowEval": false, "includeIndicatorStyles": false, "selfRequestsOnly": true}'
-"""What htmx must not do: run texts as programs, write styles into the page, ask other hosts."""
+_SCRIPT_SETTINGS = '{"allowEval": false, "allowScriptTags": false, "includeIndicatorStyles": false}'
+"""What htmx must not do: run texts as programs, write styles into the page; other hosts it does not ask."""
 
 
 @functools.cache
