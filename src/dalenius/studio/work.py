@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import tostring
 
@@ -86,8 +85,3 @@ def compare(
 def render(blocks: tuple[doc.Block, ...]) -> list[str]:
     """Blocks as XML, which the page takes in again as elements."""
     return [tostring(render_block(block), encoding="unicode") for block in blocks]
-
-
-def release_size(path: Path) -> int:
-    """Bytes of a release's files."""
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
