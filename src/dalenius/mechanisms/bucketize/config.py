@@ -23,6 +23,9 @@ class BucketizeConfig(MechanismConfig):
 
     method: str = "optimal"
     max_bucket: int = MAX_BUCKET
+    min_bucket: int = 1
+    buckets: tuple[tuple[int, int], ...] = ()
+    """The publisher's own setting: sizes, and how many buckets of each; empty: the method finds one."""
     fakes: int = 0
     """σ: how many values of every bucket are nobody's."""
     regions: bool | int = False
@@ -37,17 +40,25 @@ class BucketizeConfig(MechanismConfig):
     @classmethod
     def from_policy(cls, section: Mapping[str, Any]) -> Self:
         """Read the section."""
-        refuse_unknown_keys(section, ("kind", "method", "max_bucket", "fakes", "regions"), "[mechanism]")
-        max_bucket = parse_integer(
-            section.get("max_bucket", MAX_BUCKET), "[mechanism] max_bucket", at_least=1
+        refuse_unknown_keys(
+            section,
+            ("kind", "method", "max_bucket", "min_bucket", "buckets", "fakes", "regions"),
+            "[mechanism]",
         )
-        fakes = parse_integer(section.get("fakes", 0), "[mechanism] fakes", at_least=0)
+        buckets = _parse_buckets(section)
+        most = max((size for size, _ in buckets), default=MAX_BUCKET)
         config = cls(
             method=cls.parse_method(section),
-            max_bucket=max_bucket,
-            fakes=fakes,
+            max_bucket=parse_integer(section.get("max_bucket", most), "[mechanism] max_bucket", at_least=1),
+            min_bucket=parse_integer(section.get("min_bucket", 1), "[mechanism] min_bucket", at_least=1),
+            buckets=buckets,
+            fakes=parse_integer(section.get("fakes", 0), "[mechanism] fakes", at_least=0),
             regions=_parse_regions(section.get("regions", False)),
         )
+        if config.min_bucket > config.max_bucket:
+            raise PolicyError(
+                f"[mechanism] min_bucket ({config.min_bucket}) is above max_bucket ({config.max_bucket})"
+            )
         _refuse_with_regions(config)
         return config
 
@@ -83,6 +94,12 @@ class BucketizeConfig(MechanismConfig):
                 "are cut",
                 hint="leave out one of them",
             )
+        if self.buckets or self.min_bucket > 1:
+            raise PolicyError(
+                f"[{stage}] does not go with [mechanism] {'buckets' if self.buckets else 'min_bucket'}: "
+                "whether what is left fits would depend on the draw, and a refusal would tell about it",
+                hint=f"leave it out, or [{stage}]",
+            )
         # A table that is l-diverse as a whole always has buckets of l to 2l-1 people, in two sizes that
         # differ by one.
         if isinstance(promise, LDiversity) and self.max_bucket < 2 * promise.l - 1:
@@ -104,7 +121,39 @@ def _parse_regions(value: Any) -> bool | int:
     )
 
 
+def _parse_buckets(section: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    """`buckets = [[size, count], …]`, and nothing beside it that says the same."""
+    listed = section.get("buckets", [])
+    if not listed and "buckets" not in section:
+        return ()
+    doubled = sorted({"method", "max_bucket", "min_bucket"} & section.keys())
+    if doubled:
+        raise PolicyError(
+            f"[mechanism] buckets say how many there are of each size; leave out {', '.join(doubled)}"
+        )
+    if not isinstance(listed, list) or not listed or not all(_is_pair(entry) for entry in listed):
+        raise PolicyError(
+            "[mechanism] buckets must be a list of pairs [size, count] of whole numbers from 1 on",
+            hint="buckets = [[4, 9], [14, 1]]: nine buckets of 4 people and one of 14",
+        )
+    pairs = sorted((int(size), int(count)) for size, count in listed)
+    if len({size for size, _ in pairs}) < len(pairs):
+        raise PolicyError("[mechanism] buckets name a size twice", hint="add their numbers up")
+    return tuple(pairs)
+
+
+def _is_pair(entry: Any) -> bool:
+    is_two = isinstance(entry, list | tuple) and len(entry) == 2
+    return is_two and all(type(number) is int and number >= 1 for number in entry)
+
+
 def _refuse_with_regions(config: BucketizeConfig) -> None:
+    if config.regions and (config.buckets or config.min_bucket > 1):
+        raise PolicyError(
+            f"[mechanism] regions do not go with {'buckets' if config.buckets else 'min_bucket'}: where "
+            "regions are cut follows from the largest bucket alone",
+            hint="leave out one of them",
+        )
     if config.regions and config.fakes:
         raise PolicyError(
             "[mechanism] regions do not go with fakes: the law of the fakes is one for the whole table, and "

@@ -94,15 +94,16 @@ def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -
         counts=histogram.counts,
         thresholds=thresholds,
         max_bucket=config.max_bucket,
+        min_bucket=config.min_bucket,
         groups=_runs(promise.groups, histogram),
     )
     broken = violations(problem)
     if broken:
         raise _infeasible(promise, histogram, thresholds, broken)
     try:
-        buckets = plan_buckets(problem, config.method)
+        buckets = plan_buckets(problem, config.method, config.buckets)
     except NoSettingFits as error:
-        hint = _room_hint(problem)
+        hint = None if config.buckets else _room_hint(problem)
         if hint is None:
             raise
         raise NoSettingFits(error.message, needed=error.needed, hint=hint) from error

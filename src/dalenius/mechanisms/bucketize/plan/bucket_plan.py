@@ -108,6 +108,8 @@ class BucketPlan:
             raise InternalError("bucket sizes must be positive, ascending and in use")
         if self.sizes[-1] > problem.max_bucket:
             raise InternalError(f"a bucket of {self.sizes[-1]} passes max_bucket {problem.max_bucket}")
+        if self.sizes[0] < problem.min_bucket:
+            raise InternalError(f"a bucket of {self.sizes[0]} is below min_bucket {problem.min_bucket}")
         if tuple(map(sum, self.loads)) != problem.counts:
             raise InternalError("the loads of a value do not add up to its count")
         columns = [sum(column) for column in zip(*self.loads, strict=True)]

@@ -32,6 +32,7 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     record_bound,
     violations,
 )
+from dalenius.mechanisms.bucketize.plan.setting import Setting, plan_setting
 from dalenius.mechanisms.bucketize.plan.two_size import plan_two_size
 
 
@@ -87,6 +88,10 @@ def plan_anatomy(problem: BucketProblem) -> BucketPlan:
             f"Anatomy needs buckets of {size + (larger > 0)}; max_bucket is {problem.max_bucket}",
             needed=size + (larger > 0),
         )
+    if size < problem.min_bucket:
+        raise NoSettingFits(
+            f"Anatomy has buckets of {size}; min_bucket is {problem.min_bucket}", hint="use method 'optimal'"
+        )
     groups = [(size, n_groups - larger), (size + 1, larger)] if larger else [(size, n_groups)]
     return _fill(problem, groups)
 
@@ -119,8 +124,8 @@ PLANNERS: dict[str, Callable[[BucketProblem], BucketPlan]] = {
 }
 
 
-def plan_buckets(problem: BucketProblem, method: str = "optimal") -> BucketPlan:
-    """The plan of one method, checked in exact integers.
+def plan_buckets(problem: BucketProblem, method: str = "optimal", setting: Setting = ()) -> BucketPlan:
+    """The plan of one method, or of the publisher's own setting, checked in exact integers.
 
     It depends on the counts and thresholds only: other labels or another order of the values permute
     the rows of its loads and nothing else.
@@ -144,7 +149,9 @@ def plan_buckets(problem: BucketProblem, method: str = "optimal") -> BucketPlan:
         raise ThresholdsTooLow(too_low)
     if groups_above(problem):
         raise PromiseNotMet("the threshold of a group of values is below its share of the rows")
-    plan = _plan_or_say_what_would_do(problem, method)
+    if problem.min_bucket > problem.n_rows:
+        raise NoSettingFits(f"min_bucket is {problem.min_bucket}; the table has {problem.n_rows} rows")
+    plan = plan_setting(problem, setting) if setting else _plan_or_say_what_would_do(problem, method)
     plan.check(problem)
     return plan
 

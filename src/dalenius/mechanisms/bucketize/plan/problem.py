@@ -66,6 +66,8 @@ class BucketProblem(Counted):
     max_bucket: int
     groups: tuple[Run, ...] = ()
     """Runs of values with a threshold together, nested or disjoint, the inner ones first."""
+    min_bucket: int = 1
+    """The smallest bucket size allowed."""
 
     def __post_init__(self) -> None:
         if not self.counts or len(self.counts) != len(self.thresholds):
@@ -89,8 +91,8 @@ class BucketProblem(Counted):
 
     @property
     def smallest_size(self) -> int:
-        """M = min ⌈1/f′_i⌉: no smaller bucket can hold a record."""
-        return min(sizes_needed(self.thresholds))
+        """M = min ⌈1/f′_i⌉: no smaller bucket can hold a record; or what the publisher wants at least."""
+        return max(self.min_bucket, min(sizes_needed(self.thresholds)))
 
     @property
     def largest_size(self) -> int:
@@ -201,7 +203,7 @@ def record_bound(problem: BucketProblem) -> int:
     """
     rows_needing: Counter[int] = Counter()
     for count, size in zip(problem.counts, sizes_needed(problem.thresholds), strict=True):
-        rows_needing[size] += count
+        rows_needing[max(size, problem.min_bucket)] += count
     shares = (Fraction(rows * (size - 1) ** 2, size) for size, rows in rows_needing.items())
     return ceil(sum(shares, Fraction(0)))
 
