@@ -94,3 +94,13 @@ def test_questions_are_asked_on_a_terminal_only(
     assert "one of counts, records, please" in printed
     assert "Will it be published again?" in printed
     assert Policy.from_file(out).mechanism.kind == "bucketize"
+
+
+def test_a_file_is_read_as_the_options_say(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = [f"{i % 40};{'Müll' if i % 2 else 'Flu'}" for i in range(400)]
+    path.write_bytes(("age;disease\n" + "\n".join(rows) + "\n").encode("latin-1"))
+    dialect = ["--encoding", "latin-1", "--delimiter", ";"]
+    assert run(["choose", str(path), *dialect, *ROLES, *options(SAID), "--json"]) == 0
+    policy = Policy.from_file(tmp_path / "t.toml")
+    assert policy.source.column_names == ("age", "disease")

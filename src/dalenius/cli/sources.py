@@ -1,14 +1,20 @@
-"""Options of commands that read a table: what cannot be told from the file."""
+"""Options of commands that read a table: what cannot be told from the file, and what its columns are."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dalenius.tables.files.options import SourceOptions
 from dalenius.tables.postgres import is_uri
+
+if TYPE_CHECKING:
+    from dalenius.inspection.roles import Role
 
 TableArgument = Annotated[
     str,
@@ -20,28 +26,85 @@ TableArgument = Annotated[
 OriginalOption = Annotated[
     str, typer.Option(help="The table that was published, or the policy that published it.")
 ]
-Encoding = Annotated[str | None, typer.Option(help="Of a text file, e.g. latin-1, cp1252, utf-16.")]
-Delimiter = Annotated[str | None, typer.Option(help="What separates the fields of a text file.")]
-Quote = Annotated[str | None, typer.Option(help='What quotes fields; "" if nothing does.')]
-Decimal = Annotated[str | None, typer.Option(help="The mark before decimals: a point or a comma.")]
-Thousands = Annotated[str | None, typer.Option(help="The mark between thousands.")]
-Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
-]
-Missing = Annotated[
-    list[str] | None, typer.Option(help="A text that means that a value is missing, e.g. NA; repeat.")
-]
-Dates = Annotated[str | None, typer.Option(help="How days are written, e.g. %d.%m.%Y.")]
-Sheet = Annotated[str | None, typer.Option(help="The sheet of a workbook.")]
-Table = Annotated[str | None, typer.Option(help="The table of a database.")]
-Labels = Annotated[
-    str | None, typer.Option(help="Of SPSS, Stata and SAS: read values as codes or as labels.")
-]
 
 
-def said(**options: Any) -> SourceOptions:
-    """What the command line says of the source."""
+def gather_options(into: str, offered: Mapping[str, Any], gather: Callable[..., Any]) -> Callable[..., Any]:
+    """A command takes these options, each empty by default, as the one value that they make together.
+
+    Commands that read a table share a dozen of them. Typer reads a signature, so that is where they go.
+    """
+
+    def widen(command: Callable[..., int]) -> Callable[..., int]:
+        own = signature(command, eval_str=True)
+        taken = [parameter for name, parameter in own.parameters.items() if name != into]
+        added = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in offered.items()
+        ]
+
+        @wraps(command)
+        def widened(**given: Any) -> int:
+            return command(**{into: gather(**{name: given.pop(name) for name in offered})}, **given)
+
+        parameters = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in taken] + added
+        widened.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        widened.__annotations__ = {one.name: one.annotation for one in parameters}
+        return widened
+
+    return widen
+
+
+def _said(**options: Any) -> SourceOptions:
     return SourceOptions.of({key: value for key, value in options.items() if value not in (None, [])})
+
+
+def _collect_roles(unit: str | None, **columns: list[str] | None) -> dict[Role, list[str]]:
+    roles: dict[Any, list[str]] = {role: names or [] for role, names in columns.items()}
+    return {**roles, "unit": [] if unit is None else [unit]}
+
+
+takes_dialect = gather_options(
+    "options",
+    {
+        "encoding": Annotated[str | None, typer.Option(help="Of a text file, e.g. latin-1, cp1252, utf-16.")],
+        "delimiter": Annotated[str | None, typer.Option(help="What separates the fields of a text file.")],
+        "quote": Annotated[str | None, typer.Option(help='What quotes fields; "" if nothing does.')],
+        "decimal": Annotated[str | None, typer.Option(help="The mark before decimals: a point or a comma.")],
+        "thousands": Annotated[str | None, typer.Option(help="The mark between thousands.")],
+        "header": Annotated[
+            bool | None,
+            typer.Option("--header/--no-header", help="Whether the first line names the columns."),
+        ],
+        "missing": Annotated[
+            list[str] | None,
+            typer.Option(help="A text that means that a value is missing, e.g. NA; repeat."),
+        ],
+        "dates": Annotated[str | None, typer.Option(help="How days are written, e.g. %d.%m.%Y.")],
+        "sheet": Annotated[str | None, typer.Option(help="The sheet of a workbook.")],
+        "table": Annotated[str | None, typer.Option(help="The table of a database.")],
+        "labels": Annotated[
+            str | None, typer.Option(help="Of SPSS, Stata and SAS: read values as codes or as labels.")
+        ],
+    },
+    _said,
+)
+takes_roles = gather_options(
+    "roles",
+    {
+        "sensitive": Annotated[
+            list[str] | None, typer.Option(help="What must not be inferable; repeat, or separate by commas.")
+        ],
+        "quasi": Annotated[
+            list[str] | None, typer.Option(help="Published as they are; an attacker may know them.")
+        ],
+        "identifiers": Annotated[
+            list[str] | None, typer.Option(help="Names, addresses, numbers of people: dropped.")
+        ],
+        "dropped": Annotated[list[str] | None, typer.Option(help="Not published either.")],
+        "unit": Annotated[str | None, typer.Option(help="Whose rows are whose: dropped.")],
+    },
+    _collect_roles,
+)
 
 
 def place_of(source: str) -> tuple[Path, str]:

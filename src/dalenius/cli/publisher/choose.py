@@ -8,26 +8,22 @@ from typing import Annotated, Any
 import typer
 
 from dalenius.cli.output import JsonOption, print_json, say
-from dalenius.cli.publisher.init import (
-    DroppedOption,
-    IdentifiersOption,
-    OutOption,
-    QuasiOption,
-    SensitiveOption,
-    UnitOption,
-    collect_roles,
-    say_policy,
-    write_policy,
-)
-from dalenius.cli.sources import TableArgument
+from dalenius.cli.publisher.init import OutOption, say_policy, write_policy
+from dalenius.cli.sources import TableArgument, takes_dialect, takes_roles
 from dalenius.errors import InputError, did_you_mean
 from dalenius.inspection.choosing import QUESTIONS, Question, choose_sections
 from dalenius.inspection.first_policy import FirstPolicy
+from dalenius.inspection.roles import Role
 from dalenius.mechanisms.feasible import Wish
+from dalenius.tables.files.options import SourceOptions
 
 
+@takes_dialect
+@takes_roles
 def command(
     source: TableArgument,
+    roles: dict[Role, list[str]],
+    options: SourceOptions,
     as_json: JsonOption = False,
     recipients: Annotated[
         str | None, typer.Option(help="Who will get it: colleagues, researchers or public.")
@@ -37,14 +33,9 @@ def command(
     withhold: Annotated[str | None, typer.Option(help="May records be withheld: yes or no.")] = None,
     again: Annotated[str | None, typer.Option(help="Published again: no, others or same.")] = None,
     out: OutOption = None,
-    sensitive: SensitiveOption = None,
-    quasi: QuasiOption = None,
-    identifiers: IdentifiersOption = None,
-    dropped: DroppedOption = None,
-    unit: UnitOption = None,
 ) -> int:
     """Answer five questions, on the terminal or by options, and get a policy with the reasons in comments."""
-    found = FirstPolicy.of(source, collect_roles(sensitive, quasi, identifiers, dropped, unit))
+    found = FirstPolicy.of(source, roles, options)
     given = (recipients, questions, hide, withhold, again)
     may_ask = not as_json and sys.stdin.isatty()
     answers = {

@@ -9,6 +9,7 @@ import typer
 from dalenius.cli import sources
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.inspection.looking import Inspection, inspect_source
+from dalenius.tables.files.options import SourceOptions
 from dalenius.tables.histogram import Histogram, label
 from dalenius.tables.postgres import hide_passwords
 from dalenius.tables.source import open_source
@@ -17,8 +18,10 @@ from dalenius.tables.uniqueness import Uniqueness
 _MOST_SHOWN = 30
 
 
+@sources.takes_dialect
 def command(
     source: sources.TableArgument,
+    options: SourceOptions,
     as_json: JsonOption = False,
     sensitive: Annotated[
         list[str] | None,
@@ -28,32 +31,8 @@ def command(
         list[str] | None,
         typer.Option(help="Columns an attacker may know (repeat, or a,b,c): who is alone with them?"),
     ] = None,
-    encoding: sources.Encoding = None,
-    delimiter: sources.Delimiter = None,
-    quote: sources.Quote = None,
-    decimal: sources.Decimal = None,
-    thousands: sources.Thousands = None,
-    header: sources.Header = None,
-    missing: sources.Missing = None,
-    dates: sources.Dates = None,
-    sheet: sources.Sheet = None,
-    table: sources.Table = None,
-    labels: sources.Labels = None,
 ) -> int:
     """Show columns, domain sizes, the sensitive histogram and which promises are feasible."""
-    options = sources.said(
-        encoding=encoding,
-        delimiter=delimiter,
-        quote=quote,
-        decimal=decimal,
-        thousands=thousands,
-        header=header,
-        missing=missing,
-        dates=dates,
-        sheet=sheet,
-        table=table,
-        labels=labels,
-    )
     inspection = inspect_source(open_source(source, options), sensitive or (), quasi or ())
     if as_json:
         print_json(inspection.to_dict())
