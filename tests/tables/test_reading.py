@@ -97,3 +97,32 @@ def test_rebatched_rows_are_the_rows_in_batches_of_one_size(sizes: list[int], n_
     assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(sum(sizes)))
     assert all(batch.num_rows == n_rows for batch in batches[:-1])
     assert all(0 < batch.num_rows <= n_rows for batch in batches)
+
+
+WHOLE = [pa.int64(), pa.int32(), pa.int16(), pa.uint64(), pa.uint16()]
+
+
+@given(data=st.data())
+def test_numbers_near_one_another_are_the_numbers(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(WHOLE), label="type")
+    least, largest = (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1)
+    if not pa.types.is_signed_integer(kind):
+        least, largest = 0, 2**kind.bit_width - 1
+    start = data.draw(st.integers(least, largest), label="start")
+    width = data.draw(st.sampled_from([0, 3, 255, 256, 4095, 4096]), label="width")
+    numbers = st.integers(start, min(largest, start + width))
+    cells = data.draw(st.lists(st.one_of(st.none(), numbers), min_size=1), label="cells")
+    table = pa.table({"n": pa.array(cells, kind), "text": pa.array([str(cell) for cell in cells])})
+    with connect() as connection:
+        connection.register("t", table)
+        columns = DictionaryColumns.of(connection, SELECT, numbers=True)
+        found = read(connection, columns)
+        assert found.to_pydict() == table.to_pydict()
+        values = columns.different_values(connection, SELECT, "n").drop_null()
+    some = [cell for cell in cells if cell is not None]
+    assert ("n" in columns.ranges) == (bool(some) and max(some) - min(some) < 4096)
+    assert values.to_pylist() == sorted(set(some)), "not the whole range"
+    if "n" in columns.ranges:
+        assert found["n"].type == pa.dictionary(
+            pa.uint8() if max(some) - min(some) < 256 else pa.uint16(), kind
+        )

@@ -62,7 +62,7 @@ def _is_text(kind: pa.DataType) -> bool:
 def _has_few_texts(column: pa.Array) -> bool:
     """Whether a column's texts are listed in the file, told by its first rows and not by the source's."""
     if pa.types.is_dictionary(column.type):
-        return _count_different(column) <= FEW_TEXTS
+        return _is_text(column.type.value_type) and _count_different(column) <= FEW_TEXTS
     if not _is_text(column.type):
         return False
     return all(_count_different(part) <= FEW_TEXTS for part in (column[:_FIRST_LOOK], column))

@@ -1,28 +1,32 @@
-"""Rows out of DuckDB: in batches of one size, with short texts as codes; and which values a column has.
+"""Rows out of DuckDB: in batches of one size, with few values as codes; and which values a column has.
 
 Text columns of few values are read as the place of each cell in a short sorted list. DuckDB looks a text up
 once for every dictionary of a Parquet file instead of once for every row, and a byte a row is what travels:
-ten times faster than texts, or than its ENUM type.
+ten times faster than texts, or than its ENUM type. Whole numbers that are near one another are read as their
+distance from the least, in a byte or two instead of eight: less than half of the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.sql import identifier, literal
+from dalenius.sql import identifier, literal, one_row
 from dalenius.tables.codes import ascending
 
 BATCH_ROWS = 131_072
 """How many rows a kernel sees at once: so many (64 of DuckDB's vectors) that what a batch costs beside its
 rows does not show, so few that the batches under way take some megabytes. Random streams are numbered by
 batch: with another number a seed gives another release."""
+_BYTE = 8
 _FEW_VALUES = 64
 """A list of this length is searched from its start for every cell that no dictionary has."""
+_SHORT_RANGE = 2**12
+"""Whole numbers within so many are read as codes; the list of all of them goes along with every batch."""
 _COLUMNS_AT_ONCE = 8
 """While they are counted, the different cells of so many columns are in memory."""
 
@@ -34,10 +38,17 @@ class DictionaryColumns:
     names: tuple[str, ...]
     values: dict[str, pa.Array]
     """Ascending, without NULL."""
+    ranges: dict[str, pa.Array] = field(default_factory=dict)
+    """All whole numbers from a column's least to its largest, whether they occur or not."""
 
     @classmethod
     def of(
-        cls, connection: duckdb.DuckDBPyConnection, select: str, allowed: Mapping[str, pa.Array] | None = None
+        cls,
+        connection: duckdb.DuckDBPyConnection,
+        select: str,
+        allowed: Mapping[str, pa.Array] | None = None,
+        *,
+        numbers: bool = False,
     ) -> DictionaryColumns:
         """Find the columns that can be read so; this reads text columns.
 
@@ -46,6 +57,7 @@ class DictionaryColumns:
             select: The query.
             allowed: The cells that some columns may have, without NULL, so that these need not be read: any
                 other cell comes as NULL.
+            numbers: Whether whole numbers are read as codes too. Of a Parquet file its footer tells which.
         """
         schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
         texts = [field.name for field in schema if pa.types.is_string(field.type)]
@@ -54,22 +66,29 @@ class DictionaryColumns:
         for start in range(0, len(sought), _COLUMNS_AT_ONCE):
             found |= _different_texts(connection, select, sought[start : start + _COLUMNS_AT_ONCE])
         values = {name: ascending(cells) for name, cells in found.items() if _is_listed(cells)}
-        return cls(names=tuple(schema.names), values=values)
+        ranges = _short_ranges(connection, select, schema) if numbers else {}
+        return cls(names=tuple(schema.names), values=values, ranges=ranges)
+
+    @property
+    def listed(self) -> dict[str, pa.Array]:
+        """By column, the cell of each code."""
+        return {**self.values, **self.ranges}
 
     def code(self, select: str) -> str:
         """SQL for the same rows with codes, in the same order; cells sort as their codes do."""
+        coded = {name: _place(name, cells) for name, cells in self.values.items()}
+        coded |= {name: _distance(name, cells) for name, cells in self.ranges.items()}
         listed = ", ".join(
-            f"{_place(name, self.values[name])} AS {identifier(name)}"
-            if name in self.values
-            else identifier(name)
+            f"{coded[name]} AS {identifier(name)}" if name in coded else identifier(name)
             for name in self.names
         )
         return f"SELECT {listed} FROM ({select})"
 
     def decode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The cells of a batch with codes, as dictionary arrays."""
+        listed = self.listed
         columns = [
-            pa.DictionaryArray.from_arrays(column, self.values[name]) if name in self.values else column
+            pa.DictionaryArray.from_arrays(column, listed[name]) if name in listed else column
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
@@ -123,6 +142,28 @@ def _different_texts(
     found = connection.sql(listed).to_arrow_table().combine_chunks()
     cells = {name: found.filter(pc.equal(found["place"], i))["cell"] for i, name in enumerate(columns)}
     return {name: column.combine_chunks() for name, column in cells.items()}
+
+
+def _short_ranges(
+    connection: duckdb.DuckDBPyConnection, select: str, schema: pa.Schema
+) -> dict[str, pa.Array]:
+    """The range of each column of whole numbers that are near one another and take more than a byte."""
+    wide = [one for one in schema if pa.types.is_integer(one.type) and one.type.bit_width > _BYTE]
+    if not wide:
+        return {}
+    ends = ", ".join(f"min({name}), max({name})" for name in (identifier(one.name) for one in wide))
+    found = one_row(connection, f"SELECT {ends} FROM ({select})")
+    pairs = zip(wide, found[::2], found[1::2], strict=True)
+    return {
+        one.name: pa.array(range(least, largest + 1), one.type)
+        for one, least, largest in pairs
+        if least is not None and largest - least < _SHORT_RANGE
+    }
+
+
+def _distance(name: str, numbers: pa.Array) -> str:
+    kind = "UTINYINT" if len(numbers) <= 2**_BYTE else "USMALLINT"
+    return f"({identifier(name)} - ({numbers[0]}))::{kind}"
 
 
 def _is_listed(values: pa.Array) -> bool:

@@ -1,6 +1,6 @@
 """A policy's source as this machine reads it: recoded, in a fixed order, in batches of a fixed size.
 
-Text columns of few values are read as codes. These, and whatever else will be needed before the records are
+Columns of few values are read as codes. These, and whatever else will be needed before the records are
 read, are looked for on a second connection while the plan is made.
 """
 
@@ -97,7 +97,7 @@ class LocalSource:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The records in a fixed order and in batches of a fixed size, so that a seeded run repeats.
 
-        Text columns of few values are dictionary arrays.
+        Columns of few texts, or of whole numbers near one another, are dictionary arrays.
         """
         done = 0
         reader = self.connection.sql(self.coded_select()).to_arrow_reader(BATCH_ROWS)
@@ -107,7 +107,7 @@ class LocalSource:
             self.progress("reading", done, self.n_rows)
 
     def coded_select(self) -> str:
-        """SQL for the records with text columns of few values as codes."""
+        """SQL for the records with columns of few values as codes."""
         return self.columns().code(self.select)
 
     def columns(self) -> DictionaryColumns:
@@ -123,7 +123,7 @@ class LocalSource:
         self._coded.append(background.start(self._find_coded))
 
     def _find_coded(self, connection: duckdb.DuckDBPyConnection) -> DictionaryColumns:
-        return DictionaryColumns.of(connection, self.select)
+        return DictionaryColumns.of(connection, self.select, numbers=True)
 
 
 def find_relation(connection: duckdb.DuckDBPyConnection, policy: Policy, spill: Path | None) -> str:

@@ -1,9 +1,9 @@
 """Writing tables on this machine: rows in the order of random keys, or of codes, as one Parquet file each.
 
-Memory does not grow with the number of rows: they are dealt to files by the range of their first key, and
-each file is then sorted by itself. All columns travel as they are, so that a text column that is coded stays
-a byte per row. The codes of a table's records in ascending order are kept in a file: eight bytes per number
-and record on the disk save another pass over the source and another sort.
+Memory does not grow with the number of rows: they are dealt to piles by the range of their first key, and
+each pile is then sorted by itself. The piles of a large table are files. All columns travel as they are, so
+that a column that is coded stays a byte per row. The codes of a table's records in ascending order are kept
+in a file: eight bytes per number and record on the disk save another pass over the source and another sort.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dalenius.arrays import Ints
 from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.local.source import LocalSource
 from dalenius.engines.parquet import write_parquet
@@ -41,6 +42,11 @@ _FEW_FILES = 2**3
 _PIECE_ROWS = 2**13
 _MOST_SORTED = 2**22
 """Rows that are sorted in memory at once, unless their first keys are all the same."""
+_MOST_HELD = 2**27
+"""Bytes of rows that are held in memory before they go to files."""
+_DIGIT = 16
+_FEW_NUMBERS = 2**12
+"""Fewer are compared as fast."""
 
 
 def sort_rows(batches: Batches, keys: Sequence[str], bits: int, n_rows: int, folder: Path) -> Batches:
@@ -53,63 +59,103 @@ def sort_rows(batches: Batches, keys: Sequence[str], bits: int, n_rows: int, fol
         n_rows: About how many rows there are.
         folder: Where the files may be; they are removed.
     """
-    # a few files also for a table of one file's size: one is written while the next is sorted
-    n_files = max(min(n_rows // FILE_ROWS, _MOST_FILES - 1), min(n_rows // _FEWER_ROWS, _FEW_FILES - 1))
-    file_bits = min(bits, n_files.bit_length())
-    files = [folder / f"rows{bits}-{number}.arrow" for number in range(2**file_bits)]
-    if len(files) == 1:
-        yield from _sort(pa.Table.from_batches(batches), keys)
+    # a few piles also for a table of one pile's size: one is written while the next is sorted
+    n_piles = max(min(n_rows // FILE_ROWS, _MOST_FILES - 1), min(n_rows // _FEWER_ROWS, _FEW_FILES - 1))
+    pile_bits = min(bits, n_piles.bit_length())
+    if not pile_bits:
+        yield from _sort(pa.Table.from_batches(batches), keys, bits)
         return
-    bits_left = bits - file_bits
-    counts = _deal(prefetch(rebatch(batches, len(files) * _PIECE_ROWS)), keys[0], bits_left, files)
-    for rows in prefetch(_sort_file(*file, keys, bits_left) for file in zip(files, counts, strict=True)):
+    bits_left = bits - pile_bits
+    piles = [Pile(folder / f"rows{bits}-{number}.arrow") for number in range(2**pile_bits)]
+    _deal(prefetch(rebatch(batches, len(piles) * _PIECE_ROWS)), keys[0], bits_left, piles)
+    for rows in prefetch(_sort_pile(pile, keys, bits_left) for pile in piles):
         yield from rows
 
 
-def _sort_file(path: Path, n_rows: int, keys: Sequence[str], bits: int) -> Batches:
-    """The rows of a file in order; dealt again, if most keys are in its range, as codes may be."""
-    if n_rows > _MOST_SORTED and bits:
-        return sort_rows(_read(path), keys, bits, n_rows, path.parent)
-    return iter(_sort(pa.Table.from_batches(_read(path)), keys))
+def _sort_pile(pile: Pile, keys: Sequence[str], bits: int) -> Batches:
+    """The rows of a pile in order; dealt again, if most keys are in its range, as codes may be."""
+    if pile.n_rows > _MOST_SORTED and bits:
+        return sort_rows(pile.take(), keys, bits, pile.n_rows, pile.path.parent)
+    return iter(_sort(pa.Table.from_batches(pile.take()), keys, bits))
 
 
-def _deal(batches: Batches, key: str, shift: int, files: list[Path]) -> list[int]:
-    """Append every row to the file of its key's range, and say how many each has."""
-    counts = np.zeros(len(files), dtype=np.int64)
+def _deal(batches: Batches, key: str, shift: int, piles: list[Pile]) -> None:
+    """Put every row on the pile of its key's range; once there are many rows, the piles are files."""
+    n_bytes = 0
     with ExitStack() as opened:
-        writers: list[pa.RecordBatchStreamWriter] = []
         for batch in batches:
-            writers = writers or [_open(opened, file, batch.schema) for file in files]
-            numbers = ((batch.column(key).to_numpy() >> shift) & (len(files) - 1)).astype(np.uint8)
+            numbers = ((batch.column(key).to_numpy() >> shift) & (len(piles) - 1)).astype(np.uint8)
             # a stable sort of bytes counts them
             together = _take(batch, np.argsort(numbers, kind="stable"))
-            in_files = np.bincount(numbers, minlength=len(files))
-            ends = np.cumsum(in_files)
-            for writer, start, end in zip(writers, [0, *ends[:-1]], ends, strict=True):
-                writer.write_batch(together.slice(start, end - start))
-            counts += in_files
-    return [int(count) for count in counts]
+            ends = np.cumsum(np.bincount(numbers, minlength=len(piles)))
+            for pile, start, end in zip(piles, [0, *ends[:-1]], ends, strict=True):
+                pile.put(together.slice(start, end - start))
+            n_bytes += together.nbytes
+            if n_bytes > _MOST_HELD:
+                for pile in piles:
+                    pile.save(opened)
 
 
-def _open(opened: ExitStack, path: Path, schema: pa.Schema) -> pa.RecordBatchStreamWriter:
-    file = opened.enter_context(pa.OSFile(str(path), "wb"))
-    return opened.enter_context(pa.ipc.new_stream(file, schema))
+class Pile:
+    """Rows in any order: in memory, and those before them in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.n_rows = 0
+        self._held: list[pa.RecordBatch] = []
+        self._file: pa.RecordBatchStreamWriter | None = None
+
+    def put(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        self._held.append(batch)
+        self.n_rows += batch.num_rows
+
+    def save(self, opened: ExitStack) -> None:
+        """Write all rows to the file, which stays open with others."""
+        for batch in self._held:
+            if self._file is None:
+                file = opened.enter_context(pa.OSFile(str(self.path), "wb"))
+                self._file = opened.enter_context(pa.ipc.new_stream(file, batch.schema))
+            self._file.write_batch(batch)
+        self._held = []
+
+    def take(self) -> Batches:
+        """All rows, once; the file is removed at its end."""
+        if self._file is not None:
+            with pa.OSFile(str(self.path), "rb") as file, pa.ipc.open_stream(file) as stream:
+                yield from stream
+            self.path.unlink()
+        held, self._held = self._held, []
+        yield from held
 
 
-def _read(path: Path) -> Batches:
-    """The rows of a file, which is removed at their end."""
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
-        yield from stream
-    path.unlink()
-
-
-def _sort(rows: pa.Table, keys: Sequence[str]) -> list[pa.RecordBatch]:
+def _sort(rows: pa.Table, keys: Sequence[str], bits: int) -> list[pa.RecordBatch]:
     numbers = [rows.column(key).to_numpy() for key in keys]
     if rows.column_names == [keys[0]]:  # nothing goes along
         return [pa.RecordBatch.from_arrays([pa.array(np.sort(numbers[0]))], names=rows.column_names)]
-    order: NDArray[np.intp] = np.argsort(numbers[0]) if len(numbers) == 1 else np.lexsort(numbers[::-1])
+    order = order_of(numbers[0], bits) if len(numbers) == 1 else np.lexsort(numbers[::-1])
     batches: list[pa.RecordBatch] = _take(rows.combine_chunks(), order).to_batches()
     return batches
+
+
+def order_of(numbers: Ints, bits: int) -> Ints:
+    """Where the least number is, then the next …; numbers of which all but so many low bits are the same.
+
+    By the two highest digits of 16 bits, each of which numpy counts instead of comparing; random numbers
+    that these do not tell apart are few, and compared.
+    """
+    if bits <= 2 * _DIGIT or len(numbers) < _FEW_NUMBERS:
+        return np.argsort(numbers)
+    order = np.argsort((numbers >> (bits - 2 * _DIGIT)).astype(np.uint16), kind="stable")
+    high = (numbers >> (bits - _DIGIT)).astype(np.uint16)
+    order = order[np.argsort(high[order], kind="stable")]
+    prefix = (numbers >> (bits - 2 * _DIGIT))[order]
+    is_tied = np.zeros(len(order) + 1, dtype=np.bool_)
+    is_tied[1:-1] = prefix[1:] == prefix[:-1]
+    tied = np.flatnonzero(is_tied[1:] | is_tied[:-1])
+    if len(tied):
+        order[tied] = order[tied][np.argsort(numbers[order[tied]])]
+    return order
 
 
 def _take(rows: Rows, places: NDArray[np.intp]) -> Rows:
