@@ -6,7 +6,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dalenius.tables.sketch import Sketch, sketch_table
+from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketching import sketch_table
 
 KEY = b"k" * 32
 

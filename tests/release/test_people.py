@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import combinations
 from multiprocessing import get_context
 from pathlib import Path
 from threading import Barrier
@@ -16,11 +18,13 @@ import pyarrow.compute as pc
 import pytest
 
 import dalenius
+from dalenius.arrays import Ints
 from dalenius.errors import DaleniusError, InputError, PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.release.ledger import Ledger
-from dalenius.tables import sketch as tables_sketch
-from dalenius.tables.sketch import Overlap, Sketch, _canonical, find_overlap, sketch_table
+from dalenius.tables import sketching
+from dalenius.tables.sketch import Overlap, Sketch, find_overlap
+from dalenius.tables.sketching import _canonical, sketch_table
 from tests.people import KEY, people, sketch
 
 N = 400
@@ -212,6 +216,49 @@ def test_columns_of_every_type_are_sketched() -> None:
     assert nothing is None
 
 
+@pytest.mark.parametrize("most_held", [2**26, 0], ids=["held", "read twice"])
+@pytest.mark.parametrize("most_counted", [2**16, 0], ids=["counted", "summed"])
+def test_a_sketch_is_what_its_definition_says(
+    most_held: int, most_counted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The smallest sums of keyed hashes, and how often each occurs, worked out record by record."""
+    rng, n = np.random.default_rng(3), 20_000
+    monkeypatch.setattr(sketching, "_MOST_HELD", most_held)
+    monkeypatch.setattr(sketching, "_MOST_COUNTED", most_counted)
+    table = pa.table(
+        {
+            "a": pa.array([None if i % 97 == 0 else int(x) for i, x in enumerate(rng.integers(-9, 300, n))]),
+            "b": pa.array(["5", "5.0", "x", " X", None]).take(pa.array(rng.integers(5, size=n))),
+            "c": pa.array(7 * rng.integers(0, 10**5, n)),
+            "d": pa.array(rng.integers(0, 3, n)),
+            "e": pa.array(rng.choice(np.arange(100) * 10**6, n)),
+        }
+    )
+    found = sketch(table)
+    hashed = _hash_every_cell(table)
+    order = ["c", "a", "e", "b", "d"]
+    without = [[name for name in order if name != left] for left in reversed(order)]
+    pairs = [list(pair) for pair in combinations(order, 2)]
+    for one, names in zip(found.combinations, [order, *without, *pairs], strict=True):
+        sums, counts = np.unique(sum(hashed[name] for name in names) % 2**48, return_counts=True)
+        kept = 128 if len(names) == 5 else 64
+        assert one.width == len(names)
+        assert one.sums.tolist() == sums[:kept].tolist()
+        assert one.counts.tolist() == counts[:kept].tolist()
+        assert one.complete == (len(sums) <= kept)
+
+
+def _hash_every_cell(table: pa.Table) -> dict[str, Ints]:
+    def number(cell: object) -> int:
+        said = "" if cell is None else str(cell).strip().lower()
+        text = f"{float(said)}" if said and said[0] in "-0123456789" else said
+        text = f"{int(said)}.0" if said.lstrip("-").isdigit() else text
+        digest = hashlib.md5((KEY.hex()[:16] + text).encode(), usedforsecurity=False).digest()
+        return int.from_bytes(digest[:6], "little")
+
+    return {name: np.array([number(cell) for cell in table[name].to_pylist()]) for name in table.column_names}
+
+
 def test_whole_numbers_floating_ones_and_texts_are_one_cell() -> None:
     """Also where they are written with an exponent, or one of them is not."""
     numbers = [0, 1, -5, 100_000, 10**14 - 1, 10**14, 10**14 + 1, 10**15, -(10**16), 3 * 10**17]
@@ -235,7 +282,7 @@ def test_a_part_of_a_large_table_tells_which_columns_are_numberings(monkeypatch:
     table = table.append_column("id", pa.array([f"P-{i}" for i in rng.permutation(10**7)[:n]]))
     table = table.append_column("income", pa.array(rng.permutation(10**6)[:n] / 7))
     whole = sketch(table)
-    monkeypatch.setattr(tables_sketch, "_LOOKED_AT", 300)
+    monkeypatch.setattr(sketching, "_LOOKED_AT", 300)
     part = sketch(table)
     assert [one.width for one in part.combinations] == [one.width for one in whole.combinations]
     assert all((a.sums == b.sums).all() for a, b in zip(part.combinations, whole.combinations, strict=True))

@@ -21,7 +21,8 @@ from dalenius.prefetch import map_parallel
 from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, count_values
-from dalenius.tables.sketch import Sketch, sketch_table
+from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketching import sketch_table
 from dalenius.tables.uniqueness import MOST_STUDIED, Rarity, Uniqueness, count_rare, study_uniqueness
 
 

@@ -1,0 +1,382 @@
+"""How a table's sketch is made: few values by their codes, others cell by cell in DuckDB.
+
+A column of few values, or of whole numbers near one another, comes as a byte or two a row. Each of its values
+is hashed once; a combination of few columns is counted by their codes, and of a larger one the smallest sums
+are found batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dalenius.arrays import Codes, Ints
+from dalenius.sql import count, identifier, identifiers, one_row
+from dalenius.tables.reading import DictionaryColumns, read_batches
+from dalenius.tables.sketch import SUM_MASK, Combination, Sketch
+from dalenius.tables.steps import NUMERIC_TYPES
+
+Words = NDArray[np.uint64]
+
+_KEPT_OF_WHOLE, _KEPT = 128, 64
+"""How many sums are kept of whole records, and of every other combination."""
+_MOST_COLUMNS = 100
+_MOST_LEFT_OUT = 10
+_DISTINCTIVE = 5
+"""So many columns are kept in pairs."""
+_NEARLY_ALL = 0.8
+"""A column of so many different values may have no value twice."""
+_CANDIDATES = 4096
+"""Of many sums about so many, the smallest, are counted first."""
+_FEW_VALUES = 20
+"""A column with fewer is known by itself to nobody."""
+_ENUMERATED = 0.15
+"""Numbers that fill so much of their range are a numbering: other tables begin at 1 too."""
+_STEPS = (86400, 3600, 1000, 900, 300, 100, 60, 10, 5)
+"""In what a numbering, or times of measurement, may be counted."""
+_WHOLE_NUMBERS = ("INTEGER", "BIGINT")
+_SAME_TEXT = 10**14
+"""Up to here a whole number and a floating one are written alike, but for `.0`."""
+_LOOKED_AT = 20_000
+"""So many cells tell whether a column is a numbering."""
+_PART = 16
+"""Of a large table this part of a column's values tells whether they are all different."""
+_KEY_LETTERS = 16
+"""Of the key before each cell, so that most cells are one block of MD5; the sketch is hidden by all of it."""
+_ABOVE = 64 - SUM_MASK.bit_length()
+_MOST_HELD = 2**26
+"""Bytes of codes that are read once and held; more are read twice."""
+_MOST_COUNTED = 2**16
+"""Combinations of so few codes are counted, and their sums made afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    name: str
+    kind: str
+    """Its type in SQL."""
+    n_different: int
+    is_unique: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Rows:
+    """A table whose columns of few values are read as codes."""
+
+    connection: duckdb.DuckDBPyConnection
+    select: str
+    coded: DictionaryColumns
+    n_rows: int
+    held: tuple[pa.RecordBatch, ...] | None
+    """The codes; None: there are too many to be held."""
+    n_different: dict[str, int]
+    """Of the columns that are read as codes."""
+
+    @classmethod
+    def read(cls, connection: duckdb.DuckDBPyConnection, select: str) -> _Rows:
+        """Find these columns, and read their codes as far as they are held."""
+        coded = DictionaryColumns.of(connection, select, numbers=True)
+        names = [name for name in coded.names if name in coded.listed]
+        n_rows = count(connection, f"SELECT count(*) FROM ({select})")
+        held, n_bytes = [], 0
+        if names:
+            for batch in read_batches(connection, f"SELECT {identifiers(names)} FROM ({coded.code(select)})"):
+                held.append(batch)
+                n_bytes += batch.nbytes
+                if n_bytes > _MOST_HELD:
+                    break
+        return cls(
+            connection=connection,
+            select=select,
+            coded=coded,
+            n_rows=n_rows,
+            held=tuple(held) if n_bytes <= _MOST_HELD else None,
+            n_different={name: _count_different(held, name, len(coded.listed[name])) for name in names},
+        )
+
+    def batches(self, columns: Sequence[_Column], key: bytes) -> Iterator[list[Codes]]:
+        """Per column its codes, or else its cells as keyed numbers."""
+        names = [column.name for column in columns]
+        if self.held is not None and all(name in self.coded.listed for name in names):
+            batches: Iterable[pa.RecordBatch] = (batch.select(names) for batch in self.held)
+        else:
+            batches = read_batches(self.connection, self._query(columns, key))
+        for batch in batches:
+            yield [
+                _with_null(cells, len(self.coded.listed[name])) if name in self.coded.listed
+                else _high(cells.to_numpy())
+                for name, cells in zip(names, batch.columns, strict=True)
+            ]  # fmt: skip
+
+    def _query(self, columns: Sequence[_Column], key: bytes) -> str:
+        """Of a column that is no code but has few values for its rows, each of these is hashed once."""
+        select, joins = f"({self.coded.code(self.select)})", ""
+        listed = []
+        for i, column in enumerate(columns):
+            name = identifier(column.name)
+            if column.name in self.coded.listed:
+                listed.append(f"records.{name}")
+            elif column.n_different > self.n_rows / 4:
+                listed.append(_hashed(f"records.{name}", column.kind, key))
+            else:
+                hashed = f"SELECT {name} AS v, {_hashed(name, column.kind, key)} AS h"
+                joins += (
+                    f" JOIN ({hashed} FROM (SELECT DISTINCT {name} FROM {select})) AS of{i} "
+                    f"ON records.{name} IS NOT DISTINCT FROM of{i}.v"
+                )
+                listed.append(f"of{i}.h")
+        chosen = ", ".join(f"{cell} AS h{i}" for i, cell in enumerate(listed))
+        return f"SELECT {chosen} FROM {select} AS records{joins}"
+
+    def numbers(self, columns: Sequence[_Column], key: bytes) -> list[Words | None]:
+        """Per column, by code the keyed number of each value, NULL last; None for a column of cells."""
+        found: dict[str, Words] = {}
+        for kind in {column.kind for column in columns}:
+            own = [
+                column.name for column in columns if column.kind == kind and column.name in self.coded.listed
+            ]
+            lists = [self.coded.listed[name] for name in own]
+            if own:
+                numbers = self._hash_all(pa.concat_arrays([*lists, pa.nulls(1, lists[0].type)]), kind, key)
+                parts = np.split(numbers[:-1], np.cumsum([len(one) for one in lists])[:-1])
+                found |= {name: np.append(part, numbers[-1]) for name, part in zip(own, parts, strict=True)}
+        return [found.get(column.name) for column in columns]
+
+    def _hash_all(self, values: pa.Array, kind: str, key: bytes) -> Words:
+        self.connection.register("sketched", pa.table({"v": values}))
+        found = self.connection.sql(f"SELECT {_hashed('v', kind, key)} FROM sketched").to_arrow_table()
+        self.connection.unregister("sketched")
+        return _high(found.column(0).to_numpy())
+
+
+def _count_different(batches: Sequence[pa.RecordBatch], name: str, n_values: int) -> int:
+    found = np.zeros(n_values + 1, dtype=np.int64)
+    for batch in batches:
+        found += np.bincount(_with_null(batch.column(name), n_values), minlength=n_values + 1)
+    return int(np.count_nonzero(found[:-1]))
+
+
+def _with_null(codes: pa.Array, n_values: int) -> Codes:
+    """The codes, that of NULL after those of values."""
+    whole = codes.cast(pa.uint16()).fill_null(n_values) if codes.null_count else codes
+    found: Codes = whole.to_numpy()
+    return found
+
+
+def _hashed(name: str, kind: str, key: bytes) -> str:
+    """SQL for a cell as a keyed number."""
+    text = _canonical(name, kind)
+    return f"(md5_number('{key.hex()[:_KEY_LETTERS]}' || {text}) & {SUM_MASK})::BIGINT"
+
+
+def _high(numbers: Ints) -> Words:
+    """Numbers in the high bits of a word: sums that pass 64 bits are those modulo 2⁴⁸, without a mask."""
+    return np.asarray(numbers.view(np.uint64) << np.uint64(_ABOVE))
+
+
+class _Smallest:
+    """The smallest sums so far, and how often each occurs; one more than are kept."""
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._limit = np.uint64(2**64 - 1)
+        self._sums = np.zeros(0, dtype=np.uint64)
+        self._counts = np.zeros(0, dtype=np.int64)
+
+    def add(self, sums: Words) -> None:
+        """The sums of more rows."""
+        own = sums[sums <= self._limit]
+        if len(own) > 4 * _CANDIDATES:
+            low = own[own <= int(self._limit) // len(own) * _CANDIDATES]
+            own = low if len(np.unique(low)) > self._kept else own
+        if len(own):
+            values, counts = pa.array(own).value_counts().flatten()  # by hashing: most may be the same
+            self.add_counted(values.to_numpy(), counts.to_numpy())
+
+    def add_counted(self, sums: Words, counts: Ints) -> None:
+        """Sums, and how often each occurs; one may be there twice."""
+        found, place = np.unique(np.concatenate([self._sums, sums]), return_inverse=True)
+        together = np.zeros(len(found), dtype=np.int64)
+        np.add.at(together, place.ravel(), np.concatenate([self._counts, counts]))
+        self._sums, self._counts = found[: self._kept + 1], together[: self._kept + 1]
+        if len(self._sums) > self._kept:
+            self._limit = self._sums[-1]
+
+    def combination(self, width: int, *, is_whole: bool) -> Combination:
+        """As the sketch keeps it."""
+        return Combination(
+            width=width,
+            whole=is_whole,
+            complete=len(self._sums) <= self._kept,
+            sums=(self._sums[: self._kept] >> np.uint64(_ABOVE)).astype(np.int64),
+            counts=self._counts[: self._kept],
+        )
+
+
+def sketch_table(
+    connection: duckdb.DuckDBPyConnection, relation: str, names: Sequence[str], key: bytes
+) -> Sketch | None:
+    """A sketch of some columns of a relation; None where none of them tells people apart."""
+    rows = _Rows.read(connection, f"SELECT {identifiers(names)} FROM {relation}")
+    columns = sorted(_find_columns(rows), key=lambda column: -column.n_different)[:_MOST_COLUMNS]
+    chosen = _choose(columns)
+    if not chosen:
+        return None
+    numbers = rows.numbers(columns, key)
+    found = [_Smallest(_KEPT_OF_WHOLE if len(one) == len(columns) else _KEPT) for one in chosen]
+    counted = {i: _joint_counts(one, numbers) for i, one in enumerate(chosen)}
+    for batch in rows.batches(columns, key):
+        both = zip(numbers, batch, strict=True)
+        cells: list[Words] = [codes.view(np.uint64) if own is None else own[codes] for own, codes in both]
+        total: Words = np.add.reduce(cells)
+        for i, places in enumerate(chosen):
+            if (counts := counted[i]) is not None:
+                counts += _count_joint(places, batch, counts.shape)
+            else:
+                found[i].add(_add_up(places, cells, total))
+    for i, places in enumerate(chosen):
+        if (counts := counted[i]) is not None:
+            found[i].add_counted(*_sums_of(counts, [numbers[place] for place in places]))
+    combined = [
+        one.combination(len(places), is_whole=len(places) == len(columns))
+        for one, places in zip(found, chosen, strict=True)
+    ]
+    return Sketch(n_rows=rows.n_rows, combinations=tuple(combined))
+
+
+def _joint_counts(places: Sequence[int], numbers: Sequence[Words | None]) -> Ints | None:
+    """For how often each combination of codes occurs; None where there may be many, or cells are no codes."""
+    sizes = [len(own) for place in places if (own := numbers[place]) is not None]
+    is_few = len(sizes) == len(places) and prod(sizes) <= _MOST_COUNTED
+    return np.zeros(sizes, dtype=np.int64) if is_few else None
+
+
+def _count_joint(places: Sequence[int], codes: Sequence[Codes], shape: tuple[int, ...]) -> Ints:
+    joint = codes[places[0]].astype(np.int64)
+    for place, size in zip(places[1:], shape[1:], strict=True):
+        joint *= size
+        joint += codes[place]
+    return np.bincount(joint, minlength=prod(shape)).reshape(shape)
+
+
+def _sums_of(counts: Ints, numbers: Sequence[Words | None]) -> tuple[Words, Ints]:
+    """The sum of each combination that occurs, and how often it does."""
+    occurs = np.nonzero(counts)
+    cells = [own[codes] for own, codes in zip(numbers, occurs, strict=True) if own is not None]
+    return np.add.reduce(cells), counts[occurs]
+
+
+def _add_up(places: Sequence[int], cells: Sequence[Words], total: Words) -> Words:
+    """The sum of some columns' numbers, by the shorter way."""
+    left_out = [i for i in range(len(cells)) if i not in places]
+    if len(places) <= len(left_out):
+        return np.asarray(np.add.reduce([cells[i] for i in places]))
+    sums = total
+    for i in left_out:
+        sums = sums - cells[i]
+    return sums
+
+
+def _find_columns(rows: _Rows) -> list[_Column]:
+    """The columns that have several values and are no numbering."""
+    connection, relation, names = rows.connection, f"({rows.select})", rows.coded.names
+    n_different = dict(rows.n_different)
+    others = [name for name in names if name not in n_different]
+    if others:
+        counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in others)
+        n_different |= zip(others, one_row(connection, f"SELECT {counts} FROM {relation}"), strict=True)
+    described = connection.execute(f"DESCRIBE {rows.select}").fetchall()
+    found = []
+    for name, kind, *_ in described:
+        different, is_unique = n_different[name], False
+        if different > _NEARLY_ALL * rows.n_rows:
+            is_unique = _is_unique(connection, relation, identifier(name), rows.n_rows)
+            different = rows.n_rows if is_unique else min(different, rows.n_rows - 1)
+        if different < 2 or (is_unique and _is_numbering(connection, relation, name, kind, rows.n_rows)):
+            continue
+        found.append(_Column(name=name, kind=kind, n_different=different, is_unique=is_unique))
+    return found
+
+
+def _is_unique(connection: duckdb.DuckDBPyConnection, relation: str, cell: str, n_rows: int) -> bool:
+    """Whether no cell of a column occurs twice, nor is NULL; in a large table, of a part of its values."""
+    # all copies of a value are in the part, or none
+    part = f"WHERE {cell} IS NULL OR hash({cell}) % {_PART} = 0" if n_rows > _PART * _LOOKED_AT else ""
+    n, different = one_row(connection, f"SELECT count(*), count(DISTINCT {cell}) FROM {relation} {part}")
+    return bool(n == different)
+
+
+def _canonical(name: str, kind: str) -> str:
+    """SQL for what a cell says, the same in every type that can say it."""
+    if kind == "BOOLEAN":
+        number = f"{name}::INTEGER::DOUBLE::VARCHAR"
+    elif kind == "VARCHAR":
+        said = f"lower(CASE WHEN {name} LIKE ' %' OR {name} LIKE '% ' THEN trim({name}) ELSE {name} END)"
+        # what begins with a letter is no number, and need not be tried
+        number = (
+            f"coalesce(CASE WHEN ascii({name}) < 58 THEN try_cast({name} AS DOUBLE)::VARCHAR END, "
+            f"CASE {said} WHEN 'true' THEN '1.0' WHEN 'false' THEN '0.0' ELSE {said} END)"
+        )
+    elif kind.startswith(("DATE", "TIMESTAMP")):
+        number = f"replace({name}::VARCHAR, ' 00:00:00', '')"
+    elif kind in _WHOLE_NUMBERS:  # as a floating number would be written, in a third of the time
+        number = (
+            f"CASE WHEN {name} BETWEEN -{_SAME_TEXT} AND {_SAME_TEXT} THEN {name}::VARCHAR || '.0' "
+            f"ELSE {name}::DOUBLE::VARCHAR END"
+        )
+    elif _is_number(kind):
+        number = f"{name}::DOUBLE::VARCHAR"
+    else:
+        number = f"{name}::VARCHAR"
+    return f"coalesce({number}, '')"
+
+
+def _is_number(kind: str) -> bool:
+    return kind.startswith(NUMERIC_TYPES) and not kind.endswith("]")  # lists of numbers are none
+
+
+def _is_numbering(
+    connection: duckdb.DuckDBPyConnection, relation: str, name: str, kind: str, n_rows: int
+) -> bool:
+    """Whether the different cells of a column are consecutive numbers or times, or nearly.
+
+    Of many a random choice is looked at: a numbering fills its range, and what does not is far from it.
+    """
+    if kind.startswith(("DATE", "TIMESTAMP")):
+        number = "epoch(c::TIMESTAMP)::DOUBLE"
+    elif _is_number(kind):
+        number = "abs(c::DOUBLE)"
+    else:
+        number = "try_cast(regexp_replace(c::VARCHAR, '[^0-9.]', '', 'g') AS DOUBLE)"
+    steps = ", ".join(f"min(x % {step}) = max(x % {step})" for step in _STEPS)
+    chosen = f"SELECT {identifier(name)} AS c FROM {relation}"
+    if n_rows > 2 * _LOOKED_AT:
+        chosen = f"FROM ({chosen}) USING SAMPLE {100 * _LOOKED_AT / n_rows:f} PERCENT (bernoulli)"
+    n_looked, n, whole, ends, *even = one_row(
+        connection,
+        f"SELECT count(*), count(x), bool_and(x = floor(x)), quantile_cont(x, [0.05, 0.95]), {steps} "
+        f"FROM (SELECT {number} AS x FROM ({chosen}))",
+    )
+    if not n or not whole:
+        return False
+    step = next((step for step, is_even in zip(_STEPS, even, strict=True) if is_even), 1)
+    n_numbers = n / n_looked * n_rows
+    return bool(0.9 * n_numbers / ((ends[1] - ends[0]) / step + 1) >= _ENUMERATED)
+
+
+def _choose(columns: Sequence[_Column]) -> list[tuple[int, ...]]:
+    """Which combinations are kept; columns are in descending order of how many values they have."""
+    everything = tuple(range(len(columns)))
+    alone = [(i,) for i in everything if columns[i].is_unique][:2]
+    if len(columns) <= 2:
+        alone = [(i,) for i in everything if columns[i].n_different >= _FEW_VALUES]
+        return list(dict.fromkeys([*([everything] if len(columns) == 2 else []), *alone]))
+    without = [tuple(j for j in everything if j != i) for i in everything[::-1][:_MOST_LEFT_OUT]]
+    return list(dict.fromkeys([everything, *without, *combinations(everything[:_DISTINCTIVE], 2), *alone]))
