@@ -280,11 +280,14 @@ def _counting(law: FakeLaw, counts: Ints) -> tuple[float, float]:
 
 
 def _floor(real: Floats, capacity: Ints, counts: Ints) -> float:
-    """The likeliest value given the others' alone: its odds are w_y/(k_y+1) if k_y of the others have it."""
+    """The likeliest value given the others' alone: its odds are w_y as long as another one fits.
+
+    Contents c = k + y come with Π w^c/c!, and are matched to the people in S!/Π c! ways: the c! cancel.
+    """
     bucket, value = np.nonzero(counts)
     known = counts[bucket].copy()
     known[np.arange(len(bucket)), value] -= 1
-    odds = np.where(known < capacity, np.minimum(real, 1e12) / (known + 1), 0.0)
+    odds = np.where(known < capacity, np.minimum(real, 1e12), 0.0)
     likeliest = odds.max(axis=1) / odds.sum(axis=1)
     weight = counts[bucket, value] / counts.sum(axis=1)[bucket]
     return float((likeliest * weight).sum() / len(counts))
