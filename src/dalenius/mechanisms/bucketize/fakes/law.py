@@ -30,9 +30,12 @@ from itertools import combinations
 import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
+from dalenius.errors import ReleaseCorrupt
 
 _STEPS = 400
 _TOLERANCE = 1e-10
+_SHRINKS = 0.9
+"""Steps by which the error does not shrink so far are halved."""
 MOST_SETS = 20_000
 """Of possible sets of fakes in a bucket that a Bayesian looks through."""
 _FLOATS_AT_ONCE = 4_000_000
@@ -58,11 +61,15 @@ def content_weights(mean: Floats, capacity: Ints, size: int) -> Floats:
         return weights
     target, limit = mean[free], capacity[free]
     w = target / (limit - target)
+    step, last = 1.0, np.inf
     for _ in range(_STEPS):
         expected = _expect_counts(w, limit, places)
-        w = w * (target / expected) * ((limit - expected) / (limit - target))
+        error = float(np.abs(expected - target).max())
+        # where few values share few places, a whole step goes twice as far as it should, to and fro
+        step, last = (step if error < _SHRINKS * last else 0.5), error
+        w = w * (target / expected) ** step * ((limit - expected) / (limit - target)) ** step
         w = w / np.exp(np.log(w).mean())
-        if np.abs(expected - target).max() < _TOLERANCE:
+        if error < _TOLERANCE:
             break
     weights[free] = w
     return weights
@@ -159,6 +166,8 @@ class FakeLaw:
         result = np.zeros(counts.shape)
         if not self.n_fakes:
             return result
+        if (single.sum(axis=1) < self.n_fakes).any():
+            raise ReleaseCorrupt(f"a bucket lists fewer than {self.n_fakes} values that could be its fakes")
         for n_single in np.unique(single.sum(axis=1)):
             rows = np.flatnonzero(single.sum(axis=1) == n_single)
             candidates = np.argsort(~single[rows], axis=1, kind="stable")[:, :n_single]
