@@ -9,6 +9,7 @@ from itertools import chain, combinations
 import numpy as np
 from hypothesis import strategies as st
 
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 
 EXAMPLE_3 = BucketProblem(
@@ -76,3 +77,31 @@ def least_loss(problem: BucketProblem, n_sizes: int | None = None) -> int | None
         and is_valid_setting(problem, sizes, setting)
     ]
     return min(losses, default=None)
+
+
+@st.composite
+def bucket_plans(draw: st.DrawFn) -> BucketPlan:
+    """Any loads that fill the buckets of one to three sizes, whatever they promise."""
+    sizes = sorted(draw(st.sets(st.integers(1, 5), min_size=1, max_size=3)))
+    n_buckets = [draw(st.integers(1, 4)) for _ in sizes]
+    n_values = draw(st.integers(1, 4))
+    columns = []
+    for size, b in zip(sizes, n_buckets, strict=True):
+        cuts = [draw(st.integers(0, size * b)) for _ in range(n_values - 1)]
+        columns.append(np.diff([0, *sorted(cuts), size * b]).tolist())
+    loads = tuple(zip(*columns, strict=True))
+    return BucketPlan(
+        method="by hand", sizes=tuple(sizes), n_buckets=tuple(n_buckets), loads=loads, lower_bound=None
+    )
+
+
+def deal_by_hand(plan: BucketPlan) -> list[list[int]]:
+    """The value codes in each bucket, record after record: the sizes in order, round-robin within each."""
+    dealt: list[list[int]] = []
+    for j, b in enumerate(plan.n_buckets):
+        buckets: list[list[int]] = [[] for _ in range(b)]
+        records = [code for code, row in enumerate(plan.loads) for _ in range(row[j])]
+        for place, code in enumerate(records):
+            buckets[place % b].append(code)
+        dealt += buckets
+    return dealt

@@ -35,6 +35,7 @@ from dalenius.plain import Stated
 from dalenius.randomness import Randomness
 from tests.auditing.releases import restate_hashes
 from tests.chance import FALSE_ALARM, Z
+from tests.mechanisms.bucketize.fakes.enumeration import LAW, all_tables, brute_contents, brute_joint
 
 COUNTS = (520, 480, 440, 400, 330, 280, 220, 170, 110, 50)
 
@@ -48,17 +49,6 @@ def planned(n_fakes: int, counts: tuple[int, ...] = COUNTS) -> tuple[BucketProbl
     plan = plan_buckets(problem, "optimal")
     fakes = plan_fakes(plan, problem, n_fakes)
     return problem, plan, MixedLayout(plan, problem, fakes, Randomness.seeded(3))
-
-
-def all_tables(columns: tuple[int, ...], rows: int, size: int) -> list[tuple[tuple[int, ...], ...]]:
-    """Every way to give each bucket `size` distinct values so that value x is in columns[x] buckets."""
-    subsets = list(combinations(range(len(columns)), size))
-    tables = product(subsets, repeat=rows)
-    return [
-        t
-        for t in tables
-        if Counter(v for row in t for v in row) == {x: c for x, c in enumerate(columns) if c}
-    ]
 
 
 def mixing_p_value(rounds_of_mixing: bool) -> float:
@@ -101,16 +91,6 @@ def test_mixing_keeps_loads_and_capacities(counts: list[int], times: int, seed: 
         assert (mixed.sum(axis=1) == size).all()
 
 
-def brute_contents(w: np.ndarray, capacity: np.ndarray, size: int) -> dict[tuple[int, ...], float]:
-    """The content law by enumeration."""
-    law = {}
-    for c in product(*(range(int(k) + 1) for k in capacity)):
-        if sum(c) == size:
-            law[c] = math.prod(x**k / math.factorial(k) for x, k in zip(w, c, strict=True))
-    total = sum(law.values())
-    return {c: p / total for c, p in law.items()}
-
-
 @pytest.mark.parametrize("capacity", [(1, 1, 1, 1, 1, 1), (2, 2, 1, 1, 1, 1), (3, 2, 2, 1, 1, 1)])
 def test_content_weights_give_the_plan_its_expected_counts(capacity: tuple[int, ...]) -> None:
     mean = np.array([0.9, 0.7, 0.5, 0.45, 0.3, 0.15])
@@ -118,26 +98,6 @@ def test_content_weights_give_the_plan_its_expected_counts(capacity: tuple[int, 
     law = brute_contents(w, np.array(capacity), 3)
     expected = sum(p * np.array(c) for c, p in law.items())
     assert expected == pytest.approx(mean, abs=1e-8)
-
-
-LAW = FakeLaw(
-    size=3,
-    n_fakes=2,
-    real=np.array([4.0, 2.0, 1.0, 1.0, 0.5, 0.1]),
-    fake=np.array([5.0, 2.0, 1.0, 0.7, 0.5, 0.05]),
-)
-
-
-def brute_joint(law: FakeLaw, capacity: np.ndarray) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
-    """Pr[contents, fakes] by enumeration."""
-    joint = {}
-    for c, p in brute_contents(law.real, capacity, law.size).items():
-        absent = [x for x, k in enumerate(c) if not k]
-        sets = list(combinations(absent, law.n_fakes))
-        weights = [math.prod(law.fake[x] for x in f) for f in sets]
-        for f, weight in zip(sets, weights, strict=True):
-            joint[c, f] = p * weight / sum(weights)
-    return joint
 
 
 @pytest.mark.parametrize("capacity", [(1, 1, 1, 1, 1, 1), (2, 1, 1, 1, 1, 1)])

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PromiseNotMet
+from dalenius.mechanisms.bucketize.plan import two_size
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.plan.two_size import (
     Search,
     index_settings,
+    most_buckets,
     partition,
     plan_two_size,
     search_two_size,
@@ -91,3 +93,131 @@ def test_a_single_candidate_size_is_used_if_it_divides_the_rows() -> None:
     assert (plan.sizes, plan.n_buckets) == ((2,), (20,))
     with pytest.raises(PromiseNotMet):
         plan_two_size(BucketProblem(counts=(20, 20, 1), thresholds=half * 3, max_bucket=2))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Counts, capacities (a value more in a larger bucket, or as many) and two to four sizes."""
+    sizes = sorted(draw(st.sets(st.integers(1, 7), min_size=2, max_size=4)))
+    counts = draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
+    rows = [
+        sorted(draw(st.lists(st.integers(0, 4), min_size=len(sizes), max_size=len(sizes)))) for _ in counts
+    ]
+    capacity = np.minimum(np.array(rows, dtype=np.int64), np.array(sizes))
+    return np.array(counts, dtype=np.int64), capacity, tuple(sizes)
+
+
+def fills(counts: np.ndarray, capacity: np.ndarray, size: int, b: int) -> bool:
+    """FC as printed: Σ_i min(⌊f′_i·S⌋·b, o_i) ≥ S·b."""
+    return bool(np.minimum(capacity * b, counts).sum() >= size * b)
+
+
+@given(tables())
+def test_the_most_buckets_of_a_size_are_those_that_trying_finds(
+    table: tuple[np.ndarray, np.ndarray, tuple[int, ...]],
+) -> None:
+    counts, capacity, sizes = table
+    found = most_buckets(counts, capacity, np.array(sizes))
+    for j, size in enumerate(sizes):
+        tried = [b for b in range(int(counts.sum()) // size + 1) if fills(counts, capacity[:, j], size, b)]
+        assert tried == list(range(len(tried)))  # monotone: what the searches rely on
+        assert found[j] == tried[-1]
+
+
+def listed_settings(
+    counts: np.ndarray, capacity: np.ndarray, sizes: tuple[int, ...]
+) -> list[tuple[int, int, int, int, int]]:
+    """(loss, S_1's column, S_2's column, b_1, b_2) of every valid setting of two sizes, by theorem 3."""
+    n_rows, found = int(counts.sum()), []
+    for i, small in enumerate(sizes):
+        for j in range(i + 1, len(sizes)):
+            for b_2 in range(n_rows // sizes[j] + 1):
+                b_1, rest = divmod(n_rows - sizes[j] * b_2, small)
+                if rest:
+                    continue
+                first, second = np.minimum(capacity[:, i] * b_1, counts), capacity[:, j] * b_2
+                covers = bool((first + np.minimum(second, counts) >= counts).all())
+                if (
+                    covers
+                    and fills(counts, capacity[:, i], small, b_1)
+                    and fills(counts, capacity[:, j], sizes[j], b_2)
+                ):
+                    loss = b_1 * (small - 1) ** 2 + b_2 * (sizes[j] - 1) ** 2
+                    found.append((loss, i, j, b_1, b_2))
+    return found
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("block", [1, 7, 2**17])
+@given(table=tables())
+@settings(max_examples=60)
+def test_the_setting_is_the_first_of_the_best_whatever_the_blocks(
+    search: Search, block: int, table: tuple[np.ndarray, np.ndarray, tuple[int, ...]]
+) -> None:
+    """Of equal losses the pair of sizes that comes first; looked at one, a few or all entries at a time."""
+    counts, capacity, sizes = table
+    listed = listed_settings(counts, capacity, sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(two_size, "_BLOCK", block)
+        found = search_two_size(counts, capacity, sizes, search)
+    if not listed:
+        assert found is None
+        return
+    assert found is not None
+    loss, i, j, b_1, b_2 = min(listed)
+    assert (found.loss, found.columns, found.n_buckets) == (loss, (i, j), (b_1, b_2))
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@given(table=tables())
+@settings(max_examples=60)
+def test_only_settings_below_a_loss_are_of_interest(
+    search: Search, table: tuple[np.ndarray, np.ndarray, tuple[int, ...]]
+) -> None:
+    counts, capacity, sizes = table
+    best = search_two_size(counts, capacity, sizes, search)
+    if best is not None:
+        assert search_two_size(counts, capacity, sizes, search, below=best.loss + 1) == best
+        assert search_two_size(counts, capacity, sizes, search, below=best.loss) is None
+
+
+@given(tables())
+def test_records_are_split_within_both_limits_wherever_theorem_3_holds(
+    table: tuple[np.ndarray, np.ndarray, tuple[int, ...]],
+) -> None:
+    counts, capacity, sizes = table
+    for _, i, j, b_1, b_2 in listed_settings(counts, capacity, sizes):
+        limits = capacity[:, [i, j]] * np.array([b_1, b_2])
+        loads = partition(counts, limits, sizes[i] * b_1)
+        assert loads.sum(axis=0).tolist() == [sizes[i] * b_1, sizes[j] * b_2]
+        assert loads.sum(axis=1).tolist() == counts.tolist()
+        assert (loads >= 0).all()
+        assert (loads <= limits).all()
+
+
+def test_losses_along_a_list_rise_by_the_same_step() -> None:
+    """n = 28, sizes 2 and 4 (example 4): 14·1, then two small buckets become one of loss 9: + 9 − 2 = 7."""
+    lists = index_settings(28, (2, 4))
+    assert lists.first_loss.tolist() == [14]
+    assert lists.loss_step.tolist() == [7]
+    assert [int(lists.loss_at(np.array([i]))[0]) for i in range(8)] == [14 + 7 * i for i in range(8)]
+
+
+def test_a_list_that_is_empty_has_no_position() -> None:
+    """2 and 4 cannot add up to 7; 3 and 5 cannot add up to 7 either, though their divisor is 1."""
+    assert index_settings(7, (2, 4)).last.tolist() == [-1]
+    assert index_settings(7, (3, 5)).last.tolist() == [-1]
+    assert index_settings(8, (3, 5)).last.tolist() == [0]
+
+
+def test_one_candidate_size_has_its_limits_too() -> None:
+    counts = np.array([4, 4], dtype=np.int64)
+    fits, short = np.array([[1], [1]]), np.array([[1], [0]])
+    found = search_two_size(counts, fits, (2,))
+    assert found is not None
+    assert (found.n_buckets, found.loss) == ((4, 0), 4)
+    assert search_two_size(counts, short, (2,)) is None
+    assert search_two_size(counts, fits, (3,)) is None
+    assert search_two_size(counts, fits, (2,), below=4) is None
+    assert search_two_size(counts, fits, (2,), below=5) == found
+    assert search_two_size(counts, np.zeros((2, 0), dtype=np.int64), ()) is None

@@ -1,0 +1,208 @@
+"""The searches for settings of many sizes, beside the whole linear programme and every setting."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from dalenius.errors import PromiseNotMet
+from dalenius.mechanisms.bucketize.plan import optimal
+from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.bucketize.plan.optimal import (
+    can_be_kept,
+    has_any_setting,
+    plan_multi_size,
+    plan_optimal,
+    split_repeatedly,
+)
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run, candidate_sizes
+from dalenius.mechanisms.bucketize.plan.two_size import search_two_size
+from tests.mechanisms.bucketize.problems import EXAMPLE_3, least_loss, problems, skewed
+
+
+def whole_programme(problem: BucketProblem) -> float | None:
+    """SPEC's programme with divisible buckets: b_S, x_iS ≥ 0, Σ_S x_iS = o_i, Σ_i x_iS = S·b_S, x ≤ ⌊f′S⌋·b.
+
+    No cuts, no classes of values: every load is a variable of its own.
+    """
+    sizes = np.arange(1, problem.largest_size + 1)
+    m, k = problem.n_values, len(sizes)
+    capacity = problem.capacity_table(sizes)
+    n_variables = k + m * k
+
+    def load(i: int, j: int) -> int:
+        return k + i * k + j
+
+    equal = np.zeros((m + k, n_variables))
+    for i in range(m):
+        equal[i, [load(i, j) for j in range(k)]] = 1
+    for j in range(k):
+        equal[m + j, [load(i, j) for i in range(m)]] = 1
+        equal[m + j, j] = -sizes[j]
+    below = np.zeros((m * k, n_variables))
+    for i in range(m):
+        for j in range(k):
+            below[i * k + j, load(i, j)] = 1
+            below[i * k + j, j] = -capacity[i, j]
+    costs = np.concatenate([(sizes - 1.0) ** 2, np.zeros(m * k)])
+    needs = np.concatenate([problem.count_array(), np.zeros(k)])
+    found = linprog(costs, A_ub=below, b_ub=np.zeros(m * k), A_eq=equal, b_eq=needs, method="highs-ds")
+    return float(found.fun or 0.0) if found.status == 0 else None
+
+
+@given(problems(max_rows=12))
+@settings(max_examples=50)
+def test_bounds_are_in_order_from_the_programme_to_the_optimum(problem: BucketProblem) -> None:
+    """The bound of a plan is at most its loss, and no plan is below the programme of all loads."""
+    divisible, best = whole_programme(problem), least_loss(problem)
+    if divisible is None:
+        assert best is None
+        with pytest.raises(NoSettingFits):
+            plan_optimal(problem)
+        return
+    if best is not None:
+        plan = plan_optimal(problem)
+        assert divisible - 1e-6 <= plan.loss == best
+        assert plan.lower_bound is not None
+        assert plan.lower_bound <= best
+
+
+@given(problems(max_rows=12))
+@settings(max_examples=60)
+def test_whether_there_is_a_setting_is_what_trying_all_says(problem: BucketProblem) -> None:
+    assert has_any_setting(problem) == (least_loss(problem) is not None)
+
+
+@given(problems(max_rows=12))
+@settings(max_examples=60)
+def test_what_cannot_be_kept_in_parts_cannot_be_kept_whole(problem: BucketProblem) -> None:
+    """`can_be_kept` may be right in vain, and never says no where the programme of all loads says yes."""
+    divisible = whole_programme(problem)
+    if divisible is not None:
+        assert can_be_kept(problem) or problem.max_bucket < needed_by_hand(problem)
+    if not can_be_kept(problem):
+        assert least_loss(problem) is None
+
+
+def needed_by_hand(problem: BucketProblem) -> int:
+    """Each value needs a size S and a k with f ≤ k/S ≤ f′; whole buckets cannot do without."""
+    shares = [Fraction(count, problem.n_rows) for count in problem.counts]
+    return max(
+        next(s for s in range(1, problem.n_rows + 1) if any(f <= Fraction(k, s) <= t for k in range(s + 1)))
+        for f, t in zip(shares, problem.thresholds, strict=True)
+    )
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_splitting_loads_every_record_within_the_capacities(problem: BucketProblem) -> None:
+    sizes = candidate_sizes(problem)
+    counts, capacity = problem.count_array(), problem.capacity_table(sizes)
+    loads = split_repeatedly(counts, capacity, sizes)
+    two = search_two_size(counts, capacity, sizes)
+    assert (loads is None) == (two is None)
+    if loads is None or two is None:
+        return
+    b, rest = np.divmod(loads.sum(axis=0), np.array(sizes))
+    assert not rest.any()
+    assert loads.sum(axis=1).tolist() == counts.tolist()
+    assert (loads <= capacity * b).all()
+    assert int(b @ (np.array(sizes) - 1) ** 2) <= two.loss
+
+
+@given(problems())
+@settings(max_examples=40)
+def test_a_part_that_two_sizes_would_improve_is_split_again(problem: BucketProblem) -> None:
+    """Algorithm 2 ends where no part of one size loses less in two: each size's loads are such a part."""
+    sizes = candidate_sizes(problem)
+    counts, capacity = problem.count_array(), problem.capacity_table(sizes)
+    first = search_two_size(counts, capacity, sizes)
+    loads = split_repeatedly(counts, capacity, sizes)
+    if first is None or loads is None:
+        return
+    used = np.flatnonzero(loads.any(axis=0))
+    if len(used) == 1:  # one part only: what two sizes could do better would have been taken
+        b = int(loads.sum()) // sizes[used[0]]
+        assert search_two_size(counts, capacity, sizes, below=b * (sizes[used[0]] - 1) ** 2) is None
+
+
+def test_many_sizes_are_better_than_two_on_a_skewed_table() -> None:
+    """Eight of ten values are rare; each level of rarity wants a size of its own."""
+    problem = skewed(12, 3_000, 3)
+    multi, best = plan_multi_size(problem), plan_optimal(problem)
+    assert len(best.sizes) > 2
+    assert best.loss <= multi.loss
+    assert best.lower_bound is not None
+    assert best.loss - best.lower_bound <= 1e-4 * best.lower_bound
+    for plan in (multi, best):
+        plan.check(problem)
+
+
+def test_example_3_is_planned_no_worse_than_the_papers_setting() -> None:
+    """(4 × 9), (14 × 1) loses 9·9 + 13² = 250."""
+    assert 9 * 3**2 + 1 * 13**2 == 250
+    assert plan_multi_size(EXAMPLE_3).loss <= 250
+    assert plan_optimal(EXAMPLE_3).loss <= plan_multi_size(EXAMPLE_3).loss
+
+
+@pytest.mark.parametrize("limit", ["_HEURISTIC_ENTRIES", "_FEW_SIZES", "_MAX_ROUNDINGS"])
+def test_a_search_without_one_of_its_helps_keeps_thresholds_and_bound(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No heuristic start, few sizes to round with, or no rounding: worse at most, never wrong."""
+    wanted = {problem: plan_optimal(problem).loss for problem in (EXAMPLE_3, skewed(8, 400, 3))}
+    monkeypatch.setattr(optimal, limit, 0)
+    for problem, loss in wanted.items():
+        plan = plan_optimal(problem)
+        plan.check(problem)
+        assert plan.loss >= loss
+        assert plan.lower_bound is not None
+        assert plan.lower_bound <= loss
+
+
+def test_a_search_with_no_effort_left_says_that_nothing_was_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("_MAX_ROUNDINGS", "_HEURISTIC_ENTRIES", "_BRANCH_ENTRIES"):
+        monkeypatch.setattr(optimal, limit, 0)
+    monkeypatch.setattr(optimal, "split_repeatedly", lambda *_: None)
+    with pytest.raises(NoSettingFits, match="though none was proven impossible"):
+        plan_optimal(EXAMPLE_3)
+    assert not has_any_setting(EXAMPLE_3)
+
+
+def test_the_best_is_kept_whatever_comes_after() -> None:
+    search = optimal._Search(EXAMPLE_3)
+    search.run()
+    best = search.to_plan()
+    sizes = np.array(candidate_sizes(EXAMPLE_3))
+    worse = np.where(sizes == 14, 3, 0) + np.where(sizes == 8, 1, 0)
+    search._take(worse, np.zeros((len(search._source.counts), len(sizes)), dtype=np.int64))
+    assert search.to_plan() == best
+
+
+def test_a_bucket_of_all_rows_is_found_where_nothing_smaller_keeps_a_group() -> None:
+    """Three of seven have one of two values, and no bucket may hold more than 3/7 of the two together."""
+    group = Run(begin=0, end=2, threshold=Fraction(3, 7))
+    problem = BucketProblem(
+        counts=(1, 2, 4),
+        thresholds=(Fraction(1, 2), Fraction(1, 2), Fraction(3, 5)),
+        max_bucket=7,
+        groups=(group,),
+    )
+    plan = plan_optimal(problem)
+    assert (plan.sizes, plan.n_buckets, plan.loss) == ((7,), (1,), 36)
+    with pytest.raises(PromiseNotMet):
+        plan_optimal(replace(problem, max_bucket=6))
+
+
+@given(st.integers(2, 6), st.integers(20, 120), st.integers(2, 5))
+@settings(max_examples=15)
+def test_the_same_counts_give_the_same_plan(n_values: int, n_rows: int, times: int) -> None:
+    problem = skewed(n_values, n_rows, times)
+    first: BucketPlan = plan_optimal(problem)
+    assert plan_optimal(problem) == first
