@@ -1,0 +1,239 @@
+"""The model of values given columns: features, contents and likelihood beside dense ones and enumeration."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.mechanisms.bucketize.estimate import effects
+from dalenius.mechanisms.bucketize.estimate.effects import (
+    MOST_CODES,
+    Basis,
+    Contents,
+    Features,
+    Fit,
+    Quasi,
+    find_basis,
+)
+from dalenius.mechanisms.bucketize.estimate.matching import Places
+from tests.mechanisms.bucketize.estimate.tables import People, people
+
+RNG = np.random.default_rng(11)
+N = 90
+BUCKET = RNG.permutation(np.repeat(np.arange(30), 3))
+TABLE = People(bucket=BUCKET, value=RNG.integers(4, size=N))
+COLUMNS = (Quasi(codes=RNG.integers(3, size=N)), Quasi(codes=RNG.integers(6, size=N), is_number=True))
+REGION = np.arange(30) % 2
+
+
+def features(n_regions: int) -> Features:
+    region = REGION if n_regions == 2 else np.zeros(30, dtype=np.int64)
+    return Features.of(COLUMNS, region[BUCKET])
+
+
+def dense_features() -> np.ndarray:
+    return np.concatenate([np.eye(3)[COLUMNS[0].codes], np.eye(6)[COLUMNS[1].codes]], axis=1)
+
+
+def centred(dense: np.ndarray, region_of_row: np.ndarray) -> np.ndarray:
+    """Each column minus its mean in the region."""
+    found = dense.astype(float).copy()
+    for r in set(region_of_row.tolist()):
+        found[region_of_row == r] -= found[region_of_row == r].mean(axis=0)
+    return found
+
+
+def test_few_codes_are_left_as_they_are() -> None:
+    column = Quasi(codes=np.arange(MOST_CODES))
+    assert column.merged() is column
+
+
+def test_rare_texts_are_one_and_common_ones_are_not() -> None:
+    codes = np.concatenate([np.repeat(np.arange(60), 1), np.repeat(np.arange(20, 60), 5)])
+    merged = Quasi(codes=codes).merged()
+    counts = np.bincount(codes)
+    order = np.argsort(-counts, kind="stable")
+    assert merged.codes.max() == MOST_CODES - 1
+    for rank, code in enumerate(order[: MOST_CODES - 1].tolist()):
+        assert set(merged.codes[codes == code].tolist()) == {rank}
+    rest = np.isin(codes, order[MOST_CODES - 1 :])
+    assert set(merged.codes[rest].tolist()) == {MOST_CODES - 1}
+
+
+def test_many_numbers_are_ranges_of_about_as_many_people() -> None:
+    codes = np.concatenate([np.arange(200), np.repeat(np.arange(150, 200), 3)])
+    merged = Quasi(codes=codes, is_number=True).merged()
+    assert merged.is_number
+    assert merged.codes.max() < MOST_CODES
+    by_code = [set(merged.codes[codes == code].tolist()) for code in range(200)]
+    assert all(len(own) == 1 for own in by_code)
+    ranges = [own.pop() for own in by_code]
+    assert ranges == sorted(ranges)
+    assert set(ranges) == set(range(max(ranges) + 1))
+    people_each = np.bincount(merged.codes)
+    assert people_each.max() <= 3 * len(codes) / MOST_CODES
+
+
+@pytest.mark.parametrize("n_regions", [1, 2])
+def test_features_are_indicators_centred_within_regions(n_regions: int) -> None:
+    found, dense = features(n_regions), dense_features()
+    assert found.indicators.toarray().tolist() == dense.tolist()
+    assert found.starts.tolist() == [0, 3, 9]
+    own = centred(dense, found.region_of_row)
+    assert found.covariance() == pytest.approx(own.T @ own / N)
+    for r in range(n_regions):
+        assert found.means[r] == pytest.approx(dense[found.region_of_row == r].mean(axis=0))
+    for values in (None, RNG.normal(size=20)):
+        rows = np.sort(RNG.choice(N, 20, replace=False))
+        score = centred(TABLE.score(rows, values)[:, None], found.region_of_row)[:, 0]
+        assert found.with_score(rows, values) == pytest.approx(own.T @ score / N)
+
+
+@pytest.mark.parametrize("n_regions", [1, 2])
+def test_contents_tell_what_the_formula_says(n_regions: int) -> None:
+    """I = Σ_g c cᵀ/|g| − Σ_r o_r o_rᵀ/n_r and Ω = Σ_g diag(c) − c cᵀ/|g|, bucket by bucket."""
+    region = REGION if n_regions == 2 else np.zeros(30, dtype=np.int64)
+    sizes = np.bincount(region[BUCKET]).astype(float)
+    found = Contents.of(TABLE.release(), region, sizes)
+    known, hidden = np.zeros((4, 4)), np.zeros((4, 4))
+    for held in TABLE.contents:
+        known += np.outer(held, held) / held.sum()
+        hidden += np.diag(held) - np.outer(held, held) / held.sum()
+    for r in range(n_regions):
+        o = TABLE.contents[region == r].sum(axis=0)
+        known -= np.outer(o, o) / o.sum()
+        assert found.log_share[r] == pytest.approx(np.log(o / o.sum()))
+    assert found.known == pytest.approx(known)
+    assert found.hidden == pytest.approx(hidden)
+
+
+def test_a_value_that_a_region_lacks_has_next_to_no_share() -> None:
+    table = People(bucket=np.array([0, 0, 1, 1]), value=np.array([0, 1, 0, 0]))
+    found = Contents.of(table.release(), np.array([0, 1]), np.array([2.0, 2.0]))
+    assert found.log_share.tolist() == [[np.log(0.5), np.log(0.5)], [0.0, -1e3]]
+
+
+@given(people(), st.integers(0, 99))
+def test_uniform_matchings_vary_by_what_is_hidden(table: People, seed: int) -> None:
+    """Over all matchings of a bucket the totals by value have Cov = Σ(s−s̄)²/(k−1)·(diag c − ccᵀ/k)."""
+    score = np.random.default_rng(seed).normal(size=len(table.bucket))
+    for g, held in enumerate(table.contents):
+        own = np.flatnonzero(table.bucket == g)
+        k = len(own)
+        if k < 2:
+            continue
+        totals = []
+        for order in permutations(table.value[own].tolist()):
+            by_value = np.zeros(3)
+            np.add.at(by_value, list(order), score[own])
+            totals.append(by_value)
+        one = Contents.of(
+            People(bucket=np.zeros(k, dtype=int), value=table.value[own]).release(),
+            np.zeros(1, dtype=np.int64),
+            np.array([float(k)]),
+        )
+        spread = ((score[own] - score[own].mean()) ** 2).sum() / (k - 1)
+        width = one.hidden.shape[0]
+        assert np.cov(np.array(totals).T, bias=True)[:width, :width] == pytest.approx(
+            spread * one.hidden, abs=1e-9
+        )
+        assert held.sum() == k
+
+
+def fit(table: People, columns: tuple[Quasi, ...]) -> tuple[Features, Contents, Fit]:
+    region = np.zeros(table.bucket.max() + 1, dtype=np.int64)
+    made = Features.of(columns, region[table.bucket])
+    contents = Contents.of(table.release(), region, made.sizes)
+    return made, contents, Fit.of(made, contents, Places.of(table.release()))
+
+
+def test_probabilities_are_a_softmax_of_share_and_effects() -> None:
+    made, contents, fitted = fit(TABLE, COLUMNS)
+    beta = 0.5 * RNG.normal(size=(9, 4))
+    logs, share = fitted.logs(beta)
+    dense = dense_features()[fitted.places.rows] @ beta + contents.log_share
+    expected = np.exp(dense) / np.exp(dense).sum(axis=1, keepdims=True)
+    assert share == pytest.approx(expected, rel=1e-4)
+    row = np.repeat(np.arange(N), fitted.places.width)
+    assert logs == pytest.approx(np.log(expected)[row, fitted.places.value], abs=1e-4)
+    assert made.sizes.tolist() == [N]
+
+
+def test_the_likelihood_of_pairs_is_that_of_their_permanents() -> None:
+    """For two people the approximation is exact: log Σ over both matchings of Π p."""
+    rng = np.random.default_rng(12)
+    bucket = np.repeat(np.arange(20), 2)
+    value = np.concatenate([rng.permutation(3)[:2] for _ in range(20)])
+    table = People(bucket=bucket, value=value)
+    columns = (Quasi(codes=rng.integers(4, size=40)),)
+    _, contents, fitted = fit(table, columns)
+    beta = rng.normal(size=(4, 3))
+    dense = np.eye(4)[columns[0].codes] @ beta + contents.log_share
+    logs = dense - np.log(np.exp(dense).sum(axis=1, keepdims=True))
+    expected = 0.0
+    for g in range(20):
+        (one, two), (a, b) = np.flatnonzero(bucket == g), value[bucket == g]
+        expected += np.logaddexp(logs[one, a] + logs[two, b], logs[one, b] + logs[two, a])
+    fitted.weights(beta, 500, 1e-13)
+    gain, gradient = fitted.gain(beta)
+    assert gain == pytest.approx(expected, rel=1e-5)
+    assert gradient.shape == (4, 3)
+    assert gradient.sum(axis=1) == pytest.approx(np.zeros(4), abs=1e-4)  # shares add up to 1
+
+
+def test_a_basis_makes_effects_independent_before_and_after() -> None:
+    made, contents, _ = fit(TABLE, COLUMNS)
+    V = made.covariance()
+    surprise = RNG.normal(size=(9, 4))
+    basis = find_basis(made, contents, surprise)
+    m = np.diag(basis.features.T @ V @ basis.features)
+    assert basis.features.T @ V @ basis.features == pytest.approx(np.diag(m), abs=1e-9)
+    assert basis.values.T @ basis.values == pytest.approx(np.eye(4))
+    turned = basis.values.T @ contents.known @ basis.values
+    assert turned == pytest.approx(np.diag(np.diag(turned)), abs=1e-8)
+    assert basis.precision == pytest.approx(1 + np.outer(np.maximum(m, 0), np.maximum(np.diag(turned), 0)))
+    assert basis.n_rows == N
+    # effects of different columns are independent before anything is seen
+    prior = basis.features @ basis.features.T
+    assert prior[:3, 3:] == pytest.approx(np.zeros((3, 6)), abs=1e-9)
+
+
+def test_coordinates_and_effects_are_each_others_transpose() -> None:
+    basis = Basis(
+        features=RNG.normal(size=(5, 4)), values=RNG.normal(size=(3, 3)), precision=np.ones((4, 3)), n_rows=9
+    )
+    place, of_effects = RNG.normal(size=(4, 3)), RNG.normal(size=(5, 3))
+    one = float((basis.effects(place) * of_effects).sum())
+    assert float((basis.gradient(of_effects) * place).sum()) == pytest.approx(one)
+
+
+def test_numbers_have_smooth_effects_and_texts_do_not() -> None:
+    kinds = effects._kinds(features(1))
+    assert [ends for ends, _ in kinds] == [(0, 3), (3, 9), (3, 9)]
+    assert kinds[0][1].tolist() == np.eye(3).tolist()
+    smooth = kinds[2][1]
+    assert np.diag(smooth) == pytest.approx(1)
+    assert (np.diff(smooth[0]) < 0).all()  # the further along, the less alike
+    few = Features.of((Quasi(codes=np.array([0, 1, 2, 0]), is_number=True),), np.zeros(4, dtype=np.int64))
+    assert len(effects._kinds(few)) == 1
+
+
+def test_a_column_that_tells_more_gets_larger_effects() -> None:
+    """Contrasts drawn with effects of variance 4 in the first column and 0.01 in the second."""
+    rng = np.random.default_rng(13)
+    V = features(1).covariance()
+    kinds = effects._kinds(features(1))[:2]
+    known = np.full(60, 400.0)
+    root = np.zeros((9, 9))
+    root[:3, :3], root[3:, 3:] = 2.0 * np.eye(3), 0.1 * np.eye(6)
+    noise = np.linalg.cholesky(V + 1e-12 * np.eye(9))
+    contrasts = np.stack(
+        [np.sqrt(k) * V @ root @ rng.normal(size=9) + noise @ rng.normal(size=9) for k in known]
+    )
+    large, small = effects._variance_components(V, kinds, known, contrasts)
+    assert 2 < large < 8
+    assert small < 0.1

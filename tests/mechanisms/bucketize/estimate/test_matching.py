@@ -1,0 +1,135 @@
+"""Places of a matching beside lists, and scaling beside all matchings."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalenius.mechanisms.bucketize.estimate import matching
+from dalenius.mechanisms.bucketize.estimate.matching import Places, is_feasible
+from tests.mechanisms.bucketize.estimate.tables import People, people
+
+
+@given(people(), st.data())
+def test_every_row_has_an_entry_for_each_value_of_its_bucket(table: People, data: st.DataObject) -> None:
+    held = table.contents
+    n_buckets = len(held)
+    chosen = data.draw(st.none() | st.sets(st.integers(0, n_buckets - 1), min_size=1))
+    places = Places.of(table.release(), None if chosen is None else np.array(sorted(chosen)))
+    wanted = set(range(n_buckets)) if chosen is None else chosen
+    by_hand = sorted(
+        (row for row in range(len(table.bucket)) if table.bucket[row] in wanted),
+        key=lambda row: (table.bucket[row], row),
+    )
+    assert places.rows.tolist() == by_hand
+    slots = [(g, z) for g in range(n_buckets) for z in np.flatnonzero(held[g]).tolist()]
+    assert places.held.tolist() == [held[g, z] for g, z in slots]
+    assert places.n_values == held.shape[1]
+    for place, row in enumerate(by_hand):
+        own = slice(places.row_start[place], places.row_start[place + 1])
+        g = int(table.bucket[row])
+        assert places.value[own].tolist() == np.flatnonzero(held[g]).tolist()
+        assert [slots[slot] for slot in places.slot[own].tolist()] == [
+            (g, z) for z in np.flatnonzero(held[g]).tolist()
+        ]
+        k = held[g].sum()
+        assert places.power[place] == (k / (k - 1) if k > 1 else 1)
+    assert places.width.tolist() == [int((held[table.bucket[row]] > 0).sum()) for row in by_hand]
+    numbers = np.arange(len(by_hand)).astype(np.float64)
+    assert places.spread(numbers).tolist() == np.repeat(numbers, places.width).tolist()
+
+
+def likely(logs: np.ndarray, values: list[int]) -> np.ndarray:
+    """People × values, over all matchings of one bucket."""
+    found = np.zeros_like(logs)
+    for order in permutations(values):
+        found[np.arange(len(values)), order] += np.exp(logs[np.arange(len(values)), order].sum())
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def scale(table: People, logs: np.ndarray, rounds: int = 3_000) -> np.ndarray:
+    places = Places.of(table.release())
+    row = np.repeat(places.rows, places.width)
+    weight = places.scale(logs[row, places.value], np.ones(len(places.held)), rounds, 1e-13)
+    found = np.zeros_like(logs)
+    found[row, places.value] = weight
+    return found
+
+
+@pytest.mark.parametrize("strength", [0.1, 1.0, 5.0, 40.0])
+def test_pairs_are_matched_exactly_however_strong_the_effects(strength: float) -> None:
+    table = People(bucket=np.repeat([0, 1, 2], 2), value=np.array([0, 1, 1, 2, 2, 2]))
+    logs = strength * np.random.default_rng(1).normal(size=(6, 3))
+    found = scale(table, logs)
+    for g in range(3):
+        own = np.flatnonzero(table.bucket == g)
+        assert found[own] == pytest.approx(likely(logs[own], table.value[own].tolist()), abs=1e-3)
+
+
+def test_nobody_to_tell_apart_is_a_uniform_matching() -> None:
+    """The same log p for all people of a bucket, whatever it is by value: the shares of the bucket."""
+    table = People(bucket=np.zeros(5, dtype=int), value=np.array([0, 0, 1, 2, 2]))
+    found = scale(table, np.tile([3.0, -7.0, 0.5], (5, 1)))
+    assert found == pytest.approx(np.tile([0.4, 0.2, 0.4], (5, 1)))
+
+
+def test_people_alone_have_their_value() -> None:
+    table = People(bucket=np.arange(3), value=np.array([2, 0, 1]))
+    found = scale(table, np.random.default_rng(2).normal(size=(3, 3)) * 9)
+    assert found.tolist() == np.eye(3)[[2, 0, 1]].tolist()
+
+
+def test_what_is_next_to_impossible_leaves_numbers() -> None:
+    table = People(bucket=np.zeros(3, dtype=int), value=np.array([0, 1, 2]))
+    logs = np.array([[0.0, -1e6, -1e6], [0.0, 0.0, -1e6], [0.0, 0.0, 0.0]])
+    found = scale(table, logs)
+    assert np.isfinite(found).all()
+    assert np.diag(found) == pytest.approx(1, abs=1e-3)
+    assert found.sum(axis=1) == pytest.approx(1)
+
+
+@given(people(), st.integers(0, 99))
+def test_people_always_add_up_and_values_after_enough_rounds(table: People, seed: int) -> None:
+    logs = np.random.default_rng(seed).normal(size=(len(table.bucket), 3))
+    assert scale(table, logs, rounds=1).sum(axis=1) == pytest.approx(1)
+    found = scale(table, logs)
+    for g, held in enumerate(table.contents):
+        assert found[table.bucket == g].sum(axis=0) == pytest.approx(held, abs=1e-6)
+
+
+def test_scaling_goes_on_where_it_ended() -> None:
+    table = People(bucket=np.repeat([0, 1], 4), value=np.array([0, 1, 1, 2, 0, 0, 1, 2]))
+    places = Places.of(table.release())
+    logs = np.random.default_rng(3).normal(size=len(places.value))
+    once, twice = np.ones(len(places.held)), np.ones(len(places.held))
+    at_once = places.scale(logs, once, 41, 0.0)
+    places.scale(logs, twice, 21, 0.0)
+    assert places.scale(logs, twice, 21, 0.0) == pytest.approx(at_once)
+    assert twice == pytest.approx(once)
+    early = np.ones(len(places.held))
+    places.scale(logs, early, 10_000, close=0.5)
+    assert np.abs(early - 1).max() < np.abs(once - 1).max() + 1e-12
+
+
+def test_releases_that_would_take_minutes_are_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = People(bucket=np.repeat([0, 1], 3), value=np.array([0, 1, 2, 0, 1, 2]))
+    assert is_feasible(table.release())
+    monkeypatch.setattr(matching, "_MOST_TO_MATCH", 18)
+    assert is_feasible(table.release())
+    monkeypatch.setattr(matching, "_MOST_TO_MATCH", 17)
+    assert not is_feasible(table.release())
+    monkeypatch.setattr(matching, "_MOST_TO_MATCH", 18)
+    monkeypatch.setattr(matching, "_MOST_VALUES", 2)
+    assert not is_feasible(table.release())
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 4)), max_size=8))
+def test_ranges_are_listed_one_after_the_other(pairs: list[tuple[int, int]]) -> None:
+    first, width = (np.array([pair[k] for pair in pairs], dtype=np.int64) for k in (0, 1))
+    begin, offset = matching._ranges(first, width)
+    listed = [(f, i) for f, w in pairs for i in range(w)]
+    assert list(zip(begin.tolist(), offset.tolist(), strict=True)) == listed
