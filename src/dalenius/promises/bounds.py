@@ -42,11 +42,7 @@ class Thresholds:
         """Of l-diversity or f-privacy."""
         given = Stated.of(promise, "promise")
         common = Fraction(1, given["l"].integer(at_least=1)) if promise["kind"] == "l-diversity" else None
-        entries = [] if "thresholds" not in promise else given["thresholds"].entries()
-        listed = {
-            entry["value"].cells(): entry["at_most"].fraction(at_least=0, at_most=1) for entry in entries
-        }
-        return cls(common=common, listed=listed)
+        return cls(common=common, listed={} if "thresholds" not in promise else _read(given["thresholds"]))
 
     def of_value(self, cells: tuple[str | None, ...]) -> Fraction | None:
         """The threshold of a value."""
@@ -59,3 +55,20 @@ def link_at_most(value: str, limit: str) -> str:
         "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, can "
         f"link that person to {value} with more certainty than {limit}"
     )
+
+
+def _read(stated: Stated) -> dict[tuple[str | None, ...], Fraction]:
+    """The thresholds of the values that are listed: of many values few are different, and read once."""
+    limits: dict[str, Fraction] = {}
+    listed: dict[tuple[str | None, ...], Fraction] = {}
+    if not isinstance(stated.value, list | tuple):
+        stated.entries()  # says what is wrong
+    for number, item in enumerate(stated.value):
+        match item:
+            case {"value": [str() as cell], "at_most": str() as written} if written in limits:
+                listed[(cell,)] = limits[written]
+            case _:
+                entry = Stated(value=item, place=f"{stated.place}[{number}]")
+                limit = entry["at_most"].fraction(at_least=0, at_most=1)
+                listed[entry["value"].cells()] = limits[str(entry["at_most"].value)] = limit
+    return listed

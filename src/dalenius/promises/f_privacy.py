@@ -100,13 +100,12 @@ class FPrivacy:
                 hint="set a default, e.g. default = { times = 4, plus = 0.02 }",
             )
         return tuple(
-            named[cells] if cells in named else self._default_at(histogram, code)
-            for code, cells in enumerate(labels)
+            named[cells] if cells in named else self._default_at(histogram, frequency)
+            for cells, frequency in zip(labels, histogram.frequencies, strict=True)
         )
 
-    def _default_at(self, histogram: Histogram, code: int) -> Fraction:
+    def _default_at(self, histogram: Histogram, frequency: Fraction) -> Fraction:
         """The threshold of a value that is not named: never 1, which only the policy's own word can be."""
-        frequency = histogram.frequency(code)
         if frequency == 1:
             raise PromiseNotMet(
                 f"everybody in the table has the same value of {_names(histogram)}: every release tells it",

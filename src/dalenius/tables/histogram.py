@@ -66,6 +66,12 @@ class Histogram(Counted):
         """The share of the records that has the value."""
         return Fraction(self.counts[code], self.n_rows)
 
+    @property
+    def frequencies(self) -> tuple[Fraction, ...]:
+        """The share of every value; the records are added up once, however many values there are."""
+        n_rows = self.n_rows
+        return tuple(Fraction(count, n_rows) for count in self.counts)
+
     def encoder(self, schema: pa.Schema) -> Encoder:
         """The codes of the values in a table of that schema."""
         by_column = list(zip(*self.values, strict=True)) or [()] * len(self.columns)

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from dalenius.arrays import Codes, Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize import published
-from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, MATCHING, Estimator, make_estimator
+from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEWEST, MATCHING, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.bucketize.published import read_tables
@@ -87,13 +87,25 @@ class BucketizedRows:
         codes, numbers = [codes for codes, _ in ranked], [is_number for _, is_number in ranked]
         if name == MATCHING and not self.can_match:
             name = Shrinkage.name
-        made = make_estimator(name, self.buckets, codes, self.region_of_bucket, numbers)
+        secret = self.many_numbers if name == MATCHING else None
+        made = make_estimator(name, self.buckets, codes, self.region_of_bucket, numbers, secret)
         return BucketEstimator(buckets=self.buckets, made=made, has_fakes=self.has_fakes)
 
     @property
     def can_match(self) -> bool:
         """Fakes leave no people to match values with, and few people teach no effects of columns."""
         return not self.has_fakes and self.buckets.n_rows >= _FEW
+
+    @property
+    def many_numbers(self) -> Floats | None:
+        """The sensitive values, where they are numbers, and many; NaN: NULL."""
+        if len(self.sensitive.columns) > 1 or self.sensitive.n_rows <= FEWEST:
+            return None
+        (column,) = self.sensitive.columns.values()
+        if not _is_number(column.cells.type):
+            return None
+        cells = pc.cast(column.decode(), pa.float64(), safe=False)
+        return np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64)
 
     def summary(self) -> str:
         """What was read."""
@@ -109,10 +121,14 @@ class BucketizedRows:
         return "" if self.region_of_bucket is None else f"in {self.region_of_bucket.max() + 1} regions; "
 
 
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def _ranked(column: Coded) -> tuple[Codes, bool]:
     """A column's codes, ascending with its cells where these are numbers, and whether they are."""
     kind = column.cells.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    if not _is_number(kind):
         return column.codes, False
     order = pc.array_sort_indices(pc.cast(column.cells, pa.float64(), safe=False)).to_numpy()
     rank = np.empty(len(order), dtype=np.int64)

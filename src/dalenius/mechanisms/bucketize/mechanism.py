@@ -38,9 +38,10 @@ class Bucketize:
 
     def plan(self, policy: BucketPolicy, scan: Scan) -> BucketizePlan:
         """The bucket sizes, how many of each, and how many records of each value go to each size."""
-        from dalenius.mechanisms.bucketize.table_plan import plan_counts, plan_in_regions
+        from dalenius.mechanisms.bucketize.table_plan import mix_numbers, plan_counts, plan_in_regions
 
-        plan = plan_counts(policy, scan.histogram(policy.columns.sensitive), scan.schema)
+        histogram = mix_numbers(scan.histogram(policy.columns.sensitive), scan.schema)
+        plan = plan_counts(policy, histogram, scan.schema)
         return plan_in_regions(policy, plan, scan) if policy.mechanism.regions else plan
 
     def plan_counts(self, policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:

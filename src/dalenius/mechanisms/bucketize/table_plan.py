@@ -25,10 +25,13 @@ from dalenius.plain import plain_fields
 from dalenius.promises import BucketPromise
 from dalenius.promises.groups import Group, arrange
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.randomness import Randomness
 from dalenius.tables.histogram import Histogram, label
 
 BucketPolicy = PolicyOf[BucketizeConfig, BucketPromise]
 _MOST_VALUES = 40
+_MIXED_FROM = 128
+"""Numbers with fewer different values are dealt in their own order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -81,6 +84,25 @@ class BucketizePlan(PrivatePlan):
     def draw(self, altair: Any) -> Any:
         """The picture that `dalenius plan --chart` saves."""
         return draw_buckets(altair, self.histogram, self.thresholds, self.buckets)
+
+
+def mix_numbers(histogram: Histogram, schema: pa.Schema) -> Histogram:
+    """Many numbers in an order that is the same for every table of so many, and mixes large with small.
+
+    Values are dealt to buckets one after the other. Neighbouring numbers dealt that way fill all buckets
+    alike, which then tell nothing about who earns more than whom, or fill the buckets of one size with a
+    narrow range. A public order keeps the plan a function of the counts.
+    """
+    kinds = [schema.field(name).type for name in histogram.columns]
+    numbers = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+    if len(histogram) <= _MIXED_FROM or not all(any(fits(kind) for fits in numbers) for kind in kinds):
+        return histogram
+    order = Randomness.seeded(0).stream("bucketize", "mix", len(histogram)).permutation(len(histogram))
+    return Histogram(
+        columns=histogram.columns,
+        values=tuple(histogram.values[code] for code in order),
+        counts=tuple(histogram.counts[code] for code in order),
+    )
 
 
 def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dalenius.arrays import Codes, Ints
+from dalenius.arrays import Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Estimator
 from dalenius.mechanisms.bucketize.estimate.matching import is_feasible
 from dalenius.mechanisms.bucketize.estimate.prior import MOST_RELATED, learn_prior
@@ -12,9 +12,11 @@ from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, R
 from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Geometry, Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 
-__all__ = ["ESTIMATORS", "MATCHING", "Estimator", "make_estimator"]
+__all__ = ["ESTIMATORS", "FEWEST", "MATCHING", "Estimator", "make_estimator"]
 
 MATCHING = "matching"
+FEWEST = 128
+"""Up to so many different numbers each has an effect of its own; more stand in bins."""
 
 _COARSER = 4
 """With many values every so many-th ρ must do: each takes a product of matrices of values × values."""
@@ -22,20 +24,27 @@ Columns = Sequence[Codes]
 
 
 def _matching(buckets: Buckets, columns: Columns) -> Estimator:
-    return _matched(buckets, columns, None, ()) or _shrinkage(buckets, columns)
+    return _matched(buckets, columns, None, (), None) or _shrinkage(buckets, columns)
 
 
 def _matched(
-    buckets: Buckets, columns: Columns, region_of_bucket: Ints | None, numbers: Sequence[bool]
+    buckets: Buckets,
+    columns: Columns,
+    region_of_bucket: Ints | None,
+    numbers: Sequence[bool],
+    secret: Floats | None,
 ) -> Estimator | None:
     """None: the release is too large for it, or has no columns to learn from."""
-    if not columns or not is_feasible(buckets):
+    if not columns or (secret is None and not is_feasible(buckets)):
         return None
     from dalenius.mechanisms.bucketize.estimate.effects import Quasi
+    from dalenius.mechanisms.bucketize.estimate.numbers import Numbers
     from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 
     flags = numbers or [False] * len(columns)
     quasi = [Quasi(codes=codes, is_number=flag) for codes, flag in zip(columns, flags, strict=True)]
+    if secret is not None:
+        return Numbers.of(buckets, quasi, secret, region_of_bucket)
     return Posterior.of(buckets, quasi, region_of_bucket)
 
 
@@ -68,6 +77,7 @@ def make_estimator(
     columns: Columns,
     region_of_bucket: Ints | None = None,
     numbers: Sequence[bool] = (),
+    secret: Floats | None = None,
 ) -> Estimator:
     """Prepare an estimator for a release whose quasi columns have these codes.
 
@@ -77,9 +87,10 @@ def make_estimator(
         columns: the codes of each quasi column.
         region_of_bucket: the region that each bucket was made in, if there are regions.
         numbers: of each column, whether its codes ascend with numbers.
+        secret: the sensitive values, where these are many numbers.
     """
     if name == MATCHING:
-        found = _matched(buckets, columns, region_of_bucket, numbers)
+        found = _matched(buckets, columns, region_of_bucket, numbers, secret)
         if found is not None:
             return found
     # Anatomy looks at each bucket by itself

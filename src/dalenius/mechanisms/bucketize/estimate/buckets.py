@@ -98,8 +98,7 @@ class ScoreSums:
     total: Floats
     squares: Floats
     """Σ score² of each score."""
-    by_value: Floats
-    """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
+    _by_value: list[Floats] = field(default_factory=list)
     _products: dict[tuple[int, int], float] = field(default_factory=dict)
     """Sums of products of two scores that were needed already: groups by the sensitive value share them."""
 
@@ -117,8 +116,14 @@ class ScoreSums:
             sums=sums,
             total=sums.sum_rows(),
             squares=np.array([_dot(score, score) for score in scores]),
-            by_value=_by_value(buckets, sums),
         )
+
+    @property
+    def by_value(self) -> Floats:
+        """Values × scores: Anatomy's estimate of each value's total, Σ_g c(g,z)·y_g/|g|."""
+        if not self._by_value:
+            self._by_value.append(_by_value(self.buckets, self.sums))
+        return self._by_value[0]
 
     @property
     def is_count(self) -> Bools:

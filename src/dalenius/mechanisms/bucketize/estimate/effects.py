@@ -165,10 +165,13 @@ class Basis:
         return np.asarray(self.features.T @ of_effects @ self.values)
 
 
-def find_basis(features: Features, contents: Contents, surprise: Floats) -> Basis:
-    """Learn the effects' variances from how Anatomy's estimates (features × values) differ from no effect."""
+def find_basis(features: Features, told: Floats, surprise: Floats) -> Basis:
+    """Learn the effects' variances from how Anatomy's estimates (features × values) differ from no effect.
+
+    `told` is I: values × values, or traits × traits where values have traits.
+    """
     V = features.covariance()
-    known, E = np.linalg.eigh(contents.known)
+    known, E = np.linalg.eigh(told)
     known = np.maximum(known, 0.0)
     told = known > _NOTHING * max(float(known.max()), 1.0)
     kinds = _kinds(features)

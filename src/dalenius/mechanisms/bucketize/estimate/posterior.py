@@ -38,8 +38,8 @@ from dalenius.mechanisms.bucketize.estimate.effects import (
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.question.targets import Estimates, Score, Targets, different_weights
 
-_RHO = 1e-3
-_TIMES = ((1.0, 0.75), (6.0, 0.25))
+RHO = 1e-3
+LARGER = ((1.0, 0.75), (6.0, 0.25))
 """How much larger the effects' variances may be than was learned, and how likely: tails where little is told.
 
 These numbers were settled on Adult (occupation, education) and the demo's table (docs/coverage.md).
@@ -76,7 +76,7 @@ class Posterior:
         contents = Contents.of(buckets, region_of_bucket, features.sizes)
         uniform = _uniform(buckets)
         expected = features.means.T @ (np.exp(contents.log_share) * features.sizes[:, None])
-        basis = find_basis(features, contents, (features.indicators.T @ uniform).toarray() - expected)
+        basis = find_basis(features, contents.known, (features.indicators.T @ uniform).toarray() - expected)
         effects = fit_effects(features, contents, buckets, basis)
         V, vectors = np.linalg.eigh(features.covariance())
         kept = 1e-8 * V.max() < V
@@ -94,9 +94,9 @@ class Posterior:
         effects, rest, uniform = self._spread(sums, targets)
         moved = np.clip(match / np.maximum(uniform, 1e-300), 0.0, 1.0)
         return Estimates(
-            mean=np.tile(mean[:, None], len(_TIMES)),
-            variance=match[:, None] + moved[:, None] * (effects + _RHO * rest[:, None]),
-            weight=np.tile([share for _, share in _TIMES], (len(mean), 1)),
+            mean=np.tile(mean[:, None], len(LARGER)),
+            variance=match[:, None] + moved[:, None] * (effects + RHO * rest[:, None]),
+            weight=np.tile([share for _, share in LARGER], (len(mean), 1)),
         )
 
     def _matched(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
@@ -139,12 +139,12 @@ class Posterior:
         return (square - float((mean**2).sum())) * fixed / free
 
     def _uncertain(self) -> Floats:
-        """The effects' variances, for each of `_TIMES`."""
+        """The effects' variances, for each of `LARGER`."""
         told = self.basis.precision - 1
-        return np.stack([times / (1 + times * told) for times, _ in _TIMES])
+        return np.stack([times / (1 + times * told) for times, _ in LARGER])
 
     def _spread(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats, Floats]:
-        """Of each target: variances by effects (for each of `_TIMES`), by the rest, of uniform matchings."""
+        """Of each target: variances by effects (for each of `LARGER`), by the rest, of uniform matchings."""
         used, place = np.unique(targets.score, return_inverse=True)
         place = place.ravel()
         related = [self.features.with_score(sums.scores[k].rows, sums.scores[k].values) for k in used]

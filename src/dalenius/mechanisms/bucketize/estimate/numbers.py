@@ -1,0 +1,277 @@
+"""Secrets that are numbers: every total from a score and its sums in the buckets, without a matrix of values.
+
+Many different numbers (salaries, say) are too many for an effect each. Each number z has instead a few traits
+φ(z): which of some bins of about as many people it is in, neighbouring bins having like effects, and the
+number itself. A column's effect on z is β·φ(z). To first order around no effect the most likely effects are
+known in closed form, and a total with score s and weights w (any function of the number) is
+
+    Σ_g s̄_g·Σ_z c(g,z)·w_z + Cov(s, x)·β·φᵀΩw,    Ω = Σ_g diag(c) − c cᵀ/|g|:
+
+what uniform matchings give, plus what the effects of the columns x add inside buckets. That is a linear
+model of how likely a value is, fitted by least squares. The uniform matchings of a bucket of k people have
+the variance Σ(s − s̄)²·Σ(w − w̄)²/(k − 1); of that the columns explain a part, which is taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from dalenius.arrays import Floats, Ints, Sparse
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.effects import Basis, Features, Quasi, find_basis
+from dalenius.mechanisms.bucketize.estimate.posterior import LARGER, RHO
+from dalenius.question.targets import Estimates, Targets
+
+N_BINS = 32
+_NEAR = 0.15
+"""How far along the people, sorted by their number, effects are alike."""
+_OWN = 0.1
+"""The part of a bin's effect that is like no other's."""
+_MOST_EXPLAINED = 0.9
+_ROUNDS, _BELIEVED = 4, 2.0
+"""How often single effects' variances are learned, and how many traits' worth those of their column count."""
+
+
+def bins_of(numbers: Floats, counts: Floats) -> Ints:
+    """The bin of each number: about as many people in each.
+
+    >>> bins_of(np.array([7.5, 2.0, 9.0]), np.array([5.0, 5.0, 10.0])).tolist()
+    [1, 0, 2]
+    """
+    order = np.argsort(numbers, kind="stable")
+    place = np.empty(len(order))
+    place[order] = np.cumsum(counts[order]) - counts[order] / 2
+    return np.asarray(np.unique(np.floor(place / counts.sum() * N_BINS), return_inverse=True)[1]).ravel()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Traits:
+    """φ of every value, never written down: with many values it would be the largest table of all."""
+
+    bin_of: Ints
+    root: Floats
+    """Bins × bins: a root of how the bins' effects go together."""
+    number: Floats
+    """In standard units; 0: NULL."""
+
+    @classmethod
+    def of(cls, numbers: Floats, counts: Floats) -> Traits:
+        """Of these numbers (NaN: NULL), of which there are so many."""
+        known = np.isfinite(numbers)
+        bins = bins_of(np.where(known, numbers, np.inf), counts)
+        mean = float(np.average(numbers[known], weights=counts[known]))
+        spread = float(np.sqrt(np.average((numbers[known] - mean) ** 2, weights=counts[known])))
+        number = np.where(known, numbers - mean, 0.0) / max(spread, 1e-300)
+        return cls(bin_of=bins, root=_neighbours(np.bincount(bins, counts).astype(float)), number=number)
+
+    def under(self, weights: Floats) -> Floats:
+        """Terms × traits: Σ w·φ over the values, for weights terms × values."""
+        n_values = len(self.bin_of)
+        one = sp.csr_array((np.ones(n_values), self.bin_of, np.arange(n_values + 1)))
+        return np.column_stack([np.asarray(weights @ one) @ self.root, weights @ self.number])
+
+    def inside(self, contents: Sparse) -> Floats:
+        """Contents of buckets × traits: Σ φ over what they hold."""
+        shape = (contents.shape[0], len(self.root))
+        bins = Sparse.of(contents.rows, self.bin_of[contents.columns], contents.data, shape)
+        return np.column_stack([bins @ self.root, contents @ self.number])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Numbers:
+    """The effects of the columns on a secret that is a number, and how uncertain they are."""
+
+    traits: Traits
+    features: Features
+    covariance: Floats
+    """Features × features."""
+    basis: Basis
+    place: Floats
+    """The most likely effects, in the basis' coordinates."""
+    held: Floats
+    """Contents of buckets × traits: Σ φ over what they hold."""
+    white: Floats
+    name = "matching"
+    assumption = (
+        "a number depends on the published columns by a main effect of each, of a size that the release "
+        "teaches; the interval is a posterior one, measured (docs/coverage.md)"
+    )
+    formula = "what uniform matchings inside the buckets give, plus what the effects of the columns add"
+
+    @classmethod
+    def of(
+        cls, buckets: Buckets, columns: Sequence[Quasi], numbers: Floats, region_of_bucket: Ints | None
+    ) -> Numbers:
+        """Fit the effects to the sums of the columns in the buckets."""
+        if region_of_bucket is None:
+            region_of_bucket = np.zeros(len(buckets.size), dtype=np.int64)
+        traits = Traits.of(numbers, buckets.counts)
+        held = traits.inside(buckets.composition)
+        features = Features.of(columns, region_of_bucket[buckets.row_bucket])
+        in_bucket = held[buckets.type_of]
+        by_region = np.zeros((len(features.sizes), held.shape[1]))
+        np.add.at(by_region, region_of_bucket, in_bucket)
+        told = (in_bucket / buckets.size[:, None]).T @ in_bucket
+        known = told - (by_region / features.sizes[:, None]).T @ by_region
+        surprise = _in_buckets(features, buckets, in_bucket) - features.means.T @ by_region
+        basis, V = find_basis(features, known, surprise), features.covariance()
+        for _ in range(_ROUNDS):
+            basis = _with_outliers(basis, V, known, surprise)
+        values, vectors = np.linalg.eigh(V)
+        kept = 1e-8 * values.max() < values
+        return cls(
+            traits=traits,
+            held=held,
+            features=features,
+            covariance=V,
+            basis=basis,
+            place=basis.gradient(surprise) / basis.precision,
+            white=vectors[:, kept] / np.sqrt(values[kept]),
+        )
+
+    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
+        """Estimate every target."""
+        targets = _merged(targets)
+        left = 1 - self._explained(sums.buckets, targets)
+        uniform_mean, match = _uniform(sums, targets)
+        added, effects, rest = self._spread(sums, targets)
+        return Estimates(
+            mean=np.tile((uniform_mean + added)[:, None], len(LARGER)),
+            variance=(left * match + RHO * rest)[:, None] + effects,
+            weight=np.tile([share for _, share in LARGER], (targets.n_targets, 1)),
+        )
+
+    def _explained(self, buckets: Buckets, targets: Targets) -> Floats:
+        """Of each target: the least part of its weights' variance that the effects explain."""
+        counts = buckets.counts / buckets.n_rows
+        mean = targets.weights @ counts
+        variance = targets.weights**2 @ counts - mean**2
+        together = self.traits.under(targets.weights * counts)
+        together -= np.outer(mean, self.traits.under(counts[None]))
+        means = self.basis.features @ (self.place @ (together @ self.basis.values).T)  # features × terms
+        told = np.einsum("ft,fg,gt->t", means, self.covariance, means, optimize=True)
+        share = np.divide(told, variance, out=np.ones_like(told), where=variance > 0)
+        least = np.full(targets.n_targets, _MOST_EXPLAINED)
+        np.minimum.at(least, targets.target, share)
+        return least
+
+    def _moved(self, buckets: Buckets, weights: Floats) -> Floats:
+        """Terms × traits: wᵀΩφ."""
+        own = self.traits.under(weights * buckets.counts)
+        scale = (buckets.copies / buckets.type_size)[:, None]
+        return np.asarray(own - (buckets.composition @ weights.T).T @ (scale * self.held))
+
+    def _spread(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats, Floats]:
+        """Of each target: what effects add, and variances by effects (for each of `LARGER`) and the rest."""
+        used, place = np.unique(targets.score, return_inverse=True)
+        place = place.ravel()
+        related = [self.features.with_score(sums.scores[k].rows, sums.scores[k].values) for k in used]
+        with_features = np.stack(related) if related else np.zeros((0, len(self.white)))
+        loads, plain = (with_features @ self.basis.features)[place], (with_features @ self.white)[place]
+        moved = self._moved(sums.buckets, targets.weights)
+        turned = moved @ self.basis.values
+        told = self.basis.precision - 1
+        added = targets.add_up(np.einsum("tf,fv,tv->t", loads, self.place, turned, optimize=True))
+        parts = [times / (1 + times * told) for times, _ in LARGER]
+        by_times = [((loads**2 @ part) * turned**2).sum(axis=1) for part in parts]
+        effects = targets.add_up(np.stack(by_times, axis=1))
+        free = np.maximum(sums.variance[targets.score] - (plain**2).sum(axis=1), 0.0)
+        rest = targets.add_up(free * (moved**2).sum(axis=1))
+        for i, j in zip(*(part.tolist() for part in targets.pairs()), strict=True):
+            target = targets.target[i]
+            both = sums.covariance(int(targets.score[i]), int(targets.score[j])) - float(plain[i] @ plain[j])
+            cross = [float((loads[i] * loads[j]) @ part @ (turned[i] * turned[j])) for part in parts]
+            effects[target] += 2 * np.array(cross)
+            rest[target] += 2 * both * float(moved[i] @ moved[j])
+        return added, np.maximum(effects, 0.0), np.maximum(rest, 0.0)
+
+
+def _with_outliers(basis: Basis, V: Floats, told: Floats, surprise: Floats) -> Basis:
+    """The same with a variance for each effect: of a column's values one may be far from all others.
+
+    MacKay's rule (1992): what was found of an effect, by how much of it the release determines.
+    """
+    prior = (basis.features**2).sum(axis=1)
+    used = prior > 0
+    found = (basis.features @ (basis.gradient(surprise) / basis.precision)) ** 2
+    left = basis.features**2 @ (1 / basis.precision)
+    square = np.divide(found.sum(axis=1), prior, out=np.zeros_like(prior), where=used)
+    certain = np.divide((prior[:, None] - left).sum(axis=1), prior, out=np.zeros_like(prior), where=used)
+    root = np.sqrt((_BELIEVED + square) / (_BELIEVED + certain))[:, None] * basis.features
+    m, U = np.linalg.eigh(root.T @ V @ root)
+    known = np.maximum(np.einsum("fv,fg,gv->v", basis.values, told, basis.values), 0.0)
+    precision = 1 + np.outer(np.maximum(m, 0.0), known)
+    return Basis(features=root @ U, values=basis.values, precision=precision, n_rows=basis.n_rows)
+
+
+def _in_buckets(features: Features, buckets: Buckets, held: Floats) -> Floats:
+    """Features × traits: what uniform matchings give, from the columns' sums in each bucket."""
+    n, n_buckets = buckets.n_rows, len(buckets.size)
+    of_rows = sp.csr_array((np.ones(n), (buckets.row_bucket, np.arange(n))), shape=(n_buckets, n))
+    return np.asarray((of_rows @ features.indicators).T @ (held / buckets.size[:, None]))
+
+
+def _neighbours(counts: Floats) -> Floats:
+    """A root of how bins' effects go together: alike where they are near, and each a little by itself."""
+    place = (np.cumsum(counts) - counts / 2) / counts.sum()
+    alike = np.exp(-0.5 * ((place[:, None] - place) / _NEAR) ** 2)
+    values, vectors = np.linalg.eigh((1 - _OWN) * alike + _OWN * np.eye(len(place)))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _merged(targets: Targets) -> Targets:
+    """Terms of one target that have the same score are one: AVG's sum and count cancel where they can."""
+    key = targets.target * (int(targets.score.max()) + 1) + targets.score
+    found, place = np.unique(key, return_inverse=True)
+    if len(found) == len(key):
+        return targets
+    n_terms = len(key)
+    weights = sp.csr_array((np.ones(n_terms), (place.ravel(), np.arange(n_terms)))) @ targets.weights
+    first = np.searchsorted(np.sort(key, kind="stable"), found)
+    order = np.argsort(key, kind="stable")[first]
+    return Targets(
+        n_targets=targets.n_targets,
+        target=targets.target[order],
+        score=targets.score[order],
+        weights=np.asarray(weights),
+    )
+
+
+def _uniform(sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
+    """Of each target: its mean and variance if every matching of a bucket is as likely as the next."""
+    buckets = sums.buckets
+    held, n_terms = buckets.composition @ targets.weights.T, len(targets.score)
+    squares = buckets.composition @ (targets.weights**2).T
+    less = np.maximum(buckets.size - 1, 1)
+    scatter = np.maximum(squares - held**2 / buckets.type_size[:, None], 0.0)
+    mean, variance = np.zeros(n_terms), np.zeros(n_terms)
+    for score in np.unique(targets.score).tolist():
+        terms = np.flatnonzero(targets.score == score)
+        (where, own), products = sums.in_buckets(score), _products(sums, score, score)
+        kind, size = buckets.type_of[where], buckets.size[where]
+        mean[terms] = (own / size) @ held[kind][:, terms]
+        variance[terms] = (products / less) @ scatter[buckets.type_of][:, terms]
+    both = targets.add_up(variance)
+    for i, j in zip(*(part.tolist() for part in targets.pairs()), strict=True):
+        own = buckets.composition @ (targets.weights[i] * targets.weights[j])
+        own = own - held[:, i] * held[:, j] / buckets.type_size
+        products = _products(sums, int(targets.score[i]), int(targets.score[j]))
+        both[targets.target[i]] += 2 * float((products / less) @ own[buckets.type_of])
+    return targets.add_up(mean), np.maximum(both, 0.0)
+
+
+def _products(sums: ScoreSums, first: int, second: int) -> Floats:
+    """Of each bucket: Σ (s − s̄)(t − t̄) over its people."""
+    found = np.zeros(len(sums.buckets.size))
+    one, two = np.zeros_like(found), np.zeros_like(found)
+    for array, (where, values) in (
+        (found, sums.bucket_products(first, second)),
+        (one, sums.in_buckets(first)),
+        (two, sums.in_buckets(second)),
+    ):
+        array[where] = values
+    return found - one * two / sums.buckets.size
