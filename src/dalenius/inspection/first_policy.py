@@ -15,6 +15,7 @@ from typing import Any
 
 from dalenius.errors import InputError
 from dalenius.inspection.looking import find_columns, guess_roles, look_at, suggest_sections
+from dalenius.inspection.numbers import NumberSecret
 from dalenius.inspection.roles import Guess, Role
 from dalenius.mechanisms.feasible import TableFacts
 from dalenius.plain import escape_controls, plain_fields
@@ -43,7 +44,7 @@ dropped     = {dropped}   # not published
 
 # [recode]                    # coarser values, before everything else
 # age = {{ bins = [0, 18, 30, 45, 65, 120] }}  # also: top, round, prefix, date, age_at, map, rare
-
+{numbers}
 {suggestion}"""
 
 
@@ -124,6 +125,7 @@ class FirstPolicy:
             quasi=_list(self.columns("quasi")),
             sensitive=_list(self.columns("sensitive")),
             dropped=_list(self.columns("dropped")),
+            numbers=self._numbers(),
             suggestion=suggest_sections(self.facts) if sections is None else sections,
         )
 
@@ -133,6 +135,16 @@ class FirstPolicy:
             is_decided = guess.column in self.given or guess.is_clear
             role = self.given.get(guess.column, guess.role)
             yield escape_controls(guess.column), role if is_decided else f"{role}?", guess.evidence
+
+    def _numbers(self) -> str:
+        """Bins for a sensitive column of many numbers, as a comment: only the publisher can choose them."""
+        found = NumberSecret.of(self.facts)
+        if found is None:
+            return ""
+        return (
+            f"# {found.recode}\n#   {found.n_values:,} different numbers: without bins the promise is about "
+            "each number by itself, not about ranges\n"
+        )
 
     def _comments(self) -> str:
         lines = list(self.lines())

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from dalenius.errors import InputError, did_you_mean
+from dalenius.inspection.numbers import NumberSecret
 from dalenius.inspection.reading import Look, look_closer
 from dalenius.inspection.roles import Guess, guess_role
 from dalenius.inspection.shapes import look_at_shapes
@@ -38,6 +39,11 @@ class Inspection:
     uniqueness: Uniqueness | None = None
     """How many people are alone with some columns; None: none were given."""
 
+    @property
+    def numbers(self) -> NumberSecret | None:
+        """What to know of a sensitive column of many numbers."""
+        return NumberSecret.of(self.facts)
+
     def to_dict(self) -> dict[str, Any]:
         """As `inspect --json` prints it."""
         feasible: dict[str, Any] = {}
@@ -61,6 +67,7 @@ class Inspection:
             "sensitive": None
             if histogram is None
             else {**_histogram_dict(histogram), "guessed": self.is_guessed},
+            "numbers": None if self.numbers is None else self.numbers.to_dict(),
             "feasible": feasible,
             **stages,
             "uniqueness": None if self.uniqueness is None else self.uniqueness.to_dict(),
@@ -166,13 +173,14 @@ def find_columns(source: Source, given: Iterable[str]) -> tuple[str, ...]:
 
 def _histogram_dict(histogram: Histogram) -> dict[str, Any]:
     by_count = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])
+    frequencies = histogram.frequencies
     return {
         "columns": list(histogram.columns),
         "values": [
             {
                 "value": label(histogram.values[code]),
                 "count": histogram.counts[code],
-                "frequency": float(histogram.frequency(code)),
+                "frequency": float(frequencies[code]),
             }
             for code in by_count
         ],

@@ -40,6 +40,8 @@ def command(
     _say_columns(inspection)
     if inspection.facts.histogram is not None:
         _say_histogram(inspection.facts.histogram, " by its name" if inspection.is_guessed else "")
+    for sentence in () if inspection.numbers is None else inspection.numbers.sentences:
+        say(f"note: {sentence}")
     for finding in inspection.findings.values():
         for text in finding.text:
             if isinstance(text, str):
