@@ -111,7 +111,7 @@ figures: .venv/.tests  ## the pictures of the documentation
 
 lock: .venv/.tests  ## pin the newest versions that pyproject.toml allows
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --allow-unsafe \
-	  --strip-extras --extra plots -o requirements.lock pyproject.toml
+	  --strip-extras --extra files --extra plots --extra postgres --extra serve --extra studio -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links --allow-unsafe \
 	  --strip-extras --extra test -o requirements-test.lock pyproject.toml
 
