@@ -12,7 +12,8 @@ import pytest
 from dalenius.errors import InputError
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.frontier_chart import _WIDTH, _Frame, _point, _span, _spread_labels, draw_frontier
+from dalenius.evaluate.frontier import WIDTH, Frame, label_span, place_points
+from dalenius.evaluate.frontier_chart import draw_frontier
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
 from dalenius.promises.bounds import Bound
@@ -60,13 +61,12 @@ def test_the_frontier_is_drawn_in_every_format(suffix: str, tmp_path: Path) -> N
 
 
 def test_no_label_covers_another_and_each_is_near_its_mark() -> None:
-    frame = _Frame.around(CROWDED)
-    points = [_point(one, CROWDED, frame) for one in CROWDED.ranked]
-    _spread_labels(points, frame)
+    frame = Frame.around(CROWDED)
+    points = place_points(CROWDED, frame)
     boxes = []
     for point in points:
-        at = _WIDTH * point["bound"] / frame.x_max
-        boxes.append((*_span(point["side"], point, at), frame.pixel(point["label"])))
+        at = WIDTH * point["bound"] / frame.x_max
+        boxes.append((*label_span(point["side"], point, at), frame.pixel(point["label"])))
         assert abs(frame.pixel(point["label"]) - frame.pixel(point["value"])) <= 3 * 14
     for (a, b, level), (c, d, other) in combinations(boxes, 2):
         assert b <= c or d <= a or abs(level - other) > 13
@@ -76,13 +76,13 @@ def test_no_label_covers_another_and_each_is_near_its_mark() -> None:
 
 
 def test_probability_ends_at_one() -> None:
-    assert _Frame.around(comparison(standing("open", "bucketize", "9/10", 0.2))).x_max == 1
-    assert _Frame.around(comparison(standing("strict", "bucketize", "1/5", 0.2))).x_max == pytest.approx(0.25)
+    assert Frame.around(comparison(standing("open", "bucketize", "9/10", 0.2))).x_max == 1
+    assert Frame.around(comparison(standing("strict", "bucketize", "1/5", 0.2))).x_max == pytest.approx(0.25)
 
 
 def test_what_is_zero_is_drawn_on_a_linear_axis(tmp_path: Path) -> None:
     exact = comparison(standing("exact", "bucketize", "1/4", 0.0), standing("b", "perturb", "1/4", 0.3))
-    assert not _Frame.around(exact).is_log
+    assert not Frame.around(exact).is_log
     draw_frontier(exact, tmp_path / "frontier.svg")
     with pytest.raises(InputError, match="nothing to draw"):
         draw_frontier(comparison(standing("none", "bucketize", "1/4", -1.0)), tmp_path / "none.svg")

@@ -26,6 +26,7 @@ from dalenius.evaluate.workload import AnatomyWorkload, Cells, EqualityPool, Mar
 from dalenius.plain import plain
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
+from dalenius.release.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,6 +44,10 @@ class Standing:
     """How many draws gave no release."""
     outright: int | None = None
     """How many people are published outright, at most over the draws; None: there is no release."""
+    n_published: int | None = None
+    """How many rows a draw publishes, on average; None: there is no release."""
+    not_covered: tuple[str, ...] = ()
+    """What its releases say that they do not promise."""
     reason: str | None = None
     """Why there is nothing: the promise cannot be kept, or a part is not installed."""
 
@@ -189,6 +194,8 @@ def _described(one: Standing, best: set[str], *, is_on_frontier: bool) -> dict[s
         "frontier": is_on_frontier,
         "best": not contender.is_baseline and contender.name in best,
         "outright": one.outright,
+        "published": one.n_published,
+        "not_covered": list(one.not_covered),
         "unanswered": one.n_unanswered,
         "failed_draws": one.n_failed,
     }
@@ -351,13 +358,13 @@ class _Setting:
     def stand(self, contender: Contender) -> Standing:
         """What was measured of a contender, or why nothing could be."""
         drawn: list[Cells] = []
-        outright: list[int] = []
+        manifests: list[list[Manifest]] = []
         values: dict[str, list[float]] = {measure.name: [] for measure in self.measures}
         reason = contender.reason
         n_failed = 0
         for number in range(self.n_seeds if reason is None else 0):
             try:
-                drawn.append(self._draw(contender, number, values, outright))
+                drawn.append(self._draw(contender, number, values, manifests))
             except DaleniusError as error:
                 reason = _reason(contender, error)
                 n_failed += 1
@@ -369,22 +376,38 @@ class _Setting:
             bands=bands_over_draws(drawn),
             n_unanswered=sum(cells.n_unanswered for cells in drawn),
             n_failed=n_failed,
-            outright=max(outright, default=None),
+            **_stated(manifests),
         )
 
     def _draw(
-        self, contender: Contender, number: int, values: dict[str, list[float]], outright: list[int]
+        self,
+        contender: Contender,
+        number: int,
+        values: dict[str, list[float]],
+        manifests: list[list[Manifest]],
     ) -> Cells:
         randomness = sample_randomness(self.randomness, contender, number)
         with draw_sample(contender, self.original, randomness) as sample:
             cells = sample.answer_workload(self.questions)
             if sample.release is not None:
-                outright.append(sum(part.manifest.outright or 0 for part in sample.release.parts))
+                manifests.append([part.manifest for part in sample.release.parts])
             for measure in self.measures:
                 value = measure.measure(sample, cells)
                 if value is not None:
                     values[measure.name].append(value)
         return cells
+
+
+def _stated(drawn: list[list[Manifest]]) -> dict[str, Any]:
+    """What the releases of all draws say of themselves; nothing, where there are none."""
+    if not drawn:
+        return {}
+    published = [sum(part.rows.published or 0 for part in parts) for parts in drawn]
+    return {
+        "outright": max(sum(part.outright or 0 for part in parts) for parts in drawn),
+        "n_published": round(sum(published) / len(published)),
+        "not_covered": tuple(dict.fromkeys(text for part in drawn[0] for text in part.not_covered)),
+    }
 
 
 def _announce_each(contenders: list[Contender], progress: Progress, what: str) -> Iterator[Contender]:

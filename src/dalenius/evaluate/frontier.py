@@ -1,0 +1,150 @@
+"""Where a comparison's picture has what: axes, marks and labels, in pixels, whatever draws it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from dalenius.errors import InputError
+from dalenius.evaluate.compare import Comparison, Standing
+from dalenius.evaluate.contender import NOTHING, label_of
+
+WIDTH, HEIGHT = 560, 360
+GAP = 10
+"""Pixels between a mark and its label."""
+LABEL = 190
+"""Pixels that a label may be long."""
+X_TITLE = "largest probability that may be inferred, as promised (lower is more private)"
+_LINE = 14
+"""Pixels between labels, so that none covers another."""
+_LETTER = 6
+"""Pixels of a letter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The axes: where a number is, in pixels, and back."""
+
+    x_max: float
+    y_min: float
+    y_max: float
+    is_log: bool
+    y_title: tuple[str, ...]
+
+    @classmethod
+    def around(cls, comparison: Comparison) -> Frame:
+        """The axes that hold everything that was measured; a probability ends at 1.
+
+        Raises:
+            InputError: nothing was measured.
+        """
+        if not comparison.ranked:
+            raise InputError(
+                f"nothing could be measured by {comparison.measure.name}: there is nothing to draw"
+            )
+        values = [one.value(comparison.measure) or 0.0 for one in comparison.ranked]
+        is_log = min(values) > 0 and max(values) > 10 * min(values)
+        title = textwrap.wrap(f"{comparison.measure.title} ({comparison.measure.better} is better)", 60)
+        return cls(
+            x_max=float(min(1.0, 1.25 * max(one.bound for one in comparison.ranked))),
+            y_min=min(values) / 2 if is_log else 0.0,
+            y_max=(2.0 if is_log else 1.15) * max([*values, 1e-9]),
+            is_log=is_log,
+            y_title=tuple(title),
+        )
+
+    def ticks(self) -> list[float]:
+        """1, 2 and 5 of every power of ten, or eight even steps."""
+        if not self.is_log:
+            step = self.y_max / 8
+            rounded = 10 ** math.floor(math.log10(step))
+            step = next(rounded * k for k in (1, 2, 5, 10) if rounded * k >= step)
+            return [step * k for k in range(9) if step * k <= self.y_max]
+        powers = range(math.floor(math.log10(self.y_min)), math.ceil(math.log10(self.y_max)) + 1)
+        marks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+        return [mark for mark in marks if self.y_min <= mark <= self.y_max]
+
+    def pixel(self, value: float) -> float:
+        """From the bottom."""
+        low, high, at = self.y_min, self.y_max, max(value, self.y_min)
+        share = math.log(at / low) / math.log(high / low) if self.is_log else (at - low) / (high - low)
+        return HEIGHT * share
+
+    def value(self, pixel: float) -> float:
+        """The number that is so many pixels from the bottom."""
+        share = pixel / HEIGHT
+        if self.is_log:
+            return float(self.y_min * (self.y_max / self.y_min) ** share)
+        return self.y_min + share * (self.y_max - self.y_min)
+
+
+def place_points(comparison: Comparison, frame: Frame) -> list[dict[str, Any]]:
+    """A mark for everything that was measured, with the place of its label."""
+    points = [_point(one, comparison, frame) for one in comparison.ranked]
+    _spread_labels(points, frame)
+    return points
+
+
+def frontier_corners(comparison: Comparison, frame: Frame) -> list[dict[str, Any]]:
+    """Of the steps below which nothing is: from each point on to the bound of the next."""
+    corners = [{"bound": one.bound, "value": one.value(comparison.measure)} for one in comparison.frontier]
+    return [*corners, *({"bound": frame.x_max, "value": last["value"]} for last in corners[-1:])]
+
+
+def _point(one: Standing, comparison: Comparison, frame: Frame) -> dict[str, Any]:
+    value = one.value(comparison.measure) or 0.0
+    own = not one.contender.is_baseline
+    deviation = one.spreads[comparison.measure.name].deviation or 0.0
+    is_best = own and one.contender.name in {best.policy for best in comparison.best}
+    return {
+        "name": one.contender.name + (" (best)" if is_best else ""),
+        "kind": label_of(one.contender.kind, one.contender.method),
+        "own": own,
+        "side": "left" if one.contender.kind == NOTHING else "right",
+        "bound": one.bound,
+        "value": value,
+        "low": max(value - deviation, frame.y_min),
+        "high": min(value + deviation, frame.y_max),
+    }
+
+
+def _spread_labels(points: list[dict[str, Any]], frame: Frame) -> None:
+    """Put every label beside its mark, right or left, or as near as it can be without covering another."""
+    placed: list[tuple[float, float, float]] = []
+    for point in sorted(points, key=lambda point: -float(point["value"])):
+        at = WIDTH * point["bound"] / frame.x_max
+        height = frame.pixel(point["value"])
+        sides = ("left", "right") if point["side"] == "left" else ("right", "left")
+        spots = [(step, side) for step in _steps() for side in sides]
+        step, side = next((spot for spot in spots if _is_free(spot, point, at, height, placed)), spots[0])
+        placed.append((*label_span(side, point, at), height + step))
+        point["side"], point["label"] = side, frame.value(height + step)
+
+
+def _steps() -> list[float]:
+    """Up and down from the mark, the nearest first."""
+    rows = range(1, int(HEIGHT / _LINE))
+    return [0.0, *(sign * row * _LINE / 2 for row in rows for sign in (-1, 1))]
+
+
+def label_span(side: str, point: dict[str, Any], at: float) -> tuple[float, float]:
+    """From where to where a label goes, beside a mark."""
+    length = min(LABEL, _LETTER * len(point["name"])) + GAP
+    return (at, at + length) if side == "right" else (at - length, at)
+
+
+def _is_free(
+    spot: tuple[float, str],
+    point: dict[str, Any],
+    at: float,
+    height: float,
+    placed: list[tuple[float, float, float]],
+) -> bool:
+    """Whether a label is inside the picture there and covers no other."""
+    begin, end = label_span(spot[1], point, at)
+    level = height + spot[0]
+    if begin < 0 or end > WIDTH + LABEL / 2 or not 4 <= level <= HEIGHT - 4:
+        return False
+    return all(end <= left or right <= begin or abs(level - other) >= _LINE for left, right, other in placed)
