@@ -14,15 +14,19 @@ import pyarrow as pa
 from dalenius.errors import PolicyError, SourceError
 from dalenius.policy import Policy
 from dalenius.sql import identifier, identifiers
+from dalenius.tables.recode import Recode
 from dalenius.tables.steps import NUMERIC_TYPES
 
 _FEW_ROWS = 131_072
 """A table of so many rows is known by its records, a larger one by its counts; ledgers keep what came out."""
 
+Recodes = Sequence[tuple[str, Recode]]
+"""By column, as a policy has them."""
 
-def selection(policy: Policy, relation: str, columns: Iterable[str]) -> str:
+
+def selection(recodes: Recodes, relation: str, columns: Iterable[str]) -> str:
     """SQL for some columns of the table, after recoding."""
-    recoded = dict(policy.recode)
+    recoded = dict(recodes)
     listed = ", ".join(
         f"{recoded[name].expression(identifier(name))} AS {identifier(name)}"
         if name in recoded
@@ -32,11 +36,9 @@ def selection(policy: Policy, relation: str, columns: Iterable[str]) -> str:
     return f"SELECT {listed} FROM {relation}"
 
 
-def count_outside(policy: Policy, relation: str) -> str:
+def count_outside(recodes: Recodes, relation: str) -> str:
     """SQL for how many rows each recoding does not cover."""
-    counts = ", ".join(
-        f"count(*) FILTER ({recode.outside(identifier(name))})" for name, recode in policy.recode
-    )
+    counts = ", ".join(f"count(*) FILTER ({recode.outside(identifier(name))})" for name, recode in recodes)
     return f"SELECT {counts} FROM {relation}"
 
 
@@ -49,9 +51,9 @@ def refuse_types(policy: Policy, types: dict[str, str]) -> None:
         raise PolicyError(f"[columns] weight: {weight!r} is not numeric ({types[weight].lower()})")
 
 
-def refuse_outside(policy: Policy, outside: Sequence[int]) -> None:
+def refuse_outside(recodes: Recodes, outside: Sequence[int]) -> None:
     """Every value must have a place in its recoding."""
-    for (name, _), n_outside in zip(policy.recode, outside, strict=True):
+    for (name, _), n_outside in zip(recodes, outside, strict=True):
         if n_outside:
             raise PolicyError(
                 f"[recode] {name}: {n_outside} rows have a value that the recoding does not cover",

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import duckdb
+
+from dalenius.engines.preparing import count_outside, refuse_outside, selection
 from dalenius.errors import InputError, did_you_mean
 from dalenius.inspection.numbers import NumberSecret
 from dalenius.inspection.reading import Look, look_closer
@@ -18,6 +22,7 @@ from dalenius.mechanisms.feasible import ColumnFacts, Finding, TableFacts
 from dalenius.plain import plain
 from dalenius.sql import connect, identifier, one_row
 from dalenius.tables.histogram import Histogram, count_values, label
+from dalenius.tables.recode import parse_recode
 from dalenius.tables.source import Source
 from dalenius.tables.uniqueness import Uniqueness, study_uniqueness
 
@@ -99,13 +104,48 @@ def inspect_source(source: Source, sensitive: Sequence[str] = (), quasi: Sequenc
         is_guessed=not sensitive,
         look=look_closer(source, facts),
         findings={name: room.find(facts) for name, room in rooms.items() if room is not None},
-        uniqueness=_study(source, find_columns(source, quasi)) if quasi and facts.n_rows else None,
+        uniqueness=study_people(source, find_columns(source, quasi)) if quasi and facts.n_rows else None,
     )
 
 
-def _study(source: Source, quasi: tuple[str, ...]) -> Uniqueness:
+def study_people(
+    source: Source, quasi: Sequence[str], recode: Mapping[str, Any] | None = None, folder: Path | None = None
+) -> Uniqueness:
+    """How many people are alone with some columns, which may be coarser.
+
+    Args:
+        source: The table.
+        quasi: What an attacker may know of a person.
+        recode: How columns are made coarser, as a policy's section `[recode]` has it.
+        folder: Where the files are that it names; None: here.
+    """
+    columns = tuple(dict.fromkeys(quasi))
     with connect() as connection:
-        return study_uniqueness(connection, source.scan(connection), tuple(dict.fromkeys(quasi)))
+        relation = _recoded(connection, source, columns, recode, folder)
+        return study_uniqueness(connection, relation, columns, fixed=list(recode or ()))
+
+
+def _recoded(
+    connection: duckdb.DuckDBPyConnection,
+    source: Source,
+    columns: Sequence[str],
+    recode: Mapping[str, Any] | None,
+    folder: Path | None,
+) -> str:
+    """SQL to select from: these columns as a policy's `[recode]` makes them."""
+    relation = source.scan(connection)
+    recodes = tuple(
+        (name, parse_recode(name, spec, folder or Path(), lambda: (connection, relation)))
+        for name, spec in (recode or {}).items()
+        if name in columns
+    )
+    if recodes:
+        described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+        types = {name: kind for name, kind, *_ in described}
+        for name, steps in recodes:
+            steps.refuse_type(name, types[name])
+        refuse_outside(recodes, one_row(connection, count_outside(recodes, relation)))
+    return f"({selection(recodes, relation, columns)})"
 
 
 def guess_roles(source: Source, facts: TableFacts) -> tuple[Guess, ...]:
@@ -145,12 +185,19 @@ def look_at(source: Source, sensitive: tuple[str, ...] = ()) -> TableFacts:
     return with_histogram(source, facts, sensitive)
 
 
-def with_histogram(source: Source, facts: TableFacts, sensitive: tuple[str, ...]) -> TableFacts:
-    """The same table, with how often these values occur."""
+def with_histogram(
+    source: Source,
+    facts: TableFacts,
+    sensitive: tuple[str, ...],
+    recode: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+) -> TableFacts:
+    """The same table, with how often these values occur, as a policy's `[recode]` makes them."""
     if not sensitive or not facts.n_rows:
         return facts
     with connect() as connection:
-        histogram = count_values(connection, source.scan(connection), sensitive)
+        relation = _recoded(connection, source, sensitive, recode, folder)
+        histogram = count_values(connection, relation, sensitive)
     return replace(facts, histogram=histogram)
 
 

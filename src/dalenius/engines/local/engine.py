@@ -42,7 +42,7 @@ def _check_recodes(connection: duckdb.DuckDBPyConnection, policy: Policy, relati
     described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     refuse_types(policy, {name: kind for name, kind, *_ in described})
     if policy.recode:
-        refuse_outside(policy, one_row(connection, count_outside(policy, relation)))
+        refuse_outside(policy.recode, one_row(connection, count_outside(policy.recode, relation)))
 
 
 def _check_units(connection: duckdb.DuckDBPyConnection, policy: Policy, relation: str) -> None:

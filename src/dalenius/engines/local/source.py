@@ -142,7 +142,7 @@ def prepare(
     progress: Progress,
 ) -> LocalSource:
     """The published columns, recoded; refuses what cannot be published."""
-    select = selection(policy, relation, policy.columns.published)
+    select = selection(policy.recode, relation, policy.columns.published)
     schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
     refuse_intervals(schema)
     n_rows = count(connection, f"SELECT count(*) FROM ({select})")

@@ -88,10 +88,10 @@ def _check_recodes(policy: Policy, source: SparkSource) -> None:
         connection.register(RELATION, preparation.source.empty_table())
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     refuse_types(policy, {name: kind for name, kind, *_ in described})
-    task = AggregateTask(preparation=preparation, sql=count_outside(policy, relation))
+    task = AggregateTask(preparation=preparation, sql=count_outside(policy.recode, relation))
     with spark_errors():
         found = source.read(columns).mapInArrow(guard(task.run), SUMS).toArrow()
-    refuse_outside(policy, add_up(found))
+    refuse_outside(policy.recode, add_up(found))
 
 
 def _check_units(policy: Policy, source: SparkSource) -> None:

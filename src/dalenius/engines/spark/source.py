@@ -254,7 +254,7 @@ class SparkSource:
         if self.typed is None and not {name for name, _ in policy.recode} & set(columns):
             return self.unprepared(columns)
         source = self.types(columns)
-        select = selection(policy, self.relation(columns), columns)
+        select = selection(policy.recode, self.relation(columns), columns)
         with connect() as connection:
             connection.register(RELATION, source.empty_table())
             schema = connection.sql(select).to_arrow_table().schema
