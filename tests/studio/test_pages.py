@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("starlette")
+from httpx import Response
 from starlette.testclient import TestClient
 
 from dalenius.policy import Policy
@@ -56,9 +57,25 @@ def csrf(client: TestClient, path: str) -> str:
     raise AssertionError(f"{path} never showed a form")
 
 
+def settled(client: TestClient, response: Response) -> Response:
+    """The page when nothing is waited for any more."""
+    for _ in range(600):
+        if 'class="waiting"' not in response.text:
+            return response
+        time.sleep(0.05)
+        response = client.get(str(response.url))
+    raise AssertionError(f"{response.url} waits for ever")
+
+
 def take(client: TestClient, table: Path) -> None:
     sent = client.post("/data", data={"csrf": csrf(client, "/data"), "path": str(table)})
-    assert sent.status_code == 200, sent.text
+    assert settled(client, sent).status_code == 200
+
+
+def post(client: TestClient, path: str, /, **data: str) -> Response:
+    """What becomes of a form."""
+    sent = client.post(path, data={"csrf": csrf(client, path), **data})
+    return settled(client, sent)
 
 
 def choose_roles(client: TestClient, *roles: str) -> str:
@@ -81,7 +98,7 @@ def test_roles_are_blank_until_they_are_chosen(client: TestClient, project: Path
 
 def test_no_page_after_the_roles_opens_while_one_is_blank(client: TestClient, tmp_path: Path) -> None:
     take(client, write_table(tmp_path / "people.csv"))
-    assert "1 columns have no role yet" in choose_roles(client, "", "quasi", "quasi", "sensitive")
+    assert "1 column has no role yet" in choose_roles(client, "", "quasi", "quasi", "sensitive")
     for step in ("promise", "choose", "rehearse", "publish", "ask", "audit", "report"):
         assert client.get(f"/{step}", follow_redirects=False).status_code == 303
 
@@ -140,7 +157,7 @@ def test_a_limit_that_is_no_number_is_refused(client: TestClient, tmp_path: Path
 def test_what_is_no_table_is_refused_on_the_page(
     client: TestClient, sent: dict[str, str], message: str
 ) -> None:
-    response = client.post("/data", data={"csrf": csrf(client, "/data"), **sent})
+    response = post(client, "/data", **sent)
     assert response.status_code == 400
     assert message in response.text
 
@@ -151,7 +168,7 @@ def test_an_upload_stays_in_a_private_folder_that_is_removed(project: Path, tmp_
     with TestClient(create_app(project, access), base_url=ADDRESS) as client:
         client.get(f"/?token={TOKEN}")
         files = {"file": ("../../etc/people.csv", table, "text/csv")}
-        client.post("/data", data={"csrf": csrf(client, "/data")}, files=files)
+        settled(client, client.post("/data", data={"csrf": csrf(client, "/data")}, files=files))
         kept = Path(str(Project(folder=project, uploads=tmp_path).read()["source"]))
         assert kept.read_bytes() == table
         assert kept.name == "people.csv"
@@ -182,6 +199,70 @@ def test_labels_are_escaped(client: TestClient, tmp_path: Path) -> None:
         csrf(client, path)
         assert "<script>alert" not in client.get(path).text
         assert "<b>x</b>" not in client.get(path).text
+
+
+def test_coarser_values_are_counted_before_they_are_taken(client: TestClient, tmp_path: Path) -> None:
+    """Prefix, bins, top-coding: a number for what is chosen, and the policy as it was until it is kept."""
+    take(client, write_table(tmp_path / "people.csv"))
+    roles = {"role-0": "dropped", "role-1": "quasi", "role-2": "quasi", "role-3": "sensitive"}
+    sent = {"csrf": csrf(client, "/roles"), **roles}
+    before = (tmp_path / "project" / "policy.toml").read_bytes()
+
+    def count(**chosen: str) -> str:
+        for _ in range(600):
+            part = client.post("/roles/rare", data={**sent, **chosen}).text
+            if "waiting" not in part:
+                return part
+            time.sleep(0.05)
+        raise AssertionError("it counts for ever")
+
+    assert "nobody is alone with their age and sex" in count()
+    assert "400 of 400 people (100 %) are alone" in count(**{"role-0": "quasi"})
+    assert "nobody" in count(**{"role-0": "quasi", "coarser-0": '{"prefix": 3}'})
+    assert "nobody" in count(**{"coarser-1": "top", "typed-1": "30"})
+    assert "nobody" in count(**{"coarser-1": "bins", "typed-1": "0, 40, 90"})
+    assert "a value that the recoding does not cover" in count(**{"coarser-1": "bins", "typed-1": "0, 40"})
+    assert "type a number, e.g. 90" in count(**{"coarser-1": "top", "typed-1": ""})
+    assert "must not decide its own groups" in count(**{"coarser-3": '{"rare": 20}'})
+    assert (tmp_path / "project" / "policy.toml").read_bytes() == before
+    client.post("/roles", data={**sent, "coarser-1": "bins", "typed-1": "0, 40, 90"})
+    assert Project(folder=tmp_path / "project", uploads=tmp_path).read()["recode"] == {
+        "age": {"bins": [0, 40, 90]}
+    }
+    assert 'value="0, 40, 90"' in client.get("/roles").text
+
+
+def test_a_promise_starts_from_a_sentence(client: TestClient, project: Path, tmp_path: Path) -> None:
+    take(client, write_table(tmp_path / "people.csv"))
+    choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
+    csrf(client, "/promise")
+    page = client.get("/promise").text
+    about = re.search(r'<option value="(\d+)"[^>]*>HIV', page)
+    assert about is not None
+    rule = {"kind": "f-privacy", "times": "4", "plus": "0.1", "cap": "0.9"}
+    sentence = {"sentence-limit": "1 in 3", "sentence-value": about[1]}
+    kept = post(client, "/promise", **rule, **sentence).text
+    promise = Policy.from_file(project / "policy.toml").promise
+    assert isinstance(promise, FPrivacy)
+    assert [(cells, str(limit)) for cells, limit in promise.named] == [(("HIV",), "1/3")]
+    assert "limit now" in kept
+    low = post(client, "/promise", **rule, **{"sentence-limit": "1 %", "sentence-value": about[1]}).text
+    assert "cannot be kept: everybody can guess the share" in low
+    wrong = {**rule, **sentence, "kind": "l-diversity", "l": "2"}
+    assert "is about one value" in post(client, "/promise", **wrong).text
+
+
+def test_limits_are_for_the_values_as_they_are_published(
+    client: TestClient, project: Path, tmp_path: Path
+) -> None:
+    take(client, write_table(tmp_path / "people.csv"))
+    data = {"csrf": csrf(client, "/roles"), "coarser-3": '{"prefix": 1}'}
+    roles = ("identifiers", "quasi", "quasi", "sensitive")
+    client.post("/roles", data={**data, **{f"role-{i}": role for i, role in enumerate(roles)}})
+    csrf(client, "/promise")
+    page = client.get("/promise").text
+    assert 'aria-label="limit of C"' in page
+    assert 'aria-label="limit of Cold"' not in page
 
 
 def test_toml_that_is_written_is_read_again() -> None:

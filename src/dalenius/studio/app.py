@@ -85,9 +85,11 @@ def _routes() -> list[Route]:
         Route("/publish", publish.publish_page),
         Route("/publish", publish.publish, methods=["POST"]),
         Route("/publish/cancel", publish.cancel_publish, methods=["POST"]),
-        Route("/ask", results.ask_page, methods=["GET", "POST"]),
+        Route("/ask", results.ask_page),
         Route("/audit", results.audit_page, methods=["GET", "POST"]),
         Route("/report", results.report_page, methods=["GET", "POST"]),
+        Route("/audit/cancel", results.cancel, methods=["POST"]),
+        Route("/report/cancel", results.cancel, methods=["POST"]),
         Route("/download/{what}", results.download),
     ]
     return [Route("/", _start), Route("/healthz", _health), *_assets(), *pages]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, fromstring
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -19,6 +22,8 @@ from dalenius.web.page import blocks, element, form, render, within
 
 STEPS = ("data", "roles", "promise", "choose", "rehearse", "publish", "ask", "audit", "report")
 LARGEST_FIELD = 1_000_000
+PATIENCE = 0.25
+"""Seconds that a page waits for a task; then it shows how far the task is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,18 +93,34 @@ def open_steps(project: Project) -> list[str]:
 def show(
     request: Request,
     step: str,
-    title: str,
     content: Sequence[Element],
     *,
-    same: Sequence[str] = (),
-    python: str = "",
+    same: Sequence[str],
+    python: str,
+    status: int = 200,
 ) -> Response:
     """A page: steps, content, and the command and the Python that do the same."""
-    project = studio_of(request).project
-    parts = [_steps(project, step), *content]
-    if same or python:
-        parts.append(_same(same, python))
-    return HTMLResponse(render(title, parts, script="/static/htmx.min.js", style="/studio.css"))
+    parts = [_steps(studio_of(request).project, step), *content, _same(same, python)]
+    page = render(step.capitalize(), parts, script="/static/htmx.min.js", style="/studio.css")
+    return HTMLResponse(page, status)
+
+
+async def patiently(task: Task) -> Task:
+    """The task, done if it does not take long."""
+    end = time.monotonic() + PATIENCE
+    while not task.finished and time.monotonic() < end:
+        await asyncio.sleep(0.02)
+    return task
+
+
+async def stop(studio: Studio, key: Hashable) -> None:
+    """Cancel a task; the process has a few seconds to clean up, while other pages are answered."""
+    await run_in_threadpool(studio.tasks.cancel, key)
+
+
+def taken_in(parts: list[str]) -> list[Element]:
+    """Blocks that a process of ours rendered."""
+    return [fromstring(part) for part in parts]  # noqa: S314  (our own process wrote it)
 
 
 def _steps(project: Project, current: str) -> Element:
@@ -121,12 +142,9 @@ def _steps(project: Project, current: str) -> Element:
 
 
 def _same(commands: Sequence[str], python: str) -> Element:
-    lines = "\n".join(commands)
     made = within(element("details", class_="same"), element("summary", "The same without a browser"))
-    if commands:
-        within(made, element("p", "On the command line:"), within(element("pre"), element("code", lines)))
-    if python:
-        within(made, element("p", "In Python:"), within(element("pre"), element("code", python)))
+    for title, text in (("On the command line:", "\n".join(commands)), ("In Python:", python)):
+        within(made, element("p", title), within(element("pre"), element("code", text)))
     return made
 
 
@@ -153,16 +171,15 @@ def waiting(request: Request, task: Task, what: str, *, cancel: str | None = Non
         left = f", about {max(task.seconds * (task.total - task.done) / task.done, 0):.0f} s left"
     text = f"{task.step}: {done}{rate}{left}" if task.done else f"{task.step} …"
     box = element("div", class_="waiting", aria_live="polite")
-    box.set("hx-get", request.url.path)
-    box.set("hx-trigger", "load delay:600ms")
-    box.set("hx-select", "main")
-    box.set("hx-target", "main")
-    box.set("hx-swap", "outerHTML")
+    address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    reload = {"get": address, "trigger": "load delay:600ms", "select": "main", "target": "main"}
+    for name, setting in {**reload, "swap": "outerHTML"}.items():
+        box.set(f"hx-{name}", setting)
     bar = element("progress", max=str(task.total or 1), aria_label=what)
     if task.total:
         bar.set("value", str(min(task.done, task.total)))
     within(box, element("p", what), bar, element("p", f"{text} ({task.seconds:.0f} s)", class_="remark"))
-    parts = [box, within(element("noscript"), element("a", "Load again", href=request.url.path))]
+    parts = [box, within(element("noscript"), element("a", "Load again", href=address))]
     if cancel is not None:
         button = element("button", "Cancel", type="submit", class_="quiet")
         parts.append(form(cancel, request.scope["csrf"], button))

@@ -65,6 +65,16 @@ class Project:
         """The policy as values, if it is whole."""
         return Policy.from_file(self.policy_file)
 
+    def table(self) -> str:
+        """Which table, and which state of its file: what was found out of another one is not shown."""
+        spec = self.read().get("source")
+        path = spec.get("path") if isinstance(spec, dict) else spec
+        try:
+            found = (self.folder / str(path)).stat()
+        except OSError:
+            return repr(spec)
+        return repr((spec, found.st_mtime_ns, found.st_size))
+
     def fingerprint(self) -> str:
         """Changes with every decision, so that what was computed for another policy is not shown."""
         try:
@@ -150,19 +160,21 @@ def show_promise(section: Mapping[str, Any]) -> str:
 
 
 def number(text: str, what: str) -> Decimal | str:
-    """A number that was typed: a decimal, or a fraction, which a policy has in quotes.
+    """A number that was typed: a decimal, per cent, or a fraction, which a policy has in quotes.
 
-    >>> number("0.05", "limit"), number("1/3", "limit")
-    (Decimal('0.05'), '1/3')
+    >>> number("0.05", "limit"), number("5 %", "limit"), number("1/3", "limit"), number("1 in 3", "limit")
+    (Decimal('0.05'), Decimal('0.05'), '1/3', '1/3')
     """
     text = text.strip().replace(",", ".")
-    parts = text.split("/")
+    if text.endswith("%") and text[:-1].strip().replace(".", "", 1).isdigit():
+        return Decimal(text[:-1].strip()) / 100
+    parts = text.replace(" in ", "/").split("/")
     if len(parts) == 2 and all(part.strip().isdigit() for part in parts):
         return f"{parts[0].strip()}/{parts[1].strip()}"
     try:
         found = Decimal(text)
     except ArithmeticError as error:
-        raise InputError(f"{what}: {text!r} is not a number", hint="e.g. 0.05 or 1/3") from error
+        raise InputError(f"{what}: {text!r} is not a number", hint="e.g. 0.05, 5 % or 1/3") from error
     if not found.is_finite():
-        raise InputError(f"{what}: {text!r} is not a number", hint="e.g. 0.05 or 1/3")
+        raise InputError(f"{what}: {text!r} is not a number", hint="e.g. 0.05, 5 % or 1/3")
     return found

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
@@ -166,4 +167,5 @@ def _work(connection: Connection, function: Callable[..., Any], arguments: tuple
     except Exception as error:
         task.fail(error)
     told = {"result": task.result} if task.error is None else {"error": task.error}
-    connection.send_bytes(json.dumps(told, default=str).encode())
+    with suppress(OSError):  # a studio that was killed does not listen
+        connection.send_bytes(json.dumps(told, default=str).encode())

@@ -19,6 +19,7 @@ from dalenius.publishing import write_release
 from dalenius.release.series import open_release
 from dalenius.reporting.build import build_report
 from dalenius.reporting.published import describe_audit
+from dalenius.studio.frontier import draw_frontier
 
 Progress = Callable[[str, int, int | None], None]
 QUESTIONS, DRAWS = 200, 2
@@ -31,7 +32,8 @@ def rehearse(policy_file: str, progress: Progress) -> dict[str, Any]:
     done = write_release(policy, is_draft=True, progress=progress)
     audit = audit_release(done.release, policy, progress=progress)
     shown = render(describe_audit(audit, None).blocks)
-    return {"published": done.to_dict(), "ok": audit.ok, "audit": shown}
+    stated = list(done.release.manifest.not_covered)
+    return {"published": done.to_dict(), "ok": audit.ok, "audit": shown, "not_covered": stated}
 
 
 def publish(policy_file: str, yes: bool, signed_by: str, progress: Progress) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def compare(
         else find_workload("anatomy", QUESTIONS)
     )
     found = compare_policies(parsed, workload=workload, n_seeds=DRAWS, progress=progress)
-    return found.to_dict()
+    return {**found.to_dict(), "picture": draw_frontier(found) if found.ranked else None}
 
 
 def render(blocks: tuple[doc.Block, ...]) -> list[str]:

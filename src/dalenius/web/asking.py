@@ -55,6 +55,22 @@ def is_number(column: Column) -> bool:
     return column.type.startswith(("int", "uint", "float", "double", "decimal", "halffloat"))
 
 
+def examples(columns: Sequence[Column]) -> list[str]:
+    """Questions that these columns allow, for who has not written one before."""
+    sensitive = [identifier(column.name) for column in columns if column.role == "sensitive"][:1]
+    others = [column for column in columns if column.role != "sensitive"]
+    numbers = [column for column in others if is_number(column)][:1]
+    found = [f"SELECT {name}, COUNT(*) FROM t GROUP BY {name}" for name in sensitive]
+    for column in numbers:
+        name = identifier(column.name)
+        keys = ", ".join(sensitive)
+        found.append(
+            f"SELECT {keys}, AVG({name}) FROM t GROUP BY {keys}" if keys else f"SELECT AVG({name}) FROM t"
+        )
+        found.append(f"SELECT COUNT(*) FROM t WHERE {name} >= 40 AND {name} < 60")
+    return found
+
+
 def ask_form(action: str, csrf: str, columns: Sequence[Column], chosen: Mapping[str, str]) -> Element:
     """The form, filled as it was sent."""
     names = [(column.name, escape_controls(column.name)) for column in columns]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 from xml.etree.ElementTree import Element
 
 from starlette.requests import Request
@@ -10,148 +13,165 @@ from starlette.responses import RedirectResponse, Response
 
 from dalenius.errors import DaleniusError, InputError
 from dalenius.mechanisms import registry
-from dalenius.pages import document as doc
+from dalenius.mechanisms.feasible import TableFacts
+from dalenius.sql import identifier, identifiers
 from dalenius.studio import work
-from dalenius.studio.frame import Studio, command, next_link, read_form, refusal, show, studio_of, waiting
-from dalenius.studio.project import show_promise
+from dalenius.studio.frame import (
+    Studio,
+    command,
+    next_link,
+    patiently,
+    read_form,
+    refusal,
+    show,
+    stop,
+    studio_of,
+    taken_in,
+    waiting,
+)
+from dalenius.studio.steps.cards import card
 from dalenius.studio.steps.promise import facts_of
 from dalenius.studio.tasks import Task
-from dalenius.web.page import blocks, element, field, form, within
-
-METRIC = "relative-error"
+from dalenius.web.page import element, field, form, within
 
 
-def candidates(studio: Studio) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The questions that matter: pasted ones, and counts by chosen columns; it is in the address."""
+
+    sql: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, columns: list[str]) -> Asked:
+        """What a form or an address says."""
+        pasted = tuple(line.strip() for line in text.split(";") if line.strip())
+        return cls(sql=pasted, columns=tuple(columns))
+
+    @classmethod
+    def in_address(cls, request: Request) -> Asked:
+        """What the address says."""
+        query = request.query_params
+        return cls.of(query.get("questions", ""), query.getlist("column"))
+
+    @property
+    def query(self) -> str:
+        """As the end of an address."""
+        pairs = [("column", name) for name in self.columns]
+        pairs += [("questions", ";".join(self.sql))] if self.sql else []
+        return f"?{urlencode(pairs)}" if pairs else ""
+
+    def questions(self, data: Mapping[str, Any]) -> list[str]:
+        """In SQL; none: random ones are asked."""
+        columns = data["columns"]
+        sensitive = identifiers(columns.get("sensitive", []))
+        chosen = [identifier(name) for name in self.columns if name in columns.get("quasi", [])]
+        groups = [", ".join(filter(None, [name, sensitive])) for name in chosen]
+        return [*self.sql, *(f"SELECT {keys}, COUNT(*) FROM t GROUP BY {keys}" for keys in groups)]
+
+
+def find_ways(facts: TableFacts, data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Whole policies by the name of their card: for the chosen promise, what each mechanism proposes."""
-    data = studio.project.read()
-    base = {
-        key: part for key, part in data.items() if key not in ("promise", "mechanism", "suppress", "domains")
-    }
-    facts = facts_of(studio)
-    if not facts.finished or facts.error is not None:
-        raise InputError("the values are still being counted", hint="wait until the promise page shows them")
+    others = ("promise", "mechanism", "suppress", "domains")
+    base = {key: part for key, part in data.items() if key not in others}
     found: dict[str, dict[str, Any]] = {}
     for kind in registry.kinds():
         room = registry.find_room(kind, None, "feasible")
         if room is not None and hasattr(room, "match"):
-            sections = room.match(facts.result, data["promise"])
+            sections = room.match(facts, data["promise"])
             if sections is not None:
                 found[kind] = {**base, **sections}
     return found
 
 
-def key_of(studio: Studio, questions: list[str]) -> tuple[str, ...]:
-    """What a comparison depends on."""
+async def ways_of(studio: Studio) -> Task:
+    """The task that finds the ways, or the one that counts the values, which comes before."""
+    facts = await patiently(facts_of(studio))
+    if not facts.finished or facts.error is not None:
+        return facts
     data = studio.project.read()
-    return ("compare", repr({key: part for key, part in data.items() if key != "mechanism"}), *questions)
+    key = ("ways", studio.project.table(), repr({k: v for k, v in data.items() if k != "mechanism"}))
+    return await patiently(studio.tasks.read(key, lambda _: find_ways(facts.result, data)))
 
 
-def questions_in(request: Request) -> list[str]:
-    """The questions that matter, from the address."""
-    return [line.strip() for line in request.query_params.get("questions", "").split(";") if line.strip()]
+async def _ways(studio: Studio) -> dict[str, dict[str, Any]]:
+    task = await ways_of(studio)
+    if not task.finished or task.error is not None:
+        raise InputError("the values are still being counted", hint="wait until the page shows the ways")
+    found: dict[str, dict[str, Any]] = task.result
+    return found
+
+
+def key_of(studio: Studio, asked: Asked) -> tuple[str, ...]:
+    """What a comparison depends on."""
+    data = {key: part for key, part in studio.project.read().items() if key != "mechanism"}
+    return ("compare", studio.project.table(), repr((data, asked)))
 
 
 async def page(request: Request) -> Response:
     """The page."""
-    return _show(request, [])
+    return await _show(request, [])
 
 
-def _show(request: Request, before: list[Element], status: int = 200) -> Response:
+async def _show(request: Request, before: list[Element], status: int = 200) -> Response:
     studio = studio_of(request)
     data = studio.project.read()
     if "promise" not in data:
         return RedirectResponse("/promise", 303)
-    questions = questions_in(request)
-    asked = element("textarea", ";\n".join(questions), name="questions", rows="3", spellcheck="false")
-    text = field(
-        "questions", "Questions that matter to you, in SQL about the table t; none: random ones", asked
-    )
-    compare = form(
-        "/choose/compare", request.scope["csrf"], text, element("button", "Measure all ways", type="submit")
-    )
+    asked = Asked.in_address(request)
     content = [
         *before,
         element("p", "Each way is published a few times into a private folder, asked, and thrown away."),
-        compare,
+        _questions_form(request, data, asked),
+        *await _content(request, studio, asked),
+        next_link("rehearse", is_open="mechanism" in data, why="choose a way first"),
     ]
-    task = studio.tasks.find(key_of(studio, questions))
+    same = [command("compare", "policy.toml", "another.toml")]
+    python = 'dalenius.compare(["policy.toml", "another.toml"])'
+    return show(request, "choose", content, same=same, python=python, status=status)
+
+
+async def _content(request: Request, studio: Studio, asked: Asked) -> list[Element]:
+    ways = await ways_of(studio)
+    if not ways.finished:
+        return waiting(request, ways, "Looking for ways to keep the promise")
+    if ways.error is not None:
+        return [refusal(ways.error)]
+    task = studio.tasks.find(key_of(studio, asked))
     if task is not None and not task.finished:
-        content += waiting(request, task, "Publishing and asking", cancel="/choose/cancel")
-    elif task is not None and task.error is not None:
-        content.append(refusal(task.error))
-    else:
-        content += _cards(request, studio, task)
-    content.append(next_link("rehearse", is_open="mechanism" in data, why="choose a way first"))
-    response = show(
-        request,
-        "choose",
-        "Choose",
-        content,
-        same=[command("compare", "policy.toml", "another.toml")],
-        python='dalenius.compare(["policy.toml", "another.toml"])',
-    )
-    response.status_code = status
-    return response
-
-
-def _cards(request: Request, studio: Studio, task: Task | None) -> list[Element]:
-    measured: dict[str, dict[str, Any]] = {}
-    if task is not None:
-        for entry in task.result["policies"]:
-            measured[entry["policy"]] = dict(entry)
-        for row in task.result["results"]:
-            measured[row["policy"]][row["metric"]] = row["value"]
+        return waiting(request, task, "Publishing and asking", cancel=f"/choose/cancel{asked.query}")
+    failed = [refusal(task.error)] if task is not None and task.error is not None else []
+    result = task.result if task is not None and not failed else None
     chosen = studio.project.read().get("mechanism", {}).get("kind")
     cards = element("div", class_="cards")
-    try:
-        found = candidates(studio)
-    except DaleniusError as error:
-        return [refusal(error)]
-    for name, policy in found.items():
-        within(cards, _card(request, name, policy, measured.get(name), is_chosen=name == chosen))
-    return [cards]
+    for name, policy in ways.result.items():
+        is_chosen = name == chosen
+        within(cards, card(request.scope["csrf"], name, policy, _measured(result, name), is_chosen=is_chosen))
+    picture = taken_in([result["picture"]]) if result is not None and result["picture"] else []
+    return [*failed, *picture, cards]
 
 
-def _card(
-    request: Request, name: str, policy: dict[str, Any], found: dict[str, Any] | None, *, is_chosen: bool
-) -> Element:
-    room = registry.find_room(name, None, "words")
-    how = "" if room is None else room.WORDS.how
-    card = element("article", class_="card chosen" if is_chosen else "card", aria_label=name)
-    within(
-        card,
-        element("h2", f"{name}{' (chosen)' if is_chosen else ''}"),
-        element("p", f"{how[:1].upper()}{how[1:]}."),
-    )
-    if found is not None:
-        within(card, *blocks(_measured(found)))
-    within(card, element("p", f"Promise: {show_promise(policy['promise'])}", class_="remark"))
-    button = element("button", "Choose this", type="submit", name="kind", value=name)
-    if found is not None and not found["feasible"]:
-        button.set("disabled", "disabled")
-    return within(card, form("/choose", request.scope["csrf"], button))
+def _measured(result: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
+    """What a comparison found of one way; None: nothing was measured."""
+    if result is None:
+        return None
+    found = dict(next(entry for entry in result["policies"] if entry["policy"] == name))
+    return found | {row["metric"]: row["value"] for row in result["results"] if row["policy"] == name}
 
 
-def _measured(found: dict[str, Any]) -> list[doc.Block]:
-    if not found["feasible"]:
-        return [doc.Notice(tone="warning", title="Not on this table", text=str(found["reason"]))]
-    error, outright = found.get(METRIC), found.get("outright") or 0
-    facts: list[tuple[str, doc.Cell]] = [
-        ("Worst case", f"{found['bound_on']}: at most {found['bound']:.1%}"),
-        ("Answers are off by, on average", None if error is None else doc.Number(value=error, style="share")),
-        ("People published outright", doc.Number(value=outright)),
-    ]
-    told: list[doc.Block] = [doc.Facts(items=tuple(facts))]
-    if outright:
-        told.insert(
-            0,
-            doc.Notice(
-                tone="bad", title=f"{outright:,} people's value would be certain", text="Lower the limits."
-            ),
-        )
-    if found["best"]:
-        told.insert(0, doc.Notice(tone="good", title="The smallest error at this promise", text=""))
-    return told
+def _questions_form(request: Request, data: Mapping[str, Any], asked: Asked) -> Element:
+    boxes = within(element("fieldset", class_="boxes"), element("legend", "Counts by these columns matter"))
+    for name in data["columns"].get("quasi", []):
+        box = element("input", type="checkbox", name="column", value=name)
+        if name in asked.columns:
+            box.set("checked", "checked")
+        label = element("label", class_="box")
+        box.tail = name
+        within(boxes, within(label, box))
+    pasted = element("textarea", ";\n".join(asked.sql), rows="3", spellcheck="false")
+    text = "And questions of your own, in SQL about the table t; nothing chosen: random questions"
+    button = element("button", "Measure all ways", type="submit")
+    return form("/choose/compare", request.scope["csrf"], boxes, field("questions", text, pasted), button)
 
 
 async def compare(request: Request) -> Response:
@@ -159,25 +179,23 @@ async def compare(request: Request) -> Response:
     studio = studio_of(request)
     try:
         sent = await read_form(request)
-        questions = [line.strip() for line in str(sent.get("questions", "")).split(";") if line.strip()]
-        found = candidates(studio)
-        studio.tasks.run(
-            key_of(studio, questions), work.compare, found, str(studio.project.folder), questions
-        )
+        chosen = [str(name) for name in (await request.form()).getlist("column")]
+        asked = Asked.of(str(sent.get("questions", "")), chosen)
+        found, folder = await _ways(studio), str(studio.project.folder)
+        questions = asked.questions(studio.project.read())
+        studio.tasks.run(key_of(studio, asked), work.compare, found, folder, questions)
     except DaleniusError as error:
-        return _show(request, [refusal(error)], status=400)
-    from urllib.parse import urlencode
-
-    query = f"?{urlencode({'questions': ';'.join(questions)})}" if questions else ""
-    return RedirectResponse(f"/choose{query}", 303)
+        return await _show(request, [refusal(error)], status=400)
+    return RedirectResponse(f"/choose{asked.query}", 303)
 
 
 async def cancel(request: Request) -> Response:
     """Stop measuring."""
     studio = studio_of(request)
     await read_form(request)
-    studio.tasks.cancel(key_of(studio, questions_in(request)))
-    return RedirectResponse("/choose", 303)
+    asked = Asked.in_address(request)
+    await stop(studio, key_of(studio, asked))
+    return RedirectResponse(f"/choose{asked.query}", 303)
 
 
 async def keep(request: Request) -> Response:
@@ -185,13 +203,12 @@ async def keep(request: Request) -> Response:
     studio = studio_of(request)
     try:
         sent = await read_form(request)
-        found = candidates(studio)
+        found = await _ways(studio)
         if sent.get("kind") not in found:
             raise InputError("choose one of the cards")
     except DaleniusError as error:
-        return _show(request, [refusal(error)], status=400)
+        return await _show(request, [refusal(error)], status=400)
     chosen = found[str(sent["kind"])]
-    studio.project.change(
-        promise=chosen["promise"], mechanism=chosen["mechanism"], domains=chosen.get("domains")
-    )
+    sections = {name: chosen.get(name) for name in ("promise", "mechanism", "domains")}
+    studio.project.change(**sections)
     return RedirectResponse("/rehearse", 303)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -20,8 +20,19 @@ from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
 from dalenius.sql import connect
-from dalenius.studio.frame import Studio, command, next_link, read_form, refusal, show, steps_done, studio_of
+from dalenius.studio.frame import (
+    Studio,
+    command,
+    next_link,
+    patiently,
+    read_form,
+    refusal,
+    show,
+    studio_of,
+    waiting,
+)
 from dalenius.tables.histogram import label_cell
+from dalenius.tables.postgres import hide_passwords
 from dalenius.web.page import blocks, choice, element, field, form, within
 
 PREVIEW = 50
@@ -29,8 +40,17 @@ READING = ("encoding", "delimiter", "decimal", "header", "missing", "sheet", "ta
 
 
 async def page(request: Request) -> Response:
-    """The page."""
-    return await _show(request, [])
+    """The page, with what became of the table that is being taken."""
+    studio = studio_of(request)
+    task = studio.tasks.find(("take", request.query_params.get("taking", "")))
+    if task is None:
+        return await _show(request, [])
+    if not (await patiently(task)).finished:
+        same, python = _same(studio)
+        return show(request, "data", waiting(request, task, "Reading the table"), same=same, python=python)
+    if task.error is not None:
+        return await _show(request, [refusal(task.error, "This table cannot be read")], status=400)
+    return RedirectResponse("/data", 303)
 
 
 async def take(request: Request) -> Response:
@@ -38,12 +58,11 @@ async def take(request: Request) -> Response:
     studio = studio_of(request)
     try:
         sent = await read_form(request)
-        await run_in_threadpool(_take, studio, sent)
     except DaleniusError as error:
         return await _show(request, [refusal(error, "This table cannot be read")], status=400)
-    finally:
-        await request.close()  # the upload's first copy
-    return RedirectResponse("/data", 303)
+    number = secrets.token_hex(8)
+    await patiently(studio.tasks.read(("take", number), lambda _: _take(studio, sent)))
+    return RedirectResponse(f"/data?taking={number}", 303)
 
 
 def _take(studio: Studio, sent: dict[str, Any]) -> None:
@@ -108,9 +127,8 @@ def _keep_upload(studio: Studio, file: UploadFile) -> Path:
     folder.mkdir(mode=0o700)
     target = folder / clean[-100:]
     handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(handle, "wb") as copy:
-        while part := file.file.read(2**20):
-            copy.write(part)
+    with open(handle, "wb") as copy, file.file as first:
+        shutil.copyfileobj(first, copy, 2**20)
     return target
 
 
@@ -128,51 +146,65 @@ async def _show(request: Request, before: list[Element], status: int = 200) -> R
     content = [
         *before,
         element("p", "Nothing leaves this machine. The project folder keeps the policy, never records."),
+        *_ways_in(csrf),
     ]
-    upload = element("input", type="file")
-    content.append(
-        _multipart(
-            form(
-                "/data",
-                csrf,
-                field("file", "A file: CSV, Parquet, Excel, SPSS, Stata …", upload),
-                element("button", "Take this file", type="submit"),
-            )
-        )
+    data = studio.project.read()
+    if "source" in data:
+        key = ("preview", studio.project.table())
+        task = await patiently(studio.tasks.read(key, lambda _: _preview(studio, data["source"])))
+        if not task.finished:
+            content += waiting(request, task, "Reading the first rows")
+        elif task.error is not None:
+            studio.tasks.forget(key)
+            content.append(refusal(task.error, "The table cannot be read any more"))
+        else:
+            content += [*blocks(task.result), _reading_form(data["source"], csrf)]
+    content.append(next_link("roles", is_open="source" in data, why="choose a table first"))
+    same, python = _same(studio)
+    return show(request, "data", content, same=same, python=python, status=status)
+
+
+def _same(studio: Studio) -> tuple[list[str], str]:
+    """What `inspect` and Python would be told of the table."""
+    spec = studio.project.read().get("source", "SOURCE")
+    said = dict(spec) if isinstance(spec, dict) else {"path": spec}
+    path = hide_passwords(str(said.pop("path")))
+    options = [part for key, value in said.items() for part in _options(key, value)]
+    opened = f"open_source(*split_source({ {'path': path, **said}!r}))"
+    python = (
+        "from dalenius.inspection.looking import inspect_source\n"
+        "from dalenius.tables.source import open_source, split_source\n"
+        f"inspect_source({opened}).to_dict()"
     )
+    return [command("inspect", path, *options)], python
+
+
+def _options(key: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{key}" if value else f"--no-{key}"]
+    texts = value if isinstance(value, list) else [value]
+    return [f"--{key}={text}" for text in texts]
+
+
+def _ways_in(csrf: str) -> list[Element]:
+    """A file, a path, or the demo's table."""
+    upload = field("file", "A file: CSV, Parquet, Excel, SPSS, Stata …", element("input", type="file"))
     path = element(
         "input", type="text", autocomplete="off", placeholder="/home/me/patients.csv or postgresql://…"
     )
-    content.append(
+    demo = element(
+        "button", "Take the demo's table of a hospital that never was", type="submit", name="demo", value="1"
+    )
+    return [
+        _multipart(form("/data", csrf, upload, element("button", "Take this file", type="submit"))),
         form(
             "/data",
             csrf,
             field("path", "Or its path, or the address of a database table", path),
             element("button", "Take this path", type="submit"),
-        )
-    )
-    demo = element(
-        "button", "Take the demo's table of a hospital that never was", type="submit", name="demo", value="1"
-    )
-    content.append(form("/data", csrf, demo))
-    data = studio.project.read()
-    if "source" in data:
-        try:
-            content += await run_in_threadpool(_preview, studio, data["source"], csrf)
-        except DaleniusError as error:
-            content.append(refusal(error, "The table cannot be read any more"))
-    done = steps_done(studio.project)
-    content.append(next_link("roles", is_open=done["data"], why="choose a table first"))
-    response = show(
-        request,
-        "data",
-        "Data",
-        content,
-        same=[command("inspect", "SOURCE")],
-        python='dalenius.Policy.from_dict({"source": …})',
-    )
-    response.status_code = status
-    return response
+        ),
+        form("/data", csrf, demo),
+    ]
 
 
 def _multipart(made: Element) -> Element:
@@ -180,7 +212,8 @@ def _multipart(made: Element) -> Element:
     return made
 
 
-def _preview(studio: Studio, spec: Any, csrf: str) -> list[Element]:
+def _preview(studio: Studio, spec: Any) -> list[doc.Block]:
+    """The first rows, and how the file was read."""
     source = open_source_of(spec, studio.project.folder)
     with connect() as connection:
         found = connection.execute(f"SELECT * FROM {source.scan(connection)} LIMIT {PREVIEW}")
@@ -192,12 +225,13 @@ def _preview(studio: Studio, spec: Any, csrf: str) -> list[Element]:
         rows=tuple(tuple(label_cell(cell) for cell in row) for row in rows),
         note="Private: it is shown to you only.",
     )
-    said = dict(spec) if isinstance(spec, dict) else {}
     how = doc.Facts(items=tuple((name, doc.Code(text=found)) for name, found in how_read(source).items()))
-    return [*blocks([table, how]), _reading_form(said, csrf)]
+    return [table, how]
 
 
-def _reading_form(said: dict[str, Any], csrf: str) -> Element:
+def _reading_form(spec: Any, csrf: str) -> Element:
+    said = dict(spec) if isinstance(spec, dict) else {}
+
     def text(name: str, label: str, example: str) -> Element:
         value = said.get(name, "")
         shown = ", ".join(value) if isinstance(value, list) else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from xml.etree.ElementTree import Element, fromstring
+from xml.etree.ElementTree import Element
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -11,21 +11,28 @@ from starlette.responses import RedirectResponse, Response
 from dalenius.errors import DaleniusError, InputError
 from dalenius.pages import document as doc
 from dalenius.studio import work
-from dalenius.studio.frame import Studio, command, next_link, read_form, refusal, show, studio_of, waiting
+from dalenius.studio.frame import (
+    Studio,
+    command,
+    next_link,
+    patiently,
+    read_form,
+    refusal,
+    show,
+    stop,
+    studio_of,
+    taken_in,
+    waiting,
+)
 from dalenius.studio.project import show_promise
 from dalenius.studio.steps.promise import outright_notice, plan_of, show_plan
 from dalenius.studio.tasks import Task
 from dalenius.web.page import blocks, element, field, form
 
 
-def taken_in(parts: list[str]) -> list[Element]:
-    """Blocks that a process of ours rendered."""
-    return [fromstring(part) for part in parts]  # noqa: S314  (our own process wrote it)
-
-
-def rehearsal_key(studio: Studio) -> tuple[str, str]:
-    """A rehearsal is of one policy."""
-    return ("rehearse", studio.project.fingerprint())
+def rehearsal_key(studio: Studio) -> tuple[str, str, str]:
+    """A rehearsal is of one policy and one table."""
+    return ("rehearse", studio.project.table(), studio.project.fingerprint())
 
 
 async def rehearse_page(request: Request) -> Response:
@@ -56,7 +63,6 @@ async def rehearse_page(request: Request) -> Response:
     return show(
         request,
         "rehearse",
-        "Rehearse",
         content,
         same=[command("publish", policy, "--draft"), command("audit", "RELEASE.draft", "--original", policy)],
         python=f'draft = dalenius.publish("{policy}", draft=True)\ndalenius.audit(draft.path, "{policy}")',
@@ -93,21 +99,21 @@ async def cancel_rehearsal(request: Request) -> Response:
     """Stop it; what was written is removed."""
     studio = studio_of(request)
     await read_form(request)
-    studio.tasks.cancel(rehearsal_key(studio))
+    await stop(studio, rehearsal_key(studio))
     return RedirectResponse("/rehearse", 303)
 
 
-def publish_key(studio: Studio) -> tuple[str, str]:
-    """A release is of one policy."""
-    return ("publish", studio.project.fingerprint())
+def publish_key(studio: Studio) -> tuple[str, str, str]:
+    """A release is of one policy and one table."""
+    return ("publish", studio.project.table(), studio.project.fingerprint())
 
 
 async def publish_page(request: Request) -> Response:
     """The page of the release."""
-    return _show(request, [])
+    return await _show(request, [])
 
 
-def _show(request: Request, before: list[Element], status: int = 200) -> Response:
+async def _show(request: Request, before: list[Element], status: int = 200) -> Response:
     studio = studio_of(request)
     if "mechanism" not in studio.project.read():
         return RedirectResponse("/choose", 303)
@@ -127,20 +133,12 @@ def _show(request: Request, before: list[Element], status: int = 200) -> Respons
     else:
         if task is not None and task.error is not None:
             content.append(refusal(task.error, "Nothing was published"))
-        content += _confirmation(request, studio)
-    response = show(
-        request,
-        "publish",
-        "Publish",
-        content,
-        same=[command("publish", policy)],
-        python=f'release = dalenius.publish("{policy}")',
-    )
-    response.status_code = status
-    return response
+        content += await _confirmation(request, studio)
+    same, python = [command("publish", policy)], f'release = dalenius.publish("{policy}")'
+    return show(request, "publish", content, same=same, python=python, status=status)
 
 
-def _confirmation(request: Request, studio: Studio) -> list[Element]:
+async def _confirmation(request: Request, studio: Studio) -> list[Element]:
     rehearsed = studio.tasks.find(rehearsal_key(studio))
     if rehearsed is None or not rehearsed.finished or rehearsed.error is not None:
         text = "This policy was not rehearsed since it was last changed."
@@ -148,45 +146,34 @@ def _confirmation(request: Request, studio: Studio) -> list[Element]:
             *blocks([doc.Notice(tone="warning", title="Rehearse first", text=text)]),
             next_link("rehearse", is_open=True),
         ]
-    plan = plan_of(studio)
+    plan = await patiently(plan_of(studio))
     if not plan.finished:
         return waiting(request, plan, "Planning")
     if plan.error is not None:
         return show_plan(plan)
-    data = studio.project.read()
-    columns = data["columns"]
     outright = rehearsed.result["published"]["outright"]
-    parts = blocks(
-        [
-            doc.Notice(
-                tone="bad",
-                title="This cannot be taken back",
-                text="What is published stays known. Everybody who gets the release keeps it.",
-            ),
-            doc.Facts(
-                items=(
-                    ("Published as they are", ", ".join(columns.get("quasi", [])) or "nothing"),
-                    ("Must not be inferable", ", ".join(columns.get("sensitive", [])) or "whole rows"),
-                    (
-                        "Dropped",
-                        ", ".join(
-                            [
-                                *columns.get("identifiers", []),
-                                *columns.get("dropped", []),
-                                *filter(None, [columns.get("unit")]),
-                            ]
-                        )
-                        or "nothing",
-                    ),
-                    ("Promise", show_promise(data["promise"])),
-                    ("Mechanism", str(data["mechanism"].get("kind"))),
-                )
-            ),
-        ]
+    return [
+        *blocks(_repeated(studio.project.read())),
+        *outright_notice(outright, plan.result["sensitive"]),
+        *blocks([doc.Bullets(title="What is not stopped", items=tuple(rehearsed.result["not_covered"]))]),
+        *taken_in(rehearsed.result["audit"]),
+        _publish_form(request, studio, outright),
+    ]
+
+
+def _repeated(data: dict[str, Any]) -> list[doc.Block]:
+    """What is about to be published, once more."""
+    columns = data["columns"]
+    dropped = [*columns.get("identifiers", []), *columns.get("dropped", []), columns.get("unit")]
+    items: tuple[tuple[str, doc.Cell], ...] = (
+        ("Published as they are", ", ".join(columns.get("quasi", [])) or "nothing"),
+        ("Must not be inferable", ", ".join(columns.get("sensitive", [])) or "whole rows"),
+        ("Dropped", ", ".join(filter(None, dropped)) or "nothing"),
+        ("Promise", show_promise(data["promise"])),
+        ("Mechanism", str(data["mechanism"].get("kind"))),
     )
-    parts += outright_notice(outright, plan.result["sensitive"])
-    parts += taken_in(rehearsed.result["audit"])
-    return [*parts, _publish_form(request, studio, outright)]
+    text = "What is published stays known. Everybody who gets the release keeps it."
+    return [doc.Notice(tone="bad", title="This cannot be taken back", text=text), doc.Facts(items=items)]
 
 
 def _publish_form(request: Request, studio: Studio, outright: int) -> Element:
@@ -223,7 +210,7 @@ async def publish(request: Request) -> Response:
         sent = await read_form(request)
         yes = _confirmed(studio, sent)
     except DaleniusError as error:
-        return _show(request, [refusal(error, "Not confirmed")], status=400)
+        return await _show(request, [refusal(error, "Not confirmed")], status=400)
     signed = str(sent["signed"]).strip()[:200]
     studio.tasks.run(publish_key(studio), work.publish, str(studio.project.policy_file), yes, signed)
     return RedirectResponse("/publish", 303)
@@ -248,5 +235,5 @@ async def cancel_publish(request: Request) -> Response:
     """Stop it; nothing is published."""
     studio = studio_of(request)
     await read_form(request)
-    studio.tasks.cancel(publish_key(studio))
+    await stop(studio, publish_key(studio))
     return RedirectResponse("/publish", 303)

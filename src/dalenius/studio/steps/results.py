@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlencode
 from xml.etree.ElementTree import Element
+from zipfile import ZipFile
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from dalenius.ask import ask as ask_release
-from dalenius.errors import DaleniusError
 from dalenius.pages import document as doc
 from dalenius.pages.writing import default_path
 from dalenius.release.folder import StoredRelease
 from dalenius.studio import work
-from dalenius.studio.frame import Studio, command, read_form, refusal, show, studio_of, waiting
-from dalenius.studio.steps.publish import taken_in
-from dalenius.web.asking import answer_blocks, ask_form, question_of
+from dalenius.studio.frame import (
+    Studio,
+    command,
+    patiently,
+    read_form,
+    refusal,
+    show,
+    stop,
+    studio_of,
+    taken_in,
+    waiting,
+)
+from dalenius.web.asking import answer_blocks, ask_form, examples, question_of
 from dalenius.web.page import blocks, element, form, within
 
 REPORT_POLICY = (
@@ -41,40 +50,46 @@ async def ask_page(request: Request) -> Response:
     stored = studio.project.release()
     if stored is None:
         return RedirectResponse("/rehearse", 303)
-    sent: dict[str, str] = {}
-    answer: list[doc.Block] = []
-    status = 200
-    if request.method == "POST":
-        try:
-            sent = {name: str(value) for name, value in (await read_form(request)).items()}
-            sql = question_of(sent, stored.manifest.columns)
-            answer = answer_blocks(sql, await run_in_threadpool(_answer, stored, sql))
-        except DaleniusError as error:
-            answer, status = answer_blocks(sent.get("sql", ""), dict(error.to_dict())), 400
+    sent = dict(request.query_params)
     sql = question_of(sent, stored.manifest.columns)
+    answer: list[Element] = []
+    if sent:
+        key = ("ask", stored.manifest.id, sql)
+        task = await patiently(studio.tasks.read(key, lambda _: ask_release(stored, sql).to_dict()))
+        if task.finished:
+            told = task.result if task.error is None else {"error": task.error}
+            answer = blocks(answer_blocks(sql, told))
+        else:
+            answer = waiting(request, task, "Asking")
     content = [
         *_draft_notice(studio),
-        ask_form("/ask", request.scope["csrf"], stored.manifest.columns, sent),
-        *blocks(answer),
+        _ask_form(request, stored, sent),
+        *answer,
+        *_examples(stored),
     ]
-    response = show(
-        request,
-        "ask",
-        "Ask",
-        content,
-        same=[command("ask", str(stored.path), sql)],
-        python=f'dalenius.open_release("{stored.path.name}").ask("""{sql}""")',
-    )
-    response.status_code = status
-    return response
+    python = f'dalenius.open_release("{stored.path.name}").ask("""{sql}""")'
+    return show(request, "ask", content, same=[command("ask", str(stored.path), sql)], python=python)
 
 
-def _answer(stored: StoredRelease, sql: str) -> dict[str, Any]:
-    return ask_release(stored, sql).to_dict()
+def _ask_form(request: Request, stored: StoredRelease, sent: dict[str, str]) -> Element:
+    """A question changes nothing, so that it can be in the address."""
+    made = ask_form("/ask", request.scope["csrf"], stored.manifest.columns, sent)
+    made.set("method", "get")
+    for secret in made.findall("input[@name='csrf']"):
+        made.remove(secret)
+    return made
 
 
-def _audit_key(studio: Studio, stored: StoredRelease) -> tuple[str, str, str]:
-    return ("audit", studio.project.fingerprint(), stored.manifest.id)
+def _examples(stored: StoredRelease) -> list[Element]:
+    listed = element("ul")
+    for sql in examples(stored.manifest.columns):
+        link = within(element("a", href=f"/ask?{urlencode({'sql': sql})}"), element("code", sql))
+        within(listed, within(element("li"), link))
+    return [element("h2", "Examples"), listed]
+
+
+def _key(what: str, studio: Studio, stored: StoredRelease) -> tuple[str, ...]:
+    return (what, studio.project.table(), studio.project.fingerprint(), stored.manifest.id)
 
 
 async def audit_page(request: Request) -> Response:
@@ -83,7 +98,7 @@ async def audit_page(request: Request) -> Response:
     stored = studio.project.release()
     if stored is None:
         return RedirectResponse("/rehearse", 303)
-    key = _audit_key(studio, stored)
+    key = _key("audit", studio, stored)
     if request.method == "POST":
         await read_form(request)
         studio.tasks.run(key, work.audit, str(stored.path), str(studio.project.policy_file))
@@ -91,7 +106,7 @@ async def audit_page(request: Request) -> Response:
     task = studio.tasks.find(key)
     content = _draft_notice(studio)
     if task is not None and not task.finished:
-        content += waiting(request, task, "Attacking")
+        content += waiting(request, task, "Attacking", cancel="/audit/cancel")
     else:
         content.append(form("/audit", request.scope["csrf"], element("button", "Attack it", type="submit")))
         if task is not None:
@@ -100,7 +115,6 @@ async def audit_page(request: Request) -> Response:
     return show(
         request,
         "audit",
-        "Audit",
         content,
         same=[command("audit", str(stored.path), "--original", policy)],
         python=f'dalenius.audit("{stored.path.name}", "{policy}")',
@@ -113,7 +127,7 @@ async def report_page(request: Request) -> Response:
     stored = studio.project.release()
     if stored is None:
         return RedirectResponse("/rehearse", 303)
-    key = ("report", studio.project.fingerprint(), stored.manifest.id)
+    key = _key("report", studio, stored)
     if request.method == "POST":
         await read_form(request)
         studio.tasks.run(key, work.report, str(stored.path), str(studio.project.policy_file))
@@ -121,7 +135,7 @@ async def report_page(request: Request) -> Response:
     task = studio.tasks.find(key)
     content = _draft_notice(studio)
     if task is not None and not task.finished:
-        content += waiting(request, task, "Writing the reports")
+        content += waiting(request, task, "Writing the reports", cancel="/report/cancel")
     else:
         if task is not None and task.error is not None:
             content.append(refusal(task.error))
@@ -133,11 +147,21 @@ async def report_page(request: Request) -> Response:
     return show(
         request,
         "report",
-        "Report",
         content,
         same=[command("report", str(stored.path)), command("report", str(stored.path), "--original", policy)],
         python=f'dalenius.report("{stored.path.name}", output="report.html")',
     )
+
+
+async def cancel(request: Request) -> Response:
+    """Stop an audit, or the writing of reports."""
+    studio = studio_of(request)
+    await read_form(request)
+    what = "audit" if request.url.path.startswith("/audit") else "report"
+    stored = studio.project.release()
+    if stored is not None:
+        await stop(studio, _key(what, studio, stored))
+    return RedirectResponse(f"/{what}", 303)
 
 
 def _downloads(stored: StoredRelease) -> list[Element]:
@@ -169,5 +193,9 @@ async def download(request: Request) -> Response:
 
 
 def _zip(studio: Studio, folder: Path) -> Path:
-    made = shutil.make_archive(str(studio.project.uploads / folder.name), "zip", folder.parent, folder.name)
-    return Path(made)
+    """The release in one file; its tables are compressed already."""
+    target = studio.project.uploads / f"{folder.name}.zip"
+    with ZipFile(target, "w") as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            archive.write(path, Path(folder.name, path.relative_to(folder)))
+    return target

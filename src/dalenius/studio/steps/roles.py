@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-import time
-from decimal import Decimal
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from dalenius.engines.base import silent
-from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import DaleniusError, InputError
 from dalenius.inspection.first_policy import FirstPolicy
 from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
-from dalenius.policy import Policy, open_source_of
+from dalenius.policy import open_source_of
 from dalenius.studio.frame import (
     Studio,
     command,
     next_link,
+    patiently,
     read_form,
     refusal,
     roles_of,
@@ -30,9 +26,10 @@ from dalenius.studio.frame import (
     studio_of,
     waiting,
 )
-from dalenius.studio.project import ROLES, Project
+from dalenius.studio.project import ROLES
+from dalenius.studio.steps.coarser import chosen_recode, controls, show_rare
 from dalenius.studio.tasks import Task
-from dalenius.tables.uniqueness import study_uniqueness
+from dalenius.tables.postgres import hide_passwords
 from dalenius.web.page import blocks, choice, element, form, to_text, within
 
 MEANING = {
@@ -43,61 +40,62 @@ MEANING = {
     "sensitive": "must not be inferable",
     "dropped": "not published",
 }
-LONGEST_WAIT = 20.0
-"""Seconds that a part of the page waits for a count; the page itself does not wait."""
-COARSER: dict[str, list[tuple[str, dict[str, Any]]]] = {
-    "number": [("to 5s", {"round": 5}), ("to 10s", {"round": 10}), ("to 100s", {"round": 100})],
-    "date": [("year", {"date": "year"}), ("quarter", {"date": "quarter"}), ("month", {"date": "month"})],
-    "text": [("first 3 characters", {"prefix": 3}), ("first 2", {"prefix": 2}), ("first 1", {"prefix": 1})],
-}
 
 
 def look(studio: Studio) -> Task:
     """What the columns look like, read once per table."""
     spec = studio.project.read().get("source")
-    key = ("look", json.dumps(spec, default=str))
     return studio.tasks.read(
-        key, lambda _: FirstPolicy.of_source(open_source_of(spec, studio.project.folder), {})
+        ("look", studio.project.table()),
+        lambda _: FirstPolicy.of_source(open_source_of(spec, studio.project.folder), {}),
     )
 
 
 async def page(request: Request) -> Response:
     """The page."""
-    return _show(request, [])
+    return await _show(request, [])
 
 
-def _show(request: Request, before: list[Element], status: int = 200) -> Response:
+async def _show(request: Request, before: list[Element], status: int = 200) -> Response:
     studio = studio_of(request)
     data = studio.project.read()
     if "source" not in data:
         return RedirectResponse("/data", 303)
-    task = look(studio)
+    same, python = _same(data)
+    task = await patiently(look(studio))
     if not task.finished:
-        return show(request, "roles", "Roles", waiting(request, task, "Looking at the columns"))
+        content = [*before, *waiting(request, task, "Looking at the columns")]
+        return show(request, "roles", content, same=same, python=python)
     if task.error is not None:
-        studio.tasks.forget(("look", json.dumps(data["source"], default=str)))
-        return show(request, "roles", "Roles", [refusal(task.error, "The table cannot be read")])
-    content = [*before, *_roles_form(request, task.result, data)]
+        studio.tasks.forget(("look", studio.project.table()))
+        failed = refusal(task.error, "The table cannot be read")
+        return show(request, "roles", [failed], same=same, python=python)
     undecided = data.get("columns", {}).get("undecided", [])
-    why = f"{len(undecided)} columns have no role yet" if undecided else "something must be published"
+    are = "column has" if len(undecided) == 1 else "columns have"
+    why = f"{len(undecided)} {are} no role yet" if undecided else "something must be published"
+    is_open = not undecided and bool({"quasi", "sensitive"} & set(roles_of(data).values()))
+    content = [
+        *before,
+        *_roles_form(request, task.result, data),
+        next_link("promise", is_open=is_open, why=why),
+    ]
+    return show(request, "roles", content, same=same, python=python, status=status)
+
+
+def _same(data: dict[str, Any]) -> tuple[list[str], str]:
+    """What `init` and Python would be told of the columns."""
     roles = roles_of(data)
-    is_open = not undecided and bool({"quasi", "sensitive"} & set(roles.values()))
-    content.append(next_link("promise", is_open=is_open, why=why))
     lists = [
-        f"--{role}={','.join(n for n, r in roles.items() if r == role)}"
+        f"--{role}={','.join(name for name, given in roles.items() if given == role)}"
         for role in ROLES
         if role in roles.values()
     ]
-    response = show(
-        request,
-        "roles",
-        "Roles",
-        content,
-        same=[command("init", "SOURCE", *lists)],
-        python=f"columns = {json.dumps(data.get('columns', {}), default=str)}",
+    spec = data["source"]
+    path = hide_passwords(str(spec["path"] if isinstance(spec, dict) else spec))
+    sections = {key: data[key] for key in ("columns", "recode") if key in data}
+    return [command("init", path, *lists)], "\n".join(
+        f"{key} = {json.dumps(section, default=float)}" for key, section in sections.items()
     )
-    response.status_code = status
-    return response
 
 
 def _roles_form(request: Request, found: FirstPolicy, data: dict[str, Any]) -> list[Element]:
@@ -110,16 +108,7 @@ def _roles_form(request: Request, found: FirstPolicy, data: dict[str, Any]) -> l
         role.set("name", f"role-{number}")
         role.set("aria-label", f"role of {name}")
         role.set("class", "role")
-        options = [
-            ("", "as it is"),
-            *((json.dumps(spec), title) for title, spec in COARSER[_kind(facts.type)]),
-        ]
-        chosen = json.dumps(recodes.get(guess.column), default=_plain) if guess.column in recodes else ""
-        if chosen and chosen not in dict(options):
-            options.append((chosen, "as in the policy"))
-        coarser = choice(options, chosen)
-        coarser.set("name", f"coarser-{number}")
-        coarser.set("aria-label", f"coarser values of {name}")
+        coarser = controls(number, name, facts.type, recodes.get(guess.column))
         cells = [name, facts.type, f"{facts.n_distinct:,}", f"{guess.role}? {guess.evidence}"]
         row = element("tr", role="row")
         titles = ("column", "type", "different values", "it looks like")
@@ -127,8 +116,8 @@ def _roles_form(request: Request, found: FirstPolicy, data: dict[str, Any]) -> l
             cell = element("td" if i else "th", text, data_label=title, class_="words")
             cell.set("role", "cell" if i else "rowheader")
             within(row, cell)
-        for title, control in (("role", role), ("published", coarser)):
-            within(row, within(element("td", data_label=title, role="cell"), control))
+        for title, parts in (("role", [role]), ("published", coarser)):
+            within(row, within(element("td", data_label=title, role="cell"), *parts))
         within(body, row)
     within(table, body)
     live = element("div", id="rare", aria_live="polite")
@@ -150,17 +139,6 @@ def _head() -> Element:
     return within(element("thead", role="rowgroup"), row)
 
 
-def _kind(kind: str) -> str:
-    if kind.startswith(("date", "timestamp")):
-        return "date"
-    is_number = any(word in kind for word in ("int", "double", "float", "decimal", "real"))
-    return "number" if is_number else "text"
-
-
-def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, Decimal) and value == int(value) else float(value)
-
-
 async def keep(request: Request) -> Response:
     """The roles that were chosen go into the policy."""
     studio = studio_of(request)
@@ -168,7 +146,7 @@ async def keep(request: Request) -> Response:
         sent = await read_form(request)
         sections = _sections(studio, sent)
     except DaleniusError as error:
-        return _show(request, [refusal(error)], status=400)
+        return await _show(request, [refusal(error)], status=400)
     before = studio.project.read().get("columns", {})
     changed = (
         {**sections, "promise": None}
@@ -190,12 +168,9 @@ def _sections(studio: Studio, sent: dict[str, Any]) -> dict[str, Any]:
     for number, guess in enumerate(task.result.guesses):
         role = str(sent.get(f"role-{number}", ""))
         lists.get(role, undecided).append(guess.column)
-        coarser = str(sent.get(f"coarser-{number}", ""))
-        if coarser and role in ("quasi", "sensitive"):
-            try:
-                recode[guess.column] = json.loads(coarser)
-            except ValueError as error:
-                raise InputError("coarser values: choose one from the list") from error
+        spec = chosen_recode(sent, number, guess.column, role)
+        if spec is not None:
+            recode[guess.column] = spec
     if len(lists["unit"]) > 1:
         raise InputError("only one column can be the unit: whose row it is", hint="the others: identifiers")
     columns: dict[str, Any] = {role: names for role, names in lists.items() if names and role != "unit"}
@@ -210,52 +185,7 @@ async def rare(request: Request) -> Response:
     """How many people are alone with the columns that are chosen now, as a part of the page."""
     studio = studio_of(request)
     try:
-        sent = await read_form(request)
-        shown = await run_in_threadpool(_rare, studio, _sections(studio, sent))
+        shown = await show_rare(studio, _sections(studio, await read_form(request)))
     except DaleniusError as error:
         shown = [refusal(error)]
-    box = within(element("div"), *shown)
-    return HTMLResponse("".join(to_text(child) for child in box))
-
-
-def _rare(studio: Studio, sections: dict[str, Any]) -> list[Element]:
-    quasi = sections["columns"].get("quasi", [])
-    if not quasi:
-        return blocks(
-            [doc.Paragraph(text="Choose what is published: then this says how many people stand out.")]
-        )
-    data = studio.project.read()
-    key = ("rare", json.dumps([data.get("source"), quasi, sections["recode"]], default=str))
-    task = studio.tasks.read(
-        key, lambda _: count_rare_people(studio.project, quasi, sections["recode"] or {})
-    )
-    while not task.finished and task.seconds < LONGEST_WAIT:
-        time.sleep(0.05)
-    if not task.finished:
-        return blocks([doc.Paragraph(text="Counting who stands out … change something to look again.")])
-    if task.error is not None:
-        return [refusal(task.error)]
-    tone: doc.Tone = "good" if "nobody" in task.result[0] else "warning"
-    text = " ".join(line.strip() for line in task.result[1:])
-    return blocks([doc.Notice(tone=tone, title=task.result[0], text=text)])
-
-
-def count_rare_people(project: Project, quasi: list[str], recode: dict[str, Any]) -> list[str]:
-    """Sentences on who is alone with these columns, as they would be published."""
-    data = project.read()
-    source = open_source_of(data["source"], project.folder)
-    others = [name for name in source.column_names if name not in quasi]
-    policy = Policy.from_dict(
-        {
-            "source": data["source"],
-            "columns": {"quasi": quasi, "dropped": others},
-            "recode": {name: spec for name, spec in recode.items() if name in quasi},
-            "promise": {"kind": "d-gamma-privacy", "k": 2, "gamma": "1/2"},
-            "mechanism": {"kind": "alpha-beta", "domains": "active", "duplicates": "distinct"},
-        },
-        project.folder,
-    )
-    with LocalEngine().open(policy, None, silent) as scan:
-        relation = f"({scan.source.select})"
-        found = study_uniqueness(scan.source.connection, relation, quasi, fixed=list(recode))
-    return found.paragraph()
+    return HTMLResponse("".join(map(to_text, shown)))

@@ -1,0 +1,55 @@
+"""The picture on the page of choices: every mark has its name, and screen readers get the numbers."""
+
+from __future__ import annotations
+
+from dalenius.studio.frame import taken_in
+from dalenius.studio.frontier import draw_frontier
+from dalenius.studio.steps.cards import card
+from dalenius.web.page import to_text
+from tests.evaluate.test_frontier_chart import CROWDED, comparison, standing
+
+
+def test_every_mark_has_its_name_and_the_numbers_are_told() -> None:
+    (figure,) = taken_in([draw_frontier(CROWDED)])
+    svg = figure.find("svg")
+    assert svg is not None
+    names = {text.text for text in svg.findall("text[@class='name']")}
+    assert len(svg.findall("circle")) == len(CROWDED.ranked) == len(names)
+    assert "policy 0 (best)" in names
+    assert "Laplace: at most 0.25, off by 2" in svg.attrib["aria-label"]
+    width = float(svg.attrib["viewBox"].split()[2])
+    assert all(0 <= float(text.attrib["x"]) <= width for text in svg.findall("text[@class='name']"))
+    steps = svg.find("path")
+    assert steps is not None
+    assert steps.attrib["d"].startswith("M")
+
+
+def test_without_anything_safe_there_is_no_frontier_to_draw() -> None:
+    from dataclasses import replace
+
+    open_one = replace(standing("open", "bucketize", "1/2", 0.1), outright=3)
+    assert "<path" not in draw_frontier(comparison(open_one))
+
+
+def test_a_card_says_the_worst_case_and_what_is_not_stopped() -> None:
+    found = {
+        "feasible": True,
+        "best": True,
+        "bound": 0.05,
+        "bound_on": "a person's sensitive value",
+        "outright": 7,
+        "published": 1998,
+        "not_covered": ["whether a person is in the table"],
+        "relative-error": 0.12,
+    }
+    policy = {"promise": {"kind": "l-diversity", "l": 20}}
+    shown = to_text(card("secret", "bucketize", policy, found, is_chosen=False))
+    for text in (
+        "Nobody becomes more than 5 in 100 sure of a person's sensitive value.",
+        "1,998",
+        "7 people's value would be certain",
+        "What it does not stop",
+        "whether a person is in the table",
+        "12",
+    ):
+        assert text in shown
