@@ -210,7 +210,7 @@ def test_coarser_values_are_counted_before_they_are_taken(client: TestClient, tm
 
     def count(**chosen: str) -> str:
         for _ in range(600):
-            part = client.post("/roles/rare", data={**sent, **chosen}).text
+            part = str(client.post("/roles/rare", data={**sent, **chosen}).text)
             if "waiting" not in part:
                 return part
             time.sleep(0.05)

@@ -22,7 +22,7 @@ from dalenius.web.page import blocks, element, form, render, within
 
 STEPS = ("data", "roles", "promise", "choose", "rehearse", "publish", "ask", "audit", "report")
 LARGEST_FIELD = 1_000_000
-PATIENCE = 0.25
+PATIENCE = 0.15
 """Seconds that a page waits for a task; then it shows how far the task is."""
 
 
