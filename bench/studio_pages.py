@@ -55,6 +55,7 @@ class Visitor:
         self.slow: list[str] = []
 
     def fetch(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """One answer, and the page that it leads to."""
         started = time.perf_counter()
         response = self.client.request(method, path, **options)
         seconds = time.perf_counter() - started

@@ -44,16 +44,22 @@ def address(tmp_path: Path) -> Iterator[str]:
     assert "Traceback" not in errors
 
 
-@pytest.fixture
-def page(address: str) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as started:
         flags = [flag for flag in FLAGS if flag != "--headless"]
-        browser = started.chromium.launch(executable_path=BROWSER, args=flags)
-        opened = browser.new_page(viewport={"width": 1280, "height": 900})
-        opened.set_default_timeout(PATIENCE)
-        opened.goto(address)
-        yield opened
-        browser.close()
+        launched = started.chromium.launch(executable_path=BROWSER, args=flags)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    opened.set_default_timeout(PATIENCE)
+    opened.goto(address)
+    yield opened
+    opened.close()
 
 
 def check_access(page: Any) -> None:
@@ -245,7 +251,10 @@ def test_names_with_diagnoses_cannot_be_published_by_going_on(page: Any, tmp_pat
 
 def test_a_workbook_goes_to_its_report(page: Any, tmp_path: Path) -> None:
     header, *rows = [line.split(",") for line in write_table(tmp_path / "t.csv").read_text().splitlines()]
-    cells = [header, *([name, int(age), sex, disease] for name, age, sex, disease in rows)]
+    cells: list[list[Any]] = [
+        list(header),
+        *([name, int(age), sex, disease] for name, age, sex, disease in rows),
+    ]
     book = tmp_path / "people.xlsx"
     book.write_bytes(workbook({"2023": [["x"], [1]], "2024": cells}))
     page.set_input_files("#field-file", book)
