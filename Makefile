@@ -36,7 +36,7 @@ demo: .venv/.base  ## the whole tour, into the folder demo
 	$(BIN)/dalenius demo demo
 
 test: .venv/.tests  ## all tests, the slow statistical ones too
-	$(BIN)/python -m pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: .venv/.tests
 	$(BIN)/ruff check .

@@ -97,6 +97,8 @@ def main() -> None:
     if "_DALENIUS_COMPLETE" in os.environ:  # a shell asks how a line may go on
         words = " ".join(os.environ.get(name, "") for name in _COMPLETING).split()
         application(words)(prog_name="dalenius")
+    # matrices here are small: a second thread waits, at the cost of a core, more than it works
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = sys.argv[1:] or ["--help"]
     if arguments[0] in COMMANDS and "--help" not in arguments:
         _keep_pandas_out()
