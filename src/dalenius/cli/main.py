@@ -91,6 +91,9 @@ def _not_loaded() -> None: ...
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 3 a promise is not met."""
     system.stop_on_signals()
+    # threads of OpenBLAS wait for each other by spinning: on a machine with other work they take ten times as
+    # long as one of them alone, and to start them is a tenth of a small question; who sets it has their way
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):  # "≤" where the locale has no such character is no reason to end
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

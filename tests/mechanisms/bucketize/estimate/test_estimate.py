@@ -159,7 +159,7 @@ def test_noise_of_the_assignment_with_unequal_values() -> None:
 TOGETHER = np.array([[1.0, 0.6, -0.2], [0.6, 1.5, 0.0], [-0.2, 0.0, 0.7]])
 
 
-@pytest.mark.parametrize("scatter", [np.eye(3), TOGETHER])
+@pytest.mark.parametrize("scatter", [np.eye(3), TOGETHER, np.diag(1 / np.bincount(VALUE))])
 def test_shrinkage_is_the_best_linear_prediction(scatter: np.ndarray) -> None:
     """Against dense conditioning: K_z = realised totals, flat prior on the mean, for each ρ of the grid."""
     buckets = buckets_of(PLACES, VALUE)

@@ -170,12 +170,12 @@ def simple_conditions(columns: Sequence[Codes]) -> list[Score]:
         counts = np.bincount(codes)
         common = np.argsort(-counts, kind="stable")[:_VALUES_PER_COLUMN]
         singles += [
-            (number, np.flatnonzero(codes == value))
+            (number, value, np.flatnonzero(codes == value))
             for value in common
             if _LEAST_SHARE * len(codes) < counts[value] < (1 - _LEAST_SHARE) * len(codes)
         ]
     pairs = [(one, two) for one, two in combinations(singles, 2) if one[0] != two[0]]
     chosen = pairs[:: max(1, len(pairs) // _MOST_PAIRS)]
-    both = [np.intersect1d(one[1], two[1], assume_unique=True) for one, two in chosen]
+    both = [rows[columns[number][rows] == value] for (_, _, rows), (number, value, _) in chosen]
     least = _LEAST_SHARE * (len(columns[0]) if columns else 0)
-    return [Score(rows=rows) for rows in (*(rows for _, rows in singles), *both) if len(rows) > least]
+    return [Score(rows=rows) for rows in (*(rows for _, _, rows in singles), *both) if len(rows) > least]
