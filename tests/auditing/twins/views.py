@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,20 +15,19 @@ import pyarrow as pa
 
 from tests.auditing.twins.making import Array, Made, Rng, has, manifest_of, publish, twin, write
 
-N_TUPLES = 4_000
-SIZES = {"uid": N_TUPLES, "age": 50, "sex": 2, "ill": 4}
+N_TUPLES = 10_000
 ILL = ("cold", "flu", "hiv", "none")
 
 
-@lru_cache(maxsize=1)
-def _tuples() -> pa.Table:
+@lru_cache(maxsize=2)
+def _tuples(n: int) -> pa.Table:
     rng = np.random.default_rng(8)
     return pa.table(
         {
-            "uid": rng.permutation(N_TUPLES),
-            "age": np.clip(np.rint(rng.normal(25, 8, N_TUPLES)), 0, 49).astype(np.int64),
-            "sex": rng.choice(["F", "M"], N_TUPLES),
-            "ill": rng.choice(ILL, N_TUPLES, p=[0.6, 0.25, 0.05, 0.1]),
+            "uid": rng.permutation(n),
+            "age": np.clip(np.rint(rng.normal(25, 8, n)), 0, 49).astype(np.int64),
+            "sex": rng.choice(["F", "M"], n),
+            "ill": rng.choice(ILL, n, p=[0.6, 0.25, 0.05, 0.1]),
         }
     )
 
@@ -44,9 +44,14 @@ class Viewing:
     rng: Rng
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of the columns' domains."""
+        return len(self.own), 50, 2, 4
+
+    @property
     def size(self) -> int:
         """Of the domain."""
-        return int(np.prod(list(SIZES.values())))
+        return math.prod(self.sizes)
 
     def is_kept(self, factor: Any = 1.0) -> Array:
         """Coins, perhaps with another probability."""
@@ -59,7 +64,7 @@ class Viewing:
 
     def uniform(self, n: int) -> Array:
         """So many tuples of the domain, at random."""
-        return np.stack([self.rng.integers(size, size=n) for size in SIZES.values()], axis=1)
+        return np.stack([self.rng.integers(size, size=n) for size in self.sizes], axis=1)
 
 
 View = Callable[[Viewing], tuple[Array, Array]]
@@ -67,15 +72,23 @@ View = Callable[[Viewing], tuple[Array, Array]]
 
 
 def viewed(
-    folder: Path, view: View, *, method: str = "alpha-beta", order: bool = True, seed: int = 4
+    folder: Path,
+    view: View,
+    *,
+    method: str = "alpha-beta",
+    retention: str | None = None,
+    n_tuples: int = N_TUPLES,
+    order: bool = True,
+    seed: int = 4,
 ) -> Made:
-    """The manifest of a real release, with another view; rows in the domain's order, or the table's first."""
-    table = _tuples()
+    """The manifest of a real release, with another view; rows in the domain's order, or the table's first.
+
+    Without a `retention` as much is kept as the promise allows, as a policy that says nothing gets it.
+    """
+    table = _tuples(n_tuples)
     promise = {"kind": "d-gamma-privacy", "k": 2, "gamma": 0.2}
-    domains = {"uid": f"0..{N_TUPLES - 1}", "age": "0..49", "sex": ["F", "M"], "ill": list(ILL)}
-    # half of the tuples are kept: with the most that the promise allows, always keeping some hardly shows
-    rates = {} if method == "frapp" else {"retention": "1/2"}
-    mechanism = {"kind": "alpha-beta", "method": method, **rates}
+    domains = {"uid": f"0..{n_tuples - 1}", "age": "0..49", "sex": ["F", "M"], "ill": list(ILL)}
+    mechanism = {"kind": "alpha-beta", "method": method, **({"retention": retention} if retention else {})}
     path = publish(folder, table, promise, mechanism, sensitive="ill", domains=domains)
     given = manifest_of(path).parameters
     own = np.stack(
@@ -91,13 +104,13 @@ def viewed(
     keep = _rate(given["gamma_f"]) if method == "frapp" else alpha + beta
     case = Viewing(own=own, keep=keep, beta=beta, rng=np.random.default_rng(seed))
     kept, others = view(case)
-    words, own_words = (np.ravel_multi_index(tuple(t.T), tuple(SIZES.values())) for t in (others, own))
+    words, own_words = (np.ravel_multi_index(tuple(t.T), case.sizes) for t in (others, own))
     if method == "frapp":
         shown = np.concatenate([own_words[kept], words])
     else:
         shown = np.concatenate([own_words[kept], np.setdiff1d(np.unique(words), own_words)])
     shown = np.sort(shown) if order else shown
-    codes = np.stack(np.unravel_index(shown, tuple(SIZES.values())), axis=1)
+    codes = np.stack(np.unravel_index(shown, case.sizes), axis=1)
     rows = pa.table(
         {
             "uid": codes[:, 0],
@@ -190,6 +203,13 @@ VIEWS = [
     twin("no noise for one value", "law of noise", viewed, _changed_noise(_without_hiv)),
     twin("noise in half of a column", "law of noise", viewed, _changed_noise(_half_column)),
     twin("half of the values always kept", "law of keeping", viewed, _half_always),
+    twin(
+        "half of the values always kept where half of all are",
+        "law of keeping",
+        viewed,
+        _half_always,
+        retention="1/2",
+    ),
     twin("half of beta", "law of noise", viewed, lambda c: (c.is_kept(), c.noise(0.5))),
     twin("a tenth more noise", "law of noise", viewed, lambda c: (c.is_kept(), c.noise(1.1))),
     twin("a fifth more kept", "law of keeping", viewed, _changed_keeping(lambda _: 1.2)),
