@@ -104,6 +104,15 @@ class StoredRelease:
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             raise ReleaseCorrupt(f"{self.path}: table {table!r} cannot be read") from error
 
+    def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same, a few rows at a time."""
+        try:
+            for path in self.files(table):
+                batches = pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE, columns=list(columns))
+                yield from (batch.select(list(columns)) for batch in batches)
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            raise ReleaseCorrupt(f"{self.path}: table {table!r} cannot be read") from error
+
     def connect(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
         """A connection on which every table of the release is a view: this one, else one for reading only."""
         connection = connection or connect_shared()
@@ -116,6 +125,7 @@ class StoredRelease:
         return connection
 
 
+_ROWS_AT_ONCE = 2**18
 _LOCK = ".lock"
 SPILL = ".spill"
 _DAY = 24 * 60 * 60

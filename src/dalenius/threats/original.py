@@ -21,6 +21,8 @@ from dalenius.tables.columns import Coded, CodedTable
 from dalenius.threats.chance import Chance
 from dalenius.threats.result import AttackResult, Threat, against_chance, measured
 
+RECODED = "if the policy recodes columns, give the policy file as the original"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Subject:
@@ -65,14 +67,19 @@ class CommonCodes:
 
 def _join(name: str, tables: Sequence[pa.Table]) -> pa.ChunkedArray:
     kind = tables[-1].schema.field(name).type
+    pieces = [piece for table in tables for piece in cast_cells(table, name, kind).chunks]
+    return pa.chunked_array(pieces, kind)
+
+
+def cast_cells(original: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column of the original as the release has it."""
     try:
-        pieces = [piece for table in tables for piece in table.column(name).cast(kind).chunks]
+        return original.column(name).cast(kind)
     except pa.ArrowException as error:
         raise InputError(
-            f"column {name!r} of the original is {tables[0].schema.field(name).type}, the release has {kind}",
-            hint="if the policy recodes it, give the policy file as the original",
+            f"column {name!r} of the original is {original.schema.field(name).type}, the release has {kind}",
+            hint=RECODED,
         ) from error
-    return pa.chunked_array(pieces, kind)
 
 
 def known_values(profile: Ints, value: Ints, n_profiles: int) -> Ints:
@@ -137,7 +144,7 @@ class People:
         if not np.isin(row_profile, profile).any():
             raise InputError(
                 "no published row has the quasi-identifiers of a row of the original",
-                hint="if the policy recodes columns, give the policy file as the original",
+                hint=RECODED,
             )
         columns = []
         for name, column in common.joined.columns.items():

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import pyarrow as pa
 
 from dalenius.arrays import Floats
 from dalenius.mechanisms.frapp.published import PublishedFrapp, read
-from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order, code_tuples
+from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order
 from dalenius.mechanisms.tuples.domain import word_ids
-from dalenius.release.folder import StoredRelease
 from dalenius.threats.chance import SHARE, Chance, clopper_pearson, least_level, least_rate
 from dalenius.threats.counts import Counts, judge_laws, summed
 from dalenius.threats.facets import Facet
@@ -33,24 +31,21 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     """A record seen in its place, by how many the release really kept; and a tuple that it shows often."""
     release, original = subject.release, subject.original
     view = read(release.manifest)
-    own, shown = code_tuples(original, [release], view.domain)
-    if not view.counts_rows:
-        own = np.unique(own)
-    m = view.domain_size
-    n_codes = int(max(own.max(), shown.max())) + 1
-    here, there = np.bincount(own, minlength=n_codes), np.bincount(shown, minlength=n_codes)
+    tuples = ComparedTuples.of(view.domain, original, release)
+    n_rows, m = len(tuples.row_words) + tuples.n_outside, view.domain_size
+    here, there = _records(view, tuples), _times_shown(tuples)
     n_same = int(np.minimum(here, there).sum())
     # replaced records that come to be a tuple of the table, which look as if they had been kept
-    by_chance = (1 - float(view.law.gamma_f)) * len(shown) * int((here > 0).sum()) / m
+    by_chance = (1 - float(view.law.gamma_f)) * n_rows * len(here) / m
     kept = _KeptRate(
         prior=float(view.law.k) / m,
         domain_size=m,
-        n_rows=len(shown),
+        n_rows=n_rows,
         n_kept=max(0.0, n_same - by_chance),
     )
     yield _linking(kept, Chance(expected=by_chance, variance=by_chance), n_same, view.gamma)
-    yield _often(there, here, view.gamma, float(view.law.k) * len(shown) / m)
-    yield from attack_laws(view, release, original)
+    yield _often(tuples, view.gamma, float(view.law.k) * n_rows / m)
+    yield from attack_laws(view, tuples, len(release.files("view")))
     yield attack_metadata(subject, genuine=())  # a record may become any tuple of the domain
 
 
@@ -93,10 +88,23 @@ def _linking(kept: _KeptRate, by_chance: Chance, n_same: int, gamma: Fraction) -
     )
 
 
-def _often(there: np.ndarray, here: np.ndarray, gamma: Fraction, d: float) -> AttackResult:
+def _records(view: PublishedFrapp, tuples: ComparedTuples) -> Floats:
+    """How many records each tuple of the table stands for, where they count."""
+    return (tuples.n_records if view.counts_rows else np.ones(len(tuples.position))).astype(np.float64)
+
+
+def _times_shown(tuples: ComparedTuples) -> Floats:
+    """How many rows show each tuple of the table."""
+    n_own = len(tuples.position)
+    ids = word_ids(np.concatenate([tuples.own_words, tuples.row_words[tuples.is_own]]))
+    return summed(ids[n_own:], None, int(ids.max(initial=-1)) + 1)[ids[:n_own]]
+
+
+def _often(tuples: ComparedTuples, gamma: Fraction, d: float) -> AttackResult:
     """Each of the j records that a tuple is shown for is it with γ: the promise is per record."""
-    j = int(there.max())
-    n_right = int(((there == j) & (here > 0)).sum())
+    times = np.bincount(word_ids(tuples.row_words))
+    j = int(times.max(initial=0))
+    n_right = int((_times_shown(tuples) == j).sum())
     d = min(d, 1.0)  # the expected number of a tuple's records, at most which its probability is
     return AttackResult(
         name="repeated tuples",
@@ -107,7 +115,7 @@ def _often(there: np.ndarray, here: np.ndarray, gamma: Fraction, d: float) -> At
         ),
         success=1 - float(1 - gamma) ** j,
         baseline=d,
-        detail={"times": j, "tuples": int((there == j).sum()), "in_the_table": n_right},
+        detail={"times": j, "tuples": int((times == j).sum()), "in_the_table": n_right},
         advice='method = "alpha-beta" promises for a tuple, however often it occurs' if j > 1 else None,
     )
 
@@ -139,9 +147,8 @@ class _Sets:
         )
 
 
-def attack_laws(view: PublishedFrapp, release: StoredRelease, original: pa.Table) -> Iterator[AttackResult]:
+def attack_laws(view: PublishedFrapp, tuples: ComparedTuples, n_files: int) -> Iterator[AttackResult]:
     """The laws of what is kept, of what it is replaced by, and of the rows' order."""
-    tuples = ComparedTuples.of(view.domain, original, release)
     if view.domain.size < 2:
         return
     yield judge_laws(
@@ -161,16 +168,14 @@ def attack_laws(view: PublishedFrapp, release: StoredRelease, original: pa.Table
         advice=_AGAIN,
         certain=tuples.outside,
     )
-    yield attack_order(tuples, len(release.files("view")))
+    yield attack_order(tuples, n_files)
 
 
 def _keeping(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
     """Sets of the table's own tuples."""
     n_own = len(tuples.position)
-    records = (tuples.n_records if view.counts_rows else np.ones(n_own)).astype(np.float64)
+    records, rows = _records(view, tuples), _times_shown(tuples)
     sets = _Sets(view=view, n_records=float(records.sum()))
-    ids = word_ids(np.concatenate([tuples.own_words, tuples.row_words[tuples.is_own]]))
-    rows = summed(ids[n_own:], None, int(ids.max(initial=-1)) + 1)[ids[:n_own]]
     whole = Facet(name="kept", codes=np.zeros(n_own, dtype=np.int64), n_cells=1, label=lambda _: "all")
     for facet in (whole, *tuples.own_facets()):
         counts = (summed(facet.codes, what, facet.n_cells) for what in (rows, records, None))
@@ -179,12 +184,12 @@ def _keeping(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
 
 def _replacing(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
     """Sets of all other tuples."""
-    n_records = tuples.n_records.sum() if view.counts_rows else len(tuples.position)
-    sets = _Sets(view=view, n_records=float(n_records))
+    sets = _Sets(view=view, n_records=float(_records(view, tuples).sum()))
+    noise = tuples.rows_of(~tuples.is_own)
     even = [np.full(size, 1.0 / size) for size in view.domain.sizes]
     for facet in tuples.domain_facets():
         share, own = facet.share(even), facet.of(tuples.own)
-        rows = facet.of(tuple(codes[~tuples.is_own] for codes in tuples.rows))
+        rows = facet.of(noise)
         size = share * float(view.domain.size) - summed(own.codes, None, len(share))
         nobody = np.zeros(len(share))
         yield sets.counts(rows, summed(rows.codes, None, len(share)), nobody, np.maximum(np.rint(size), 0.0))

@@ -7,7 +7,7 @@ the tuples of the domain with given cells in one or two columns are counted by m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -16,23 +16,22 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
+from dalenius.errors import InputError
 from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among, word_ids
+from dalenius.mechanisms.tuples.domain import (
+    Domain,
+    TupleCodes,
+    are_among,
+    are_new,
+    count_descents,
+    distinct_words,
+)
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.counts import Counts, judge_laws, summed
 from dalenius.threats.facets import Facet, Facets, by_domain, place_in_source
 from dalenius.threats.laws import Draws, alike_neighbours
-from dalenius.threats.original import CommonCodes
+from dalenius.threats.original import RECODED, CommonCodes, cast_cells
 from dalenius.threats.result import AttackResult, Threat
-
-
-def code_tuples(original: pa.Table, views: list[StoredRelease], domain: Domain) -> tuple[Ints, ...]:
-    """One number per row of the original and of each view: equal if and only if all columns are."""
-    names = list(domain.names)
-    if COPY in names:
-        original = number_copies(original.select([name for name in names if name != COPY]))
-    tables = (original, *(view.read("view", names) for view in views))
-    return CommonCodes.of(names, tables).of_rows(names)
 
 
 def number_copies(table: pa.Table) -> pa.Table:
@@ -62,6 +61,7 @@ NOISE = Threat(
 )
 _ORDER = Threat(knows="the order of the view's rows", wants="which of them are of the table", covered=True)
 _PLACES = 16
+_ROWS_AT_ONCE = 2**18
 _MOST_NEIGHBOURS = 8_000_000
 """With more tuples their neighbours in the domain are not looked for."""
 
@@ -71,46 +71,42 @@ class ComparedTuples:
     """The different tuples of the original, and the rows of a view, as codes of the domain."""
 
     domain: Domain
-    own: TupleCodes
-    """The different tuples of the original."""
+    own_words: Ints
+    """The different tuples of the original, packed, in ascending order."""
     n_records: Ints
     """How many records each of them stands for."""
     position: Ints
     """Where in the source it comes first."""
-    rows: TupleCodes
-    """Of the view."""
+    row_words: Ints
+    """The rows of the view, packed, in their order."""
     n_outside: int
     """Rows of the view that are not tuples of the domain."""
 
     @classmethod
     def of(cls, domain: Domain, original: pa.Table, view: StoredRelease) -> ComparedTuples:
         """Find the original's tuples and the view's rows in the domain."""
-        names = list(domain.names)
-        if COPY in names:
-            original = number_copies(original.select([name for name in names if name != COPY]))
-        table, inside = find_tuples(domain, original)
-        ids = word_ids(domain.pack(tuple(codes[inside] for codes in table)))
-        _, first, counts = np.unique(ids, return_index=True, return_counts=True)
-        position = np.flatnonzero(inside)[first]
-        rows, known = find_tuples(domain, view.read("view", names))
+        own, position = find_original(domain, original)
+        if not len(own):
+            raise InputError("no row of the original is in the domain of the release", hint=RECODED)
+        first, counts = _group(own)
+        rows, n_outside = find_rows(domain, view)
         return cls(
             domain=domain,
-            own=tuple(codes[position] for codes in table),
+            own_words=own[first],
             n_records=counts,
-            position=position,
-            rows=tuple(codes[known] for codes in rows),
-            n_outside=int((~known).sum()),
+            position=position[first],
+            row_words=rows,
+            n_outside=n_outside,
         )
 
     @cached_property
-    def own_words(self) -> Ints:
-        """The table's tuples, packed."""
-        return self.domain.pack(self.own)
+    def own(self) -> TupleCodes:
+        """The different tuples of the original, column by column."""
+        return self.domain.unpack(self.own_words)
 
-    @cached_property
-    def row_words(self) -> Ints:
-        """The view's rows, packed."""
-        return self.domain.pack(self.rows)
+    def rows_of(self, chosen: Bools) -> TupleCodes:
+        """Some rows of the view, column by column."""
+        return self.domain.unpack(self.row_words[chosen])
 
     @cached_property
     def is_shown(self) -> Bools:
@@ -154,12 +150,12 @@ class ComparedTuples:
         Yields:
             The column's name, how many such tuples the domain has, and how many of the chosen rows are such.
         """
-        rows, others = tuple(codes[chosen] for codes in self.rows), self.domain.unpack(other)
+        rows, others = self.rows_of(chosen), self.domain.unpack(other)
         if len(self.own_words) + len(rows[0]) > _MOST_NEIGHBOURS:
             return
         for j, column in enumerate(self.domain.columns):
             lines = self.domain.pack(_without(self.own, j))
-            n_lines = int(word_ids(lines).max(initial=-1)) + 1
+            n_lines = len(distinct_words(lines))
             near, near_others = (
                 int(are_among(self.domain.pack(_without(tuples, j)), lines).sum())
                 for tuples in (rows, others)
@@ -196,11 +192,11 @@ class DomainFacet:
 
 def attack_order(tuples: ComparedTuples, n_files: int) -> AttackResult:
     """Rows in the domain's order say nothing; in any other order they must be as if at random."""
-    ids = word_ids(tuples.row_words)
-    is_canonical = int((np.diff(ids) < 0).sum()) < n_files
+    n_rows = len(tuples.row_words)
+    is_canonical = count_descents(tuples.row_words) < n_files
 
     def groups() -> Iterator[Counts]:
-        one = np.zeros(len(ids), dtype=np.int64)
+        one = np.zeros(n_rows, dtype=np.int64)
         draws = Draws(
             what="row",
             stratum=one,
@@ -208,29 +204,60 @@ def attack_order(tuples: ComparedTuples, n_files: int) -> AttackResult:
             outcomes=("of noise", "of the table"),
             stratum_label=lambda _: "all",
         )
-        yield from draws.by(place_in_source(np.arange(len(ids)), len(ids), _PLACES))
+        yield from draws.by(place_in_source(np.arange(n_rows), n_rows, _PLACES))
         yield alike_neighbours("next row", one, draws.outcome)
 
     return judge_laws(
         "law of order",
         _ORDER,
         () if is_canonical else groups(),
-        n_things=len(ids),
+        n_things=n_rows,
         n_failed=0,
         advice="rows must be in the order of the domain, or at random",
     )
 
 
-def find_tuples(domain: Domain, table: pa.Table) -> tuple[TupleCodes, Bools]:
-    """Each row's codes, and whether it is in the domain at all."""
-    inside, codes = np.ones(table.num_rows, dtype=bool), []
+def find_original(domain: Domain, original: pa.Table) -> tuple[Ints, Ints]:
+    """The rows of the original that are in the domain, packed, and their places in the source."""
+    names = [name for name in domain.names if name != COPY]
+    kinds = {column.name: column.values.type for column in domain.columns}
+    cast = pa.table({name: cast_cells(original, name, kinds[name]) for name in names})
+    if COPY in domain.names:
+        cast = number_copies(cast)
+    words, inside = _find(domain, cast.to_batches(max_chunksize=_ROWS_AT_ONCE))
+    return words, np.flatnonzero(inside)
+
+
+def find_rows(domain: Domain, view: StoredRelease) -> tuple[Ints, int]:
+    """The rows of a view that are in the domain, packed; and how many are not."""
+    words, inside = _find(domain, view.batches("view", list(domain.names)))
+    return words, int((~inside).sum())
+
+
+def _find(domain: Domain, batches: Iterable[pa.RecordBatch]) -> tuple[Ints, Bools]:
+    """A few rows at a time: packed tuples, and which rows are in the domain at all."""
+    found = [_find_batch(domain, batch) for batch in batches]
+    nothing = np.zeros((0, domain.n_words), dtype=np.int64)
+    words = np.concatenate([nothing, *(words for words, _ in found)])
+    return words, np.concatenate([np.zeros(0, dtype=np.bool_), *(inside for _, inside in found)])
+
+
+def _find_batch(domain: Domain, batch: pa.RecordBatch) -> tuple[Ints, Bools]:
+    inside, codes = np.ones(batch.num_rows, dtype=np.bool_), []
     for column in domain.columns:
-        found = column.find(table.column(column.name))
+        found = column.find(batch.column(column.name))
         if found.null_count:
             inside &= np.asarray(found.is_valid())
             found = found.fill_null(0)
         codes.append(found.to_numpy(zero_copy_only=False))
-    return tuple(codes), inside
+    return domain.pack(tuple(codes))[inside], inside
+
+
+def _group(words: Ints) -> tuple[Ints, Ints]:
+    """Of the different packed tuples, in ascending order: where each comes first, and how often it comes."""
+    order = np.lexsort(words.T[::-1])  # stable: of equal ones the first comes first
+    first = np.flatnonzero(are_new(words[order]))
+    return order[first], np.diff(first, append=len(words))
 
 
 def _without(tuples: TupleCodes, column: int) -> TupleCodes:

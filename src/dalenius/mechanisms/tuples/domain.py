@@ -26,6 +26,8 @@ TupleCodes = tuple[Codes, ...]
 _WORD_LIMIT = 2**63
 _HALF_WORD_LIMIT = 2**32
 _CACHED_ROWS = 2**14  # some twenty operations on what fits the processor's cache
+_SOUGHT_ROWS = 2**18
+"""So many at once are looked for among others: numbering all of both takes ten times their memory."""
 _ODD = 0x9E3779B97F4A7C15
 
 
@@ -191,6 +193,18 @@ def are_new(ordered: Ints) -> Bools:
     return result
 
 
+def count_descents(words: Ints) -> int:
+    """How many packed tuples come before the one that they stand behind.
+
+    >>> count_descents(np.array([[1, 2], [1, 1], [2, 0]]))
+    1
+    """
+    falls = np.zeros(max(len(words) - 1, 0), dtype=np.bool_)
+    for word in words.T[::-1]:
+        falls = (word[1:] < word[:-1]) | ((word[1:] == word[:-1]) & falls)
+    return int(falls.sum())
+
+
 def group_of(words: Ints, n_groups: int) -> Ints:
     """Which of several files a packed tuple is published in: a public hash that spreads tuples evenly.
 
@@ -217,6 +231,13 @@ def word_ids(words: Ints) -> Ints:
 
 def are_among(words: Ints, others: Ints) -> Bools:
     """Whether each packed tuple is one of the others."""
+    if words.shape[1] == 1 and len(others):
+        ordered, found = np.sort(others[:, 0]), np.empty(len(words), dtype=np.bool_)
+        for start in range(0, len(words), _SOUGHT_ROWS):
+            part = words[start : start + _SOUGHT_ROWS, 0]
+            place = np.minimum(np.searchsorted(ordered, part), len(ordered) - 1)
+            found[start : start + _SOUGHT_ROWS] = ordered[place] == part
+        return found
     ids = word_ids(np.concatenate([words, others]))
     return np.isin(ids[: len(words)], ids[len(words) :])
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.alphabeta.attacks.views import (
@@ -20,7 +19,7 @@ from dalenius.mechanisms.alphabeta.attacks.views import (
     attack_views,
 )
 from dalenius.mechanisms.alphabeta.published import PublishedView, read
-from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order, find_tuples
+from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order, find_rows
 from dalenius.mechanisms.tuples.domain import are_among, distinct_words
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import earlier_views
@@ -34,22 +33,24 @@ from dalenius.threats.traces import attack_metadata
 
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """All attacks."""
-    release, original = subject.release, subject.original
-    case = ViewCase.load(release, original)
+    release = subject.release
+    view = read(release.manifest)
+    tuples = ComparedTuples.of(view.domain, subject.original, release)
+    case = ViewCase.of(view, tuples)
     yield attack_one_tuple(case)
     yield attack_views(case)
-    series = [*earlier_views(release), release]
-    if len(series) > 1:
-        yield attack_all_views(case, series, original)
+    earlier = list(earlier_views(release))
+    if earlier:
+        yield attack_all_views(case, tuples, earlier)
     yield attack_correlated_tuples(case)
     yield attack_exclusive_set(case)
-    own = {view.manifest.id for view in series}
+    own = {one.manifest.id for one in (*earlier, release)}
     others = [other for other in subject.also if other.manifest.id not in own]
     if others:
         yield attack_independent_views(case, len(others))
     for other in others:
-        yield attack_shared_noise(case, [release, other], original)
-    yield from attack_laws(read(release.manifest), release, tuple(series[:-1]), original)
+        yield attack_shared_noise(case, tuples, other)
+    yield from attack_laws(view, tuples, earlier, len(release.files("view")))
     yield attack_metadata(subject, genuine=())  # noise may be any tuple of the domain, in the table or not
 
 
@@ -58,10 +59,9 @@ _AGAIN = "tuples were not kept and inserted as the manifest states: publish agai
 
 
 def attack_laws(
-    view: PublishedView, release: StoredRelease, earlier: tuple[StoredRelease, ...], original: pa.Table
+    view: PublishedView, tuples: ComparedTuples, earlier: Sequence[StoredRelease], n_files: int
 ) -> Iterator[AttackResult]:
     """The laws of what is kept, of noise, and of the rows' order."""
-    tuples = ComparedTuples.of(view.domain, original, release)
     n_own = len(tuples.position)
     yield judge_laws(
         "law of keeping", KEEPING, _keeping(view, tuples), n_things=n_own, n_failed=0, advice=_AGAIN
@@ -76,7 +76,7 @@ def attack_laws(
         advice=_AGAIN,
         certain=tuples.outside,
     )
-    yield attack_order(tuples, len(release.files("view")))
+    yield attack_order(tuples, n_files)
 
 
 def _keeping(view: PublishedView, tuples: ComparedTuples) -> Iterator[Counts]:
@@ -104,12 +104,9 @@ class _Noise:
     """Which rows of the view are noise that no earlier view has shown."""
 
     @classmethod
-    def of(cls, view: PublishedView, tuples: ComparedTuples, earlier: tuple[StoredRelease, ...]) -> _Noise:
-        words = [tuples.own_words[:0]]
-        for other in earlier:
-            rows, inside = find_tuples(view.domain, other.read("view", list(view.domain.names)))
-            words.append(view.domain.pack(rows)[inside])
-        seen = distinct_words(np.concatenate(words))
+    def of(cls, view: PublishedView, tuples: ComparedTuples, earlier: Sequence[StoredRelease]) -> _Noise:
+        words = [find_rows(view.domain, other)[0] for other in earlier]
+        seen = distinct_words(np.concatenate([tuples.own_words[:0], *words]))
         seen = seen[~are_among(seen, tuples.own_words)]
         is_fresh = ~tuples.is_own & ~are_among(tuples.row_words, seen)
         return cls(view=view, tuples=tuples, seen=seen, is_fresh=is_fresh)
@@ -117,11 +114,10 @@ class _Noise:
     def tests(self) -> Iterator[Counts]:
         """Noise by every column and by every two; of later views also what comes again."""
         yield self._total()
+        noise, known = self.tuples.rows_of(self.is_fresh), self.tuples.domain.unpack(self.seen)
         for facet in self.tuples.domain_facets():
             shares = facet.share(self._shares)
-            own = facet.of(self.tuples.own)
-            seen = facet.of(self.tuples.domain.unpack(self.seen))
-            rows = facet.of(tuple(codes[self.is_fresh] for codes in self.tuples.rows))
+            own, seen, rows = facet.of(self.tuples.own), facet.of(known), facet.of(noise)
             size = len(shares)
             taken = summed(own.codes, None, size) + summed(seen.codes, None, size)
             trials = np.maximum(facet.share(self._even) * float(self.view.domain.size) - taken, 0.0)

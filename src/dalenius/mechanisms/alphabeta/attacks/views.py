@@ -9,15 +9,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from dalenius.arrays import Ints
 from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw, usual_decay
-from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law, read
+from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.base import repeat_evidence
-from dalenius.mechanisms.tuples.attacks import code_tuples, number_copies
-from dalenius.mechanisms.tuples.config import COPY
+from dalenius.mechanisms.tuples.attacks import ComparedTuples, find_rows
+from dalenius.mechanisms.tuples.domain import are_among, distinct_words
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.chance import SHARE, clopper_pearson, largest_rate, least_level, least_rate
 from dalenius.threats.original import shared_coins
@@ -47,20 +43,19 @@ class ViewCase:
     """How many others should be, where noise is not uniform."""
 
     @classmethod
-    def load(cls, release: StoredRelease, original: pa.Table) -> ViewCase:
-        """Compare a view's rows with the table's distinct ones."""
-        view = read(release.manifest)
-        own, shown = (np.unique(codes) for codes in code_tuples(original, [release], view.domain))
-        n_shown = int(np.isin(shown, own, assume_unique=True).sum())
-        kept, noise = _expect_shaped(view, original)
+    def of(cls, view: PublishedView, tuples: ComparedTuples) -> ViewCase:
+        """Count a view's rows and the table's distinct ones."""
+        n_shown = int(tuples.is_shown.sum())
+        n_rows = len(distinct_words(tuples.row_words)) + tuples.n_outside
+        kept, noise = _expect_shaped(view, tuples)
         return cls(
             law=view.law,
             d=view.d,
             gamma=view.gamma,
             domain_size=view.domain_size,
-            n_table=len(own),
+            n_table=len(tuples.own_words),
             n_shown=n_shown,
-            n_noise=len(shown) - n_shown,
+            n_noise=n_rows - n_shown,
             index=view.index,
             kept_stated=kept,
             noise_stated=noise,
@@ -97,13 +92,11 @@ class ViewCase:
         return float(self.own_law.retention)
 
 
-def _expect_shaped(view: PublishedView, original: pa.Table) -> tuple[float | None, float | None]:
+def _expect_shaped(view: PublishedView, tuples: ComparedTuples) -> tuple[float | None, float | None]:
     """How many tuples of the table, and of all others, noise by a declared distribution should show."""
     if view.noise is None:
         return None, None
-    names = view.domain.names
-    distinct = (number_copies(original) if COPY in names else original).select(names).group_by(names)
-    share = view.noise.relative(view.domain.encode(distinct.aggregate([]).combine_chunks()))
+    share = view.noise.relative(tuples.own)
     inserted = float(view.law.beta) * float(share.sum())
     kept = float(view.law.alpha) * len(share) + inserted
     return kept, float(view.noise_rows) - inserted
@@ -240,24 +233,18 @@ def attack_independent_views(case: ViewCase, others: int) -> AttackResult:
     )
 
 
-def _code_views(original: pa.Table, views: list[StoredRelease]) -> tuple[Ints, ...]:
-    """Of the original and of each view, which have one domain, its different tuples."""
-    return tuple(map(np.unique, code_tuples(original, views, read(views[0].manifest).domain)))
-
-
-def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
+def attack_all_views(case: ViewCase, tuples: ComparedTuples, earlier: list[StoredRelease]) -> AttackResult:
     """The posterior of a tuple that all views of a series so far show, from how many they really show."""
-    own, *shown = _code_views(original, views)
-    always = shown[0]
-    for codes in shown[1:]:
-        always = np.intersect1d(always, codes, assume_unique=True)
-    n_kept = int(np.isin(always, own, assume_unique=True).sum())
+    always = distinct_words(tuples.row_words)
+    for view in earlier:
+        always = always[are_among(always, find_rows(tuples.domain, view)[0])]
+    n_kept = int(are_among(always, tuples.own_words).sum())
     both = replace(case, n_shown=n_kept, n_noise=len(always) - n_kept)
     return _judge(
         both,
         "every view",
         threat=Threat(
-            knows=f"{len(views)} views of the table, and a tuple of prior {float(case.d):.3g}",
+            knows=f"{1 + len(earlier)} views of the table, and a tuple of prior {float(case.d):.3g}",
             wants="whether the tuple, which every one of them shows, is in the table",
             covered=True,
         ),
@@ -268,11 +255,11 @@ def attack_all_views(case: ViewCase, views: list[StoredRelease], original: pa.Ta
     )
 
 
-def attack_shared_noise(case: ViewCase, views: list[StoredRelease], original: pa.Table) -> AttackResult:
+def attack_shared_noise(case: ViewCase, tuples: ComparedTuples, other: StoredRelease) -> AttackResult:
     """Independent views show the same noise only by chance."""
-    own, first, second = _code_views(original, views)
-    same = np.intersect1d(first, second, assume_unique=True)
-    hits = len(same) - int(np.isin(same, own, assume_unique=True).sum())
+    noise = distinct_words(tuples.row_words[~tuples.is_own])
+    second = distinct_words(find_rows(tuples.domain, other)[0])
+    hits = int(are_among(noise, second).sum())
     expected = case.n_noise * (len(second) / max(case.domain_size, 1))
     return shared_coins(hits, expected, case.n_noise)
 
