@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.tables.sketch import Sketch
-from dalenius.tables.sketching import sketch_table
+from dalenius.tables.sketching.whole import sketch_table
 
 KEY = b"k" * 32
 

@@ -22,9 +22,10 @@ from dalenius.arrays import Ints
 from dalenius.errors import DaleniusError, InputError, PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.release.ledger import Ledger
-from dalenius.tables import sketching
 from dalenius.tables.sketch import Overlap, Sketch, find_overlap
-from dalenius.tables.sketching import _canonical, sketch_table
+from dalenius.tables.sketching import whole as sketching
+from dalenius.tables.sketching.kept import canonical
+from dalenius.tables.sketching.whole import sketch_table
 from tests.people import KEY, people, sketch
 
 N = 400
@@ -269,7 +270,7 @@ def test_whole_numbers_floating_ones_and_texts_are_one_cell() -> None:
         for i, table in enumerate(tables):
             connection.register(f"t{i}", table)
             type_ = connection.execute(f"SELECT typeof(x) FROM t{i} LIMIT 1").fetchall()[0][0]
-            said.append(connection.execute(f"SELECT {_canonical('x', type_)} FROM t{i}").fetchall())
+            said.append(connection.execute(f"SELECT {canonical('x', type_)} FROM t{i}").fetchall())
     assert said[0] == said[1] == said[2]
 
 

@@ -16,6 +16,7 @@ from dalenius.engines.base import Progress
 from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
 from dalenius.engines.spark.errors import guard, spark_errors
 from dalenius.engines.spark.shuffle import BLOCKS, GROUP, CountDifferentTask, MeetTask
+from dalenius.engines.spark.sketching import sketch_source
 from dalenius.engines.spark.source import RELATION, SparkSource, from_wire, spark_schema, wire_schema
 from dalenius.engines.spark.tasks import (
     DOMAINS,
@@ -167,9 +168,9 @@ class SparkScan:
         task = AggregateTask(preparation=preparation, sql=asked(relation))
         return fingerprint_of(key, self.schema, self._sums(task, names))
 
-    def sketch(self, key: bytes) -> Sketch | None:  # noqa: ARG002
-        """None: on a cluster a table is known by its fingerprints alone."""
-        return None
+    def sketch(self, key: bytes) -> Sketch | None:
+        """By which its people are known again; of all columns of the source, before they are recoded."""
+        return sketch_source(self.source, self.n_rows(), key)
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a folder of Parquet files."""

@@ -101,6 +101,15 @@ def _wire_type(field: pa.Field) -> pa.DataType:
     return found
 
 
+def travels(field: pa.Field) -> bool:
+    """Whether Spark can hand cells of this type to tasks."""
+    try:
+        _wire_type(field)
+    except SourceError:
+        return False
+    return True
+
+
 def _spark_type(kind: pa.DataType) -> str:
     return f"decimal({kind.precision},{kind.scale})" if pa.types.is_decimal128(kind) else _NAMES[kind]
 

@@ -9,61 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import prod
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from dalenius.arrays import Codes, Ints
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.reading import DictionaryColumns, read_batches
-from dalenius.tables.sketch import SUM_MASK, Combination, Sketch
-from dalenius.tables.steps import NUMERIC_TYPES
+from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketching.kept import (
+    NEARLY_ALL,
+    SketchedColumn,
+    Words,
+    add_up,
+    choose_combinations,
+    hash_cell,
+    high,
+    is_numbering,
+    keep_smallest,
+    numeric,
+)
 
-Words = NDArray[np.uint64]
-
-_KEPT_OF_WHOLE, _KEPT = 128, 64
-"""How many sums are kept of whole records, and of every other combination."""
-_MOST_COLUMNS = 100
-_MOST_LEFT_OUT = 10
-_DISTINCTIVE = 5
-"""So many columns are kept in pairs."""
-_NEARLY_ALL = 0.8
-"""A column of so many different values may have no value twice."""
-_CANDIDATES = 4096
-"""Of many sums about so many, the smallest, are counted first."""
-_FEW_VALUES = 20
-"""A column with fewer is known by itself to nobody."""
-_ENUMERATED = 0.15
-"""Numbers that fill so much of their range are a numbering: other tables begin at 1 too."""
-_STEPS = (86400, 3600, 1000, 900, 300, 100, 60, 10, 5)
-"""In what a numbering, or times of measurement, may be counted."""
-_WHOLE_NUMBERS = ("INTEGER", "BIGINT")
-_SAME_TEXT = 10**14
-"""Up to here a whole number and a floating one are written alike, but for `.0`."""
 _LOOKED_AT = 20_000
 """So many cells tell whether a column is a numbering."""
 _PART = 16
 """Of a large table this part of a column's values tells whether they are all different."""
-_KEY_LETTERS = 16
-"""Of the key before each cell, so that most cells are one block of MD5; the sketch is hidden by all of it."""
-_ABOVE = 64 - SUM_MASK.bit_length()
 _MOST_HELD = 2**26
 """Bytes of codes that are read once and held; more are read twice."""
 _MOST_COUNTED = 2**16
 """Combinations of so few codes are counted, and their sums made afterwards."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
-    name: str
-    kind: str
-    """Its type in SQL."""
-    n_different: int
-    is_unique: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -101,7 +77,7 @@ class _Rows:
             n_different={name: _count_different(held, name, len(coded.listed[name])) for name in names},
         )
 
-    def batches(self, columns: Sequence[_Column], key: bytes) -> Iterator[list[Codes]]:
+    def batches(self, columns: Sequence[SketchedColumn], key: bytes) -> Iterator[list[Codes]]:
         """Per column its codes, or else its cells as keyed numbers."""
         names = [column.name for column in columns]
         if self.held is not None and all(name in self.coded.listed for name in names):
@@ -111,11 +87,11 @@ class _Rows:
         for batch in batches:
             yield [
                 _with_null(cells, len(self.coded.listed[name])) if name in self.coded.listed
-                else _high(cells.to_numpy())
+                else high(cells.to_numpy())
                 for name, cells in zip(names, batch.columns, strict=True)
             ]  # fmt: skip
 
-    def _query(self, columns: Sequence[_Column], key: bytes) -> str:
+    def _query(self, columns: Sequence[SketchedColumn], key: bytes) -> str:
         """Of a column that is no code but has few values for its rows, each of these is hashed once."""
         select, joins = f"({self.coded.code(self.select)})", ""
         listed = []
@@ -124,9 +100,9 @@ class _Rows:
             if column.name in self.coded.listed:
                 listed.append(f"records.{name}")
             elif column.n_different > self.n_rows / 4:
-                listed.append(_hashed(f"records.{name}", column.kind, key))
+                listed.append(hash_cell(f"records.{name}", column.kind, key))
             else:
-                hashed = f"SELECT {name} AS v, {_hashed(name, column.kind, key)} AS h"
+                hashed = f"SELECT {name} AS v, {hash_cell(name, column.kind, key)} AS h"
                 joins += (
                     f" JOIN ({hashed} FROM (SELECT DISTINCT {name} FROM {select})) AS of{i} "
                     f"ON records.{name} IS NOT DISTINCT FROM of{i}.v"
@@ -135,7 +111,7 @@ class _Rows:
         chosen = ", ".join(f"{cell} AS h{i}" for i, cell in enumerate(listed))
         return f"SELECT {chosen} FROM {select} AS records{joins}"
 
-    def numbers(self, columns: Sequence[_Column], key: bytes) -> list[Words | None]:
+    def numbers(self, columns: Sequence[SketchedColumn], key: bytes) -> list[Words | None]:
         """Per column, by code the keyed number of each value, NULL last; None for a column of cells."""
         found: dict[str, Words] = {}
         for kind in {column.kind for column in columns}:
@@ -151,9 +127,9 @@ class _Rows:
 
     def _hash_all(self, values: pa.Array, kind: str, key: bytes) -> Words:
         self.connection.register("sketched", pa.table({"v": values}))
-        found = self.connection.sql(f"SELECT {_hashed('v', kind, key)} FROM sketched").to_arrow_table()
+        found = self.connection.sql(f"SELECT {hash_cell('v', kind, key)} FROM sketched").to_arrow_table()
         self.connection.unregister("sketched")
-        return _high(found.column(0).to_numpy())
+        return high(found.column(0).to_numpy())
 
 
 def _count_different(batches: Sequence[pa.RecordBatch], name: str, n_values: int) -> int:
@@ -170,67 +146,16 @@ def _with_null(codes: pa.Array, n_values: int) -> Codes:
     return found
 
 
-def _hashed(name: str, kind: str, key: bytes) -> str:
-    """SQL for a cell as a keyed number."""
-    text = _canonical(name, kind)
-    return f"(md5_number('{key.hex()[:_KEY_LETTERS]}' || {text}) & {SUM_MASK})::BIGINT"
-
-
-def _high(numbers: Ints) -> Words:
-    """Numbers in the high bits of a word: sums that pass 64 bits are those modulo 2⁴⁸, without a mask."""
-    return np.asarray(numbers.view(np.uint64) << np.uint64(_ABOVE))
-
-
-class _Smallest:
-    """The smallest sums so far, and how often each occurs; one more than are kept."""
-
-    def __init__(self, kept: int) -> None:
-        self._kept = kept
-        self._limit = np.uint64(2**64 - 1)
-        self._sums = np.zeros(0, dtype=np.uint64)
-        self._counts = np.zeros(0, dtype=np.int64)
-
-    def add(self, sums: Words) -> None:
-        """The sums of more rows."""
-        own = sums[sums <= self._limit]
-        if len(own) > 4 * _CANDIDATES:
-            low = own[own <= int(self._limit) // len(own) * _CANDIDATES]
-            own = low if len(np.unique(low)) > self._kept else own
-        if len(own):
-            values, counts = pa.array(own).value_counts().flatten()  # by hashing: most may be the same
-            self.add_counted(values.to_numpy(), counts.to_numpy())
-
-    def add_counted(self, sums: Words, counts: Ints) -> None:
-        """Sums, and how often each occurs; one may be there twice."""
-        found, place = np.unique(np.concatenate([self._sums, sums]), return_inverse=True)
-        together = np.zeros(len(found), dtype=np.int64)
-        np.add.at(together, place.ravel(), np.concatenate([self._counts, counts]))
-        self._sums, self._counts = found[: self._kept + 1], together[: self._kept + 1]
-        if len(self._sums) > self._kept:
-            self._limit = self._sums[-1]
-
-    def combination(self, width: int, *, is_whole: bool) -> Combination:
-        """As the sketch keeps it."""
-        return Combination(
-            width=width,
-            whole=is_whole,
-            complete=len(self._sums) <= self._kept,
-            sums=(self._sums[: self._kept] >> np.uint64(_ABOVE)).astype(np.int64),
-            counts=self._counts[: self._kept],
-        )
-
-
 def sketch_table(
     connection: duckdb.DuckDBPyConnection, relation: str, names: Sequence[str], key: bytes
 ) -> Sketch | None:
     """A sketch of some columns of a relation; None where none of them tells people apart."""
     rows = _Rows.read(connection, f"SELECT {identifiers(names)} FROM {relation}")
-    columns = sorted(_find_columns(rows), key=lambda column: -column.n_different)[:_MOST_COLUMNS]
-    chosen = _choose(columns)
+    columns, chosen = choose_combinations(_find_columns(rows))
     if not chosen:
         return None
     numbers = rows.numbers(columns, key)
-    found = [_Smallest(_KEPT_OF_WHOLE if len(one) == len(columns) else _KEPT) for one in chosen]
+    found = [keep_smallest(places, len(columns)) for places in chosen]
     counted = {i: _joint_counts(one, numbers) for i, one in enumerate(chosen)}
     for batch in rows.batches(columns, key):
         both = zip(numbers, batch, strict=True)
@@ -240,7 +165,7 @@ def sketch_table(
             if (counts := counted[i]) is not None:
                 counts += _count_joint(places, batch, counts.shape)
             else:
-                found[i].add(_add_up(places, cells, total))
+                found[i].add(add_up(places, cells, total))
     for i, places in enumerate(chosen):
         if (counts := counted[i]) is not None:
             found[i].add_counted(*_sums_of(counts, [numbers[place] for place in places]))
@@ -273,18 +198,7 @@ def _sums_of(counts: Ints, numbers: Sequence[Words | None]) -> tuple[Words, Ints
     return np.add.reduce(cells), counts[occurs]
 
 
-def _add_up(places: Sequence[int], cells: Sequence[Words], total: Words) -> Words:
-    """The sum of some columns' numbers, by the shorter way."""
-    left_out = [i for i in range(len(cells)) if i not in places]
-    if len(places) <= len(left_out):
-        return np.asarray(np.add.reduce([cells[i] for i in places]))
-    sums = total
-    for i in left_out:
-        sums = sums - cells[i]
-    return sums
-
-
-def _find_columns(rows: _Rows) -> list[_Column]:
+def _find_columns(rows: _Rows) -> list[SketchedColumn]:
     """The columns that have several values and are no numbering."""
     connection, relation, names = rows.connection, f"({rows.select})", rows.coded.names
     n_different = dict(rows.n_different)
@@ -296,12 +210,12 @@ def _find_columns(rows: _Rows) -> list[_Column]:
     found = []
     for name, kind, *_ in described:
         different, is_unique = n_different[name], False
-        if different > _NEARLY_ALL * rows.n_rows:
+        if different > NEARLY_ALL * rows.n_rows:
             is_unique = _is_unique(connection, relation, identifier(name), rows.n_rows)
             different = rows.n_rows if is_unique else min(different, rows.n_rows - 1)
-        if different < 2 or (is_unique and _is_numbering(connection, relation, name, kind, rows.n_rows)):
+        if different < 2 or (is_unique and _numbers_rows(connection, relation, name, kind, rows.n_rows)):
             continue
-        found.append(_Column(name=name, kind=kind, n_different=different, is_unique=is_unique))
+        found.append(SketchedColumn(name=name, kind=kind, n_different=different, is_unique=is_unique))
     return found
 
 
@@ -313,70 +227,11 @@ def _is_unique(connection: duckdb.DuckDBPyConnection, relation: str, cell: str, 
     return bool(n == different)
 
 
-def _canonical(name: str, kind: str) -> str:
-    """SQL for what a cell says, the same in every type that can say it."""
-    if kind == "BOOLEAN":
-        number = f"{name}::INTEGER::DOUBLE::VARCHAR"
-    elif kind == "VARCHAR":
-        said = f"lower(CASE WHEN {name} LIKE ' %' OR {name} LIKE '% ' THEN trim({name}) ELSE {name} END)"
-        # what begins with a letter is no number, and need not be tried
-        number = (
-            f"coalesce(CASE WHEN ascii({name}) < 58 THEN try_cast({name} AS DOUBLE)::VARCHAR END, "
-            f"CASE {said} WHEN 'true' THEN '1.0' WHEN 'false' THEN '0.0' ELSE {said} END)"
-        )
-    elif kind.startswith(("DATE", "TIMESTAMP")):
-        number = f"replace({name}::VARCHAR, ' 00:00:00', '')"
-    elif kind in _WHOLE_NUMBERS:  # as a floating number would be written, in a third of the time
-        number = (
-            f"CASE WHEN {name} BETWEEN -{_SAME_TEXT} AND {_SAME_TEXT} THEN {name}::VARCHAR || '.0' "
-            f"ELSE {name}::DOUBLE::VARCHAR END"
-        )
-    elif _is_number(kind):
-        number = f"{name}::DOUBLE::VARCHAR"
-    else:
-        number = f"{name}::VARCHAR"
-    return f"coalesce({number}, '')"
-
-
-def _is_number(kind: str) -> bool:
-    return kind.startswith(NUMERIC_TYPES) and not kind.endswith("]")  # lists of numbers are none
-
-
-def _is_numbering(
+def _numbers_rows(
     connection: duckdb.DuckDBPyConnection, relation: str, name: str, kind: str, n_rows: int
 ) -> bool:
-    """Whether the different cells of a column are consecutive numbers or times, or nearly.
-
-    Of many a random choice is looked at: a numbering fills its range, and what does not is far from it.
-    """
-    if kind.startswith(("DATE", "TIMESTAMP")):
-        number = "epoch(c::TIMESTAMP)::DOUBLE"
-    elif _is_number(kind):
-        number = "abs(c::DOUBLE)"
-    else:
-        number = "try_cast(regexp_replace(c::VARCHAR, '[^0-9.]', '', 'g') AS DOUBLE)"
-    steps = ", ".join(f"min(x % {step}) = max(x % {step})" for step in _STEPS)
+    """Whether the different cells of a column are a numbering; of many a random choice is looked at."""
     chosen = f"SELECT {identifier(name)} AS c FROM {relation}"
     if n_rows > 2 * _LOOKED_AT:
         chosen = f"FROM ({chosen}) USING SAMPLE {100 * _LOOKED_AT / n_rows:f} PERCENT (bernoulli)"
-    n_looked, n, whole, ends, *even = one_row(
-        connection,
-        f"SELECT count(*), count(x), bool_and(x = floor(x)), quantile_cont(x, [0.05, 0.95]), {steps} "
-        f"FROM (SELECT {number} AS x FROM ({chosen}))",
-    )
-    if not n or not whole:
-        return False
-    step = next((step for step, is_even in zip(_STEPS, even, strict=True) if is_even), 1)
-    n_numbers = n / n_looked * n_rows
-    return bool(0.9 * n_numbers / ((ends[1] - ends[0]) / step + 1) >= _ENUMERATED)
-
-
-def _choose(columns: Sequence[_Column]) -> list[tuple[int, ...]]:
-    """Which combinations are kept; columns are in descending order of how many values they have."""
-    everything = tuple(range(len(columns)))
-    alone = [(i,) for i in everything if columns[i].is_unique][:2]
-    if len(columns) <= 2:
-        alone = [(i,) for i in everything if columns[i].n_different >= _FEW_VALUES]
-        return list(dict.fromkeys([*([everything] if len(columns) == 2 else []), *alone]))
-    without = [tuple(j for j in everything if j != i) for i in everything[::-1][:_MOST_LEFT_OUT]]
-    return list(dict.fromkeys([everything, *without, *combinations(everything[:_DISTINCTIVE], 2), *alone]))
+    return is_numbering(connection, f"SELECT {numeric('c', kind)} AS x FROM ({chosen})", n_rows)

@@ -1,0 +1,1 @@
+"""How a table's sketch is made, of a whole table and of one in pieces."""
