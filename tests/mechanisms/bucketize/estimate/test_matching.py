@@ -21,16 +21,19 @@ def test_every_row_has_an_entry_for_each_value_of_its_bucket(table: People, data
     chosen = data.draw(st.none() | st.sets(st.integers(0, n_buckets - 1), min_size=1))
     places = Places.of(table.release(), None if chosen is None else np.array(sorted(chosen)))
     wanted = set(range(n_buckets)) if chosen is None else chosen
-    by_hand = sorted(
-        (row for row in range(len(table.bucket)) if table.bucket[row] in wanted),
-        key=lambda row: (table.bucket[row], row),
-    )
+
+    def shape(g: int) -> tuple[int, int]:
+        return int(held[g].sum()), int((held[g] > 0).sum())
+
+    own_buckets = sorted(wanted, key=lambda g: (shape(g), g))
+    by_hand = [row for g in own_buckets for row in range(len(table.bucket)) if table.bucket[row] == g]
     assert places.rows.tolist() == by_hand
-    slots = [(g, z) for g in range(n_buckets) for z in np.flatnonzero(held[g]).tolist()]
+    slots = [(g, z) for g in own_buckets for z in np.flatnonzero(held[g]).tolist()]
     assert places.held.tolist() == [held[g, z] for g, z in slots]
     assert places.n_values == held.shape[1]
+    starts = np.cumsum([0, *places.width])
     for place, row in enumerate(by_hand):
-        own = slice(places.row_start[place], places.row_start[place + 1])
+        own = slice(starts[place], starts[place + 1])
         g = int(table.bucket[row])
         assert places.value[own].tolist() == np.flatnonzero(held[g]).tolist()
         assert [slots[slot] for slot in places.slot[own].tolist()] == [

@@ -173,9 +173,9 @@ def find_basis(features: Features, told: Floats, surprise: Floats) -> Basis:
     V = features.covariance()
     known, E = np.linalg.eigh(told)
     known = np.maximum(known, 0.0)
-    told = known > _NOTHING * max(float(known.max()), 1.0)
+    some = known > _NOTHING * max(float(known.max()), 1.0)
     kinds = _kinds(features)
-    sizes = _variance_components(V, kinds, known[told], (surprise @ E[:, told] / np.sqrt(known[told])).T)
+    sizes = _variance_components(V, kinds, known[some], (surprise @ E[:, some] / np.sqrt(known[some])).T)
     root = np.zeros_like(V)
     for size, ((begin, end), kernel) in zip(sizes, kinds, strict=True):
         root[begin:end, begin:end] += size * kernel

@@ -31,13 +31,44 @@ def is_feasible(buckets: Buckets) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """Buckets of as many people and as many different values, one after the other: an array of three axes."""
+
+    entries: slice
+    slots: slice
+    shape: tuple[int, int, int]
+    """Buckets, people of each, different values of each."""
+    power: float
+    """k/(k−1)."""
+
+    def scale(self, logs: Floats, held: Floats, factors: Floats, rounds: int, close: float) -> Floats:
+        """As `Places.scale`; buckets come last here, so that every sum runs along many of them."""
+        n_buckets, _, width = self.shape
+        logs = np.multiply(logs.reshape(self.shape).transpose(1, 2, 0), self.power, order="C")
+        logs -= logs.max(axis=1, keepdims=True)
+        factor = np.ascontiguousarray(factors.reshape(n_buckets, width).T)
+        weight = np.exp(np.maximum(logs, _LEAST_LOG, out=logs), out=logs)
+        weight *= factor
+        wanted = held.reshape(n_buckets, width).T
+        for step in range(rounds):
+            weight /= np.maximum(weight.sum(axis=1, keepdims=True), _TINY)
+            ratio = wanted / np.maximum(weight.sum(axis=0), _TINY)
+            if step == rounds - 1 or np.abs(ratio - 1).max() < close:
+                break
+            factor *= ratio
+            weight *= ratio
+        factors[:] = factor.T.ravel()
+        return np.asarray(weight.transpose(2, 0, 1).ravel())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Places:
-    """For each row, bucket by bucket, an entry for each different value of its bucket."""
+    """For each row, block by block and bucket by bucket, an entry for each different value of its bucket."""
 
     rows: Ints
     """The rows in the order of their buckets."""
-    row_start: Ints
-    """Where the entries of each of these rows begin."""
+    width: Ints
+    """How many entries each of these rows has."""
     value: Ints
     """Of each entry."""
     slot: Ints
@@ -47,37 +78,33 @@ class Places:
     power: Floats
     """Of each row, k/(k−1)."""
     n_values: int
+    blocks: tuple[Block, ...]
 
     @classmethod
     def of(cls, buckets: Buckets, chosen: Ints | None = None) -> Places:
         """Of all buckets, or of some."""
-        rows = np.argsort(buckets.row_bucket, kind="stable")
-        if chosen is not None:
-            wanted = np.zeros(len(buckets.size), dtype=bool)
-            wanted[chosen] = True
-            rows = rows[wanted[buckets.row_bucket[rows]]]
         held = buckets.composition
-        width = np.diff(held.starts).astype(np.int64)
+        n_rows = np.bincount(buckets.row_bucket, minlength=len(buckets.size))
+        widths = np.diff(held.starts).astype(np.int64)[buckets.type_of]
+        own = np.arange(len(buckets.size)) if chosen is None else chosen
+        own = own[np.lexsort((own, widths[own], n_rows[own]))]
+        place = np.full(len(buckets.size), len(own))  # of each bucket among those, in their order
+        place[own] = np.arange(len(own))
+        rows = np.argsort(place[buckets.row_bucket], kind="stable")[: int(n_rows[own].sum())]
         home = buckets.row_bucket[rows]
-        first_slot = np.concatenate([[0], np.cumsum(width[buckets.type_of])])
-        first, offset = _ranges(held.starts[buckets.type_of[home]], width[buckets.type_of[home]])
-        bucket_first, bucket_offset = _ranges(held.starts[buckets.type_of], width[buckets.type_of])
-        people = np.bincount(buckets.row_bucket, minlength=len(buckets.size))[home].astype(np.float64)
-        starts = np.concatenate([[0], np.cumsum(width[buckets.type_of[home]])])
+        first, offset = _ranges(held.starts[buckets.type_of[home]], widths[home])
+        bucket_first, bucket_offset = _ranges(held.starts[buckets.type_of[own]], widths[own])
+        first_slot = np.concatenate([[0], np.cumsum(widths[own])])
         return cls(
             rows=rows,
-            row_start=starts,
+            width=widths[home],
             value=held.columns[first + offset].astype(np.int64),
-            slot=np.repeat(first_slot[home], np.diff(starts)) + offset,
+            slot=np.repeat(first_slot[place[home]], widths[home]) + offset,
             held=held.data[bucket_first + bucket_offset],
-            power=people / np.maximum(people - 1, 1),
+            power=(n_rows / np.maximum(n_rows - 1, 1))[home],
             n_values=held.shape[1],
+            blocks=_blocks(n_rows[own], widths[own]),
         )
-
-    @property
-    def width(self) -> Ints:
-        """How many entries each row has."""
-        return np.diff(self.row_start)
 
     def spread(self, by_row: Floats) -> Floats:
         """A number of each row at each of its entries."""
@@ -90,22 +117,31 @@ class Places:
             logs: of the entries, up to a number of each row.
             factors: of the slots: where the scaling begins; overwritten by where it ends.
             rounds: how often at most people and values are made to add up.
-            close: end earlier if every value adds up as closely as that.
+            close: end earlier, in a block, if every value adds up as closely as that.
         """
-        starts = self.row_start[:-1]
-        logs = logs * self.spread(self.power)
-        logs -= self.spread(np.maximum.reduceat(logs, starts))
-        weight = np.exp(np.maximum(logs, _LEAST_LOG)) * factors[self.slot]
-        for step in range(rounds):
-            weight /= self.spread(np.maximum(np.add.reduceat(weight, starts), _TINY))
-            sums = np.bincount(self.slot, weight, len(self.held))
-            ratio = self.held / np.maximum(sums, _TINY)
-            ratio[sums == 0] = 1.0  # a slot of a bucket that was not chosen
-            if step == rounds - 1 or np.abs(ratio - 1).max() < close:
-                break
-            factors *= ratio
-            weight *= ratio[self.slot]
-        return np.asarray(weight)
+        weight = np.empty_like(logs)
+        for block in self.blocks:
+            held, own = self.held[block.slots], factors[block.slots]
+            weight[block.entries] = block.scale(logs[block.entries], held, own, rounds, close)
+        return weight
+
+
+def _blocks(n_rows: Ints, width: Ints) -> tuple[Block, ...]:
+    """Of buckets in ascending order of both."""
+    found, entry, slot = [], 0, 0
+    pairs, n_buckets = np.unique(np.stack([n_rows, width]), axis=1, return_counts=True)
+    for size, wide, n in zip(*pairs.tolist(), n_buckets.tolist(), strict=True):
+        ends = entry + n * size * wide, slot + n * wide
+        found.append(
+            Block(
+                entries=slice(entry, ends[0]),
+                slots=slice(slot, ends[1]),
+                shape=(n, size, wide),
+                power=size / max(size - 1, 1),
+            )
+        )
+        entry, slot = ends
+    return tuple(found)
 
 
 def _ranges(first: Codes, width: Ints) -> tuple[Ints, Ints]:
