@@ -53,8 +53,11 @@ class Policy:
     mechanism: MechanismConfig
     suppress: StageConfig | None = None
     """What is done about values that are too common for the promise; None: such a table is refused."""
-    series: Literal["batches"] | None = None
-    """Whether every run adds a batch to the folder `release`; None: the release is one."""
+    series: Literal["batches", "dates"] | None = None
+    """What every run adds to the folder `release`: a batch of other people, or the same table at a later
+    date; None: the release is one."""
+    changed: Literal["leaves", "stays"] | None = None
+    """What becomes of people whose sensitive value has changed since they came; None: they are refused."""
     ledger: Path | None = None
     """The publisher's private memory of what was published; None: the usual place."""
     outright_allowed: bool = False
@@ -102,7 +105,7 @@ class Policy:
             promise=promise,
             mechanism=mechanism,
             suppress=suppress,
-            series=parse_series(data.get("series"), mechanism),
+            **parse_series(data.get("series"), mechanism, columns, suppress, promise),
             ledger=parse_ledger(data.get("ledger", {}), base),
             outright_allowed=parse_outright(data.get("outright")),
             folder=base,
@@ -281,21 +284,61 @@ def parse_suppress(section: Any, promise: Promise, mechanism: MechanismConfig) -
     return parsed
 
 
-def parse_series(section: Any, mechanism: MechanismConfig) -> Literal["batches"] | None:
-    """`[series]`: every run adds a batch of other people to the policy's release folder."""
+SERIES = ("batches", "dates")
+_CHANGED = ("leaves", "stays")
+
+
+def parse_series(
+    section: Any,
+    mechanism: MechanismConfig,
+    columns: Columns,
+    suppress: StageConfig | None,
+    promise: Promise,
+) -> dict[str, Any]:
+    """`[series]`: every run adds a batch of other people, or a later date, to the policy's release folder."""
     if section is None:
-        return None
+        return {}
     section = _table(section, "series", 'kind = "batches"')
-    refuse_unknown_keys(section, ("kind",), "[series]")
-    if section.get("kind") != "batches":
-        raise PolicyError(f"[series] kind {section.get('kind')!r} is unknown", hint='kind = "batches"')
-    if "batches" not in mechanism.series:
-        publishers = " and ".join(config.kinds_with(lambda other: "batches" in other.series))
+    kind = section.get("kind")
+    if kind not in SERIES:
         raise PolicyError(
-            f"[series] batches are published by {publishers}, not by {mechanism.kind}",
+            f"[series] kind {kind!r} is unknown; {did_you_mean(str(kind), SERIES)}",
+            hint='"batches" are of different people; "dates" are of one table as people come and leave',
+        )
+    if kind not in mechanism.series:
+        publishers = " and ".join(config.kinds_with(lambda other: kind in other.series))
+        raise PolicyError(
+            f"[series] {kind} are published by {publishers}, not by {mechanism.kind}",
             hint="several views of one table: [mechanism] views, with alpha-beta",
         )
-    return "batches"
+    if kind == "batches":
+        refuse_unknown_keys(section, ("kind",), "[series]")
+        return {"series": "batches"}
+    refuse_unknown_keys(section, ("kind", "changed"), "[series]")
+    _refuse_dates(mechanism, columns, suppress, promise)
+    if section.get("changed") not in (None, *_CHANGED):
+        raise PolicyError(f"[series] changed {section['changed']!r} is unknown", hint=TELL_CHANGED)
+    return {"series": "dates", "changed": section.get("changed")}
+
+
+TELL_CHANGED = (
+    'changed = "leaves": who has another value than before is not published from then on (which tells that '
+    'the value has changed); changed = "stays": everybody counts with the value of the date they came'
+)
+
+
+def _refuse_dates(
+    mechanism: MechanismConfig, columns: Columns, suppress: StageConfig | None, promise: Promise
+) -> None:
+    """What a series of dates cannot do without, and what it cannot go with."""
+    if columns.unit is None:
+        raise PolicyError(
+            "[series] dates need [columns] unit: who is in two tables must be known",
+            hint='unit = "patient_id", the same for a person at every date',
+        )
+    if suppress is not None:
+        raise PolicyError("[series] dates do not go with [suppress]", hint="leave out one of them")
+    mechanism.check_dates(promise)
 
 
 def parse_domains(

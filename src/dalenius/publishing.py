@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.demo_data import is_hospital
 from dalenius.engines.base import Engine, OpenedTable, Progress, silent
 from dalenius.engines.local.errors import engine_errors
@@ -19,7 +20,7 @@ from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.base import Draft, Plan, Repeated
 from dalenius.mechanisms.registry import stage_rooms
-from dalenius.mechanisms.stages import mechanism_of, serial_mechanism
+from dalenius.mechanisms.stages import dated_mechanism, mechanism_of, serial_mechanism
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
@@ -37,10 +38,13 @@ from dalenius.release.ledger import open_ledger
 from dalenius.release.manifest import Manifest, write_manifest
 from dalenius.release.repetition import expect, ledger_transaction, look_up, refuse_repetition, repetition
 from dalenius.release.series import (
+    Kind,
     NextInSeries,
     as_batch,
     batch_folder,
+    date_folder,
     next_batch,
+    next_date,
     next_view,
     rehearse_first,
     series_folder,
@@ -50,9 +54,8 @@ from dalenius.release.signing import Signer
 from dalenius.release.verify import check_k, check_promise, tell_outright
 from dalenius.tables.uniqueness import FEW, Uniqueness
 
-Kind = Literal["batches", "views"]
-_FOLDERS = {"batches": batch_folder, "views": view_folder}
-_NEXT = {"batches": next_batch, "views": next_view}
+_FOLDERS = {"batches": batch_folder, "dates": date_folder, "views": view_folder}
+_NEXT = {"batches": next_batch, "dates": next_date, "views": next_view}
 """By the kind of a series: where its next release goes, and what that is to be."""
 
 _pool_lock = Lock()
@@ -103,7 +106,16 @@ def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progres
     """What would be published; nothing is written."""
     with (engine or engine_for(policy)).open(policy, None, progress) as scan:
         _refuse_rare(policy, scan)
+        return _plan(policy, scan)
+
+
+def _plan(policy: Policy, scan: OpenedTable, next_one: NextInSeries | None = None) -> Plan:
+    """By the mechanism; of a table that is published again, in view of who was published before."""
+    if policy.series != "dates":
         return mechanism_of(policy).plan(policy, scan)
+    found = (next_one or next_date(policy, scan)).date
+    assert found is not None  # noqa: S101  (a series of dates has one)
+    return dated_mechanism(policy).plan_date(policy, scan.schema, found.kept)
 
 
 def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Preview:
@@ -113,7 +125,7 @@ def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress 
         try:
             if found is not None and policy.columns.k is not None and found.rarity.n_few:
                 raise refuse_rare(found)
-            plan = mechanism_of(policy).plan(policy, scan)
+            plan = _plan(policy, scan)
         except PromiseNotMet as error:
             return Preview(plan=error, uniqueness=found)
     return Preview(plan=plan, uniqueness=found)
@@ -173,6 +185,7 @@ def write_release(
         keep_memory(),
         earlier_draft_aside(target) if is_draft else series_folder(policy.release, target),
         ledger_transaction() as remember,
+        ExitStack() as remembering,
         new_release(target) as folder,
     ):
         with (engine or engine_for(policy)).open(policy, folder / SPILL, progress) as scan:
@@ -181,7 +194,7 @@ def write_release(
             if next_one is None and not randomness.is_seeded and not is_synthetic:
                 expect(policy, scan)
             _refuse_rare(policy, scan)
-            plan = mechanism_of(policy).plan(policy, scan)
+            plan = _plan(policy, scan, next_one)
             # a repeatable run is for trying out, unless it is one of a series, whose order it would upset
             is_trial = randomness.is_seeded or is_synthetic
             known = None
@@ -189,7 +202,7 @@ def write_release(
                 known = look_up(policy, scan, next_one, is_trial=is_trial)
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
-            draft = _draft(policy, plan, randomness, next_one)
+            draft, buckets = _draft(policy, plan, randomness, next_one)
             if draft.outright and not (yes or is_draft or policy.outright_allowed):
                 raise refuse_outright(policy, draft.outright)
             series = None if next_one is None else next_one.entry()
@@ -208,6 +221,8 @@ def write_release(
             if signer is not None:
                 signer.sign(folder)
         _recheck(folder)
+        if buckets is not None and next_one is not None and next_one.date is not None and not is_draft:
+            remembering.enter_context(next_one.date.remember(buckets, leaves=policy.changed == "leaves"))
         if known is not None:
             remember(known, known.entries(manifest, folder, target))
     written = StoredRelease.open(target)
@@ -240,7 +255,7 @@ def _randomness(*, is_draft: bool) -> Randomness:
 
 
 def _next_one(policy: Policy, kind: Kind, scan: OpenedTable, *, is_draft: bool) -> NextInSeries:
-    if not is_draft:
+    if not is_draft or kind == "dates":
         return _NEXT[kind](policy, scan)
     of = policy.mechanism.views if kind == "views" else None
     return rehearse_first(kind, of, open_ledger(policy.ledger))
@@ -262,13 +277,18 @@ def _posterior(manifest: Manifest) -> float | None:
     return found[0] if found else None
 
 
-def _draft(policy: Policy, plan: Plan, randomness: Randomness, next_one: NextInSeries | None) -> Draft:
+def _draft(
+    policy: Policy, plan: Plan, randomness: Randomness, next_one: NextInSeries | None
+) -> tuple[Draft, Ints | None]:
+    """The draft and, of a table that is published again, where everybody is."""
+    if next_one is not None and next_one.kind == "dates":
+        return dated_mechanism(policy).draft_date(policy, plan, randomness)
     if next_one is None or next_one.kind == "batches":
         draft = mechanism_of(policy).draft(policy, plan, randomness)
-        return draft if next_one is None else as_batch(draft)
+        return draft if next_one is None else as_batch(draft), None
     draft = serial_mechanism(policy).draft_at(policy, plan, randomness, next_one.place)
     next_one.refuse_other_parameters(draft.statement)
-    return draft
+    return draft, None
 
 
 def _recheck(folder: Path) -> None:

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
+
 from dalenius.mechanisms.base import PublishedTable, Scan
 from dalenius.policy import Policy
 from dalenius.release.manifest import TableEntry
@@ -46,6 +48,9 @@ class OpenedTable(Scan, Protocol):
 
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
+
+    def people(self, policy: Policy, key: bytes) -> pa.Table:
+        """Of every record, in order: keyed digests of its person and of person and value, and the value."""
 
     def sketch(self, key: bytes) -> Sketch | None:
         """By which its people are known again; of all columns of the source, before they are recoded.

@@ -72,6 +72,30 @@ def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
         )
 
 
+def digest_people(policy: Policy, relation: str, key: bytes) -> str:
+    """SQL for everybody's keyed digest (`person`), that of person and value (`value`), and the value's cells.
+
+    A digest is hashed twice under the key, so that none can be continued; cells have their lengths before
+    them, so that no two lists of cells are one text.
+    """
+    columns, secret = policy.columns, f"'{key.hex()}'"
+    unit = columns.unit
+    assert unit is not None  # noqa: S101  (a series of dates has been checked to have one)
+    select = selection(policy.recode, relation, (unit, *columns.sensitive))
+
+    def digest(*names: str) -> str:
+        cells = " || ".join(
+            f"coalesce(length({name}::VARCHAR) || ':' || {name}::VARCHAR, '-')"
+            for name in map(identifier, names)
+        )
+        return f"sha256({secret} || sha256({secret} || {cells}))[:32]"
+
+    return (
+        f"SELECT {digest(unit)} AS person, {digest(unit, *columns.sensitive)} AS value, "
+        f"{identifiers(columns.sensitive)} FROM ({select})"
+    )
+
+
 def refuse_intervals(schema: pa.Schema) -> None:
     """Parquet, as most programs read it, has no type for them."""
     for field in schema:

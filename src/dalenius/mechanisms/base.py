@@ -18,6 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
 from dalenius.policy import Columns
@@ -195,6 +196,24 @@ class PolicyOf(Protocol[Config_co, Promise_co]):
         """What the policy's paths are relative to."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KeptPeople:
+    """The people of a table that is published again, and where they were published before."""
+
+    bucket: Ints
+    """Of every record, in the table's order: its bucket so far, NEW or WITHHELD."""
+    cells: pa.Table
+    """The sensitive cells of those who are new, in the table's order."""
+    known: pa.Table
+    """What was published of buckets so far: `bucket`, the sensitive columns, `count`."""
+    n_changed: int
+    """How many people have another sensitive value than the one they came with."""
+
+
+NEW, WITHHELD = 0, -1
+"""A record of somebody who was not published before; and of one who is not to be published."""
+
+
 class Mechanism(Protocol):
     """One way of keeping a promise. It is given policies of its own kind (`PolicyOf`)."""
 
@@ -226,6 +245,19 @@ class SerialMechanism(Mechanism, Protocol):
 
     def planned_series(self, first: Manifest, index: int) -> PlannedSeries:
         """What the first release of a series tells about all of them, before release number `index`."""
+
+
+class DatedMechanism(Mechanism, Protocol):
+    """A mechanism that can publish a table again as people come and leave."""
+
+    def plan_date(self, policy: Any, schema: pa.Schema, kept: KeptPeople) -> Plan:
+        """The plan of the next date."""
+
+    def draft_date(self, policy: Any, plan: Any, randomness: Randomness) -> tuple[Draft, Ints]:
+        """The draft of the next date, and where every record of the table is then."""
+
+    def check_dates(self, parts: Any) -> Iterable[Check]:
+        """Whether the releases of all dates belong together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,9 @@ class MechanismConfig:
                 hint='bucketize does: [mechanism] kind = "bucketize"; or leave out groups',
             )
 
+    def check_dates(self, promise: Promise) -> None:
+        """Raise a PolicyError if a table cannot be published again and again under this section."""
+
     def check_stage(self, stage: str, promise: Promise) -> None:
         """Raise a PolicyError if one of the stages does not go with the rest of the section."""
 

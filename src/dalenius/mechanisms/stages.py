@@ -8,7 +8,7 @@ the counts of the sensitive values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import (
     Batches,
     Check,
+    DatedMechanism,
     Draft,
     Mechanism,
     Plan,
@@ -206,6 +207,11 @@ def mechanism_of(policy: Policy) -> Mechanism:
     return Staged(config=policy.suppress, stage=stage, mechanism=found)
 
 
+def dated_mechanism(policy: Policy) -> DatedMechanism:
+    """The mechanism that publishes a policy's table as it is at the next date."""
+    return mechanism_of(policy)  # type: ignore[return-value]
+
+
 def serial_mechanism(policy: Policy) -> SerialMechanism:
     """The mechanism that publishes the next release of a policy's series."""
     return mechanism_of(policy)  # type: ignore[return-value]
@@ -216,6 +222,12 @@ def count_outright(connection: duckdb.DuckDBPyConnection, manifest: Manifest) ->
     made = manifest.mechanism
     mechanism: Mechanism = registry.room(made.kind, made.method, "mechanism").MECHANISM
     return mechanism.count_outright(connection, manifest)
+
+
+def check_dates(kind: str, method: str, parts: Sequence[Any]) -> Iterable[Check]:
+    """Whether the tables of several dates belong together, from the releases alone."""
+    mechanism: DatedMechanism = registry.room(kind, method, "mechanism").MECHANISM
+    return mechanism.check_dates(parts)
 
 
 def check_release(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> list[Check]:

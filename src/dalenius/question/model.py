@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.errors import QueryError
+from dalenius.errors import InputError, QueryError
 from dalenius.question.database import Workspace
 from dalenius.question.names import ROW
 from dalenius.question.query import (
@@ -58,6 +58,15 @@ def _parts(aggregate: Aggregate) -> tuple[Total, ...]:
     kinds: tuple[Literal["count", "sum"], ...] = ("count",) if aggregate.kind == "count" else ("sum", "count")
     return tuple(
         Total(kind=kind, argument=aggregate.argument, condition=aggregate.condition) for kind in kinds
+    )
+
+
+def refuse_ratio_of_changes(estimator: str) -> InputError:
+    """Where the change of an average is asked for, of which only the change of its parts is known."""
+    return InputError(
+        f"{estimator} estimates how counts and sums change, and a ratio of changes is not the change of a "
+        "ratio",
+        hint="ask for COUNT and SUM here, and for AVG of each date by itself: --estimator view-1, or date-1",
     )
 
 

@@ -118,7 +118,7 @@ class SeriesEntry(_Entry):
 
     id: str
     kind: str
-    """`views` or `batches`."""
+    """`views`, `batches` or `dates`."""
     index: int
     """From 1."""
     of: int | None
@@ -322,7 +322,7 @@ def _problems_of_series(manifest: Manifest) -> Iterator[str]:
     series = manifest.series
     if series is None:
         return
-    if series.kind not in ("views", "batches"):
+    if series.kind not in ("views", "batches", "dates"):
         yield "its series is of a kind that there is not"
     if not 1 <= series.index <= MOST_ROWS or (series.of is not None and not series.index <= series.of):
         yield f"it is number {series.index} of a series of {series.of}"

@@ -122,8 +122,8 @@ def look_up(
     policy: Policy, scan: OpenedTable, next_one: NextInSeries | None, *, is_trial: bool = False
 ) -> KnownTable:
     """What the ledgers know of the table; the user's is not told of trials."""
-    # views of a series are drawn in view of each other; batches are of different people, or repetitions
-    same_series = next_one.place.id if next_one is not None and next_one.kind == "views" else None
+    # views and dates of a series come in view of each other; batches are of different people, or repetitions
+    same_series = next_one.place.id if next_one is not None and next_one.kind != "batches" else None
     ledgers = open_ledgers(policy.ledger, own_only=is_trial)
     memories = []
     for ledger in ledgers:
@@ -166,7 +166,12 @@ def _who(matches: Sequence[Match]) -> str:
 
 
 def repetition(policy: Policy, plan: Plan, known: KnownTable) -> Repeated | None:
-    """What this release will tell together with the earlier ones by the same mechanism; None without any."""
+    """What this release will tell together with the earlier ones by the same mechanism; None without any.
+
+    None also for a table that is published again and again: its buckets are of several plans.
+    """
+    if policy.series == "dates":
+        return None
     times = 1 + sum(match.entry.mechanism == policy.mechanism.kind for match in known.matches)
     return None if times == 1 else mechanism_of(policy).repeat(policy, plan, times)
 

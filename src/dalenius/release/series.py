@@ -26,9 +26,12 @@ from dalenius.mechanisms.stages import serial_mechanism
 from dalenius.policy import Policy
 from dalenius.promises import read_promise
 from dalenius.promises.f_privacy import FPrivacy
+from dalenius.release.dates import NextDate, new_series_id
 from dalenius.release.folder import StoredRelease, changed_files, describe_columns, sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
 from dalenius.release.manifest import FILE_NAME, SeriesEntry
+
+Kind = Literal["views", "batches", "dates"]
 
 
 def is_series(folder: Path) -> bool:
@@ -48,10 +51,10 @@ def releases_in(folder: Path) -> tuple[StoredRelease, ...]:
     return tuple(sorted(found, key=lambda release: release.series.index))
 
 
-def earlier_views(release: StoredRelease) -> tuple[StoredRelease, ...]:
-    """The views that a view of a series was drawn in view of, as far as they are in its folder."""
+def earlier_in_series(release: StoredRelease) -> tuple[StoredRelease, ...]:
+    """The views or dates before this one of its series, as far as they are in its folder."""
     series = release.manifest.series
-    if release.earlier or series is None or series.kind != "views" or series.index == 1:
+    if release.earlier or series is None or series.kind == "batches" or series.index == 1:
         return release.earlier
     beside = (
         StoredRelease.open(path.parent) for path in sorted(release.path.parent.glob(f"[!.]*/{FILE_NAME}"))
@@ -74,13 +77,15 @@ def open_release(path: str | Path) -> StoredRelease:
 class NextInSeries:
     """The release of a series that a run is about to publish."""
 
-    kind: Literal["views", "batches"]
+    kind: Kind
     place: SeriesPlace
     ledger: Ledger
     fingerprint: str
     records: str | None
     """The fingerprint of the whole records; None for batches, which are of different tables."""
     earlier: tuple[StoredRelease, ...]
+    date: NextDate | None = None
+    """Who is in the table of the next date."""
 
     def entry(self) -> SeriesEntry:
         """The manifest's `series`."""
@@ -104,7 +109,7 @@ class NextInSeries:
                 )
 
 
-def rehearse_first(kind: Literal["views", "batches"], of: int | None, ledger: Ledger) -> NextInSeries:
+def rehearse_first(kind: Kind, of: int | None, ledger: Ledger) -> NextInSeries:
     """The first release of a series that nobody publishes: neither the folder nor the ledger is looked at."""
     place = SeriesPlace(id=secrets.token_hex(16), index=1, of=of)
     return NextInSeries(kind=kind, place=place, ledger=ledger, fingerprint="", records=None, earlier=())
@@ -271,6 +276,47 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
         records=None,
         earlier=earlier,
     )
+
+
+def date_folder(release: Path) -> Path:
+    """Where the table of the next date goes."""
+    return release / f"date-{len(releases_in(release)) + 1}"
+
+
+def next_date(policy: Policy, scan: OpenedTable) -> NextInSeries:
+    """The date to publish now.
+
+    Raises:
+        InputError: the policy has changed since the first date, or the people cannot be known again.
+    """
+    earlier = () if policy.release is None else releases_in(policy.release)
+    ledger = open_ledger(policy.ledger)
+    if earlier and policy.release is not None:
+        refuse_wrong_series(earlier, ledger, policy.release)
+        _refuse_other_policy(earlier[0], policy, scan)
+        _refuse_changed_files(earlier)
+        _refuse_other_rule(earlier, policy)
+    series_id = earlier[0].series.id if earlier else new_series_id()
+    return NextInSeries(
+        kind="dates",
+        place=SeriesPlace(id=series_id, index=len(earlier) + 1, of=None),
+        ledger=ledger,
+        fingerprint=scan.fingerprint(ledger.key()),
+        records=None,
+        earlier=earlier,
+        date=NextDate.of(policy, scan, ledger, series_id, earlier),
+    )
+
+
+def _refuse_other_rule(earlier: tuple[StoredRelease, ...], policy: Policy) -> None:
+    """People who once left must not come back because the rule is another one, nor the other way round."""
+    rules = [release.manifest.parameters.get("changed") for release in earlier]
+    stated = [rule for rule in rules if rule is not None]
+    if stated and policy.changed != stated[-1]:
+        raise InputError(
+            f"the series was published with [series] changed = {stated[-1]!r}",
+            hint="one rule holds for all dates from the first one that states it",
+        )
 
 
 def as_batch(draft: Draft) -> Draft:

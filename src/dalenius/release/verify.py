@@ -12,7 +12,7 @@ import duckdb
 
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms.base import Check
-from dalenius.mechanisms.stages import check_release, count_outright
+from dalenius.mechanisms.stages import check_dates, check_release, count_outright
 from dalenius.plain import plain_fields
 from dalenius.release.admission import look_at_tables, read_stated, wrong_columns, wrong_rows
 from dalenius.release.folder import MALFORMED, StoredRelease, check_files
@@ -120,14 +120,17 @@ def _verify_series(release: StoredRelease, *, strict: bool, signer: str | None) 
         found = verify_release(one, strict=strict, signer=signer)
         outright += found.outright or 0
         checks += [replace(check, name=f"{one.path.name}: {check.name}") for check in found.checks]
+    if release.series.kind == "dates":
+        checks += check_dates(release.mechanism, release.method, release.parts)
+        outright = found.outright or 0
     return Verification(checks=(*checks, _check_series(release)), outright=outright)
 
 
 def _check_series(release: StoredRelease) -> Check:
     parts, last, of = release.parts, release.manifest, release.series.of
     indices = [part.series.index for part in parts]
-    # Views of one table share all parameters; batches have buckets of their own, but the same columns.
-    if release.is_several_batches:
+    # Views of one table share all parameters; batches and dates have other buckets, but the same columns.
+    if release.series.kind != "views":
         shared, same = "columns", all(part.manifest.columns == last.columns for part in parts)
     else:
         shared, same = "parameters", all(part.manifest.parameters == last.parameters for part in parts)

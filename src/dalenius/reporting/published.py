@@ -85,7 +85,7 @@ def _facts(parts: tuple[StoredRelease, ...], words: Words) -> list[tuple[str, do
         facts.insert(1, ("Records withheld", doc.Number(value=sum(n or 0 for n in withheld))))
     series = last.series
     if series:
-        kind = "batch" if series.kind == "batches" else "view"
+        kind = {"batches": "batch", "dates": "date"}.get(series.kind, "view")
         of = "" if series.of is None else f" of {series.of}"
         numbers = str(series.index) if len(parts) == 1 else f"{parts[0].series.index} to {series.index}"
         facts.append(("In a series", f"{kind} {numbers}{of}"))
@@ -154,6 +154,11 @@ def _paragraphs(release: StoredRelease) -> list[doc.Paragraph]:
     series = release.manifest.series
     if series and series.kind == "batches":
         texts.append("Every batch keeps the promise by itself; together they can tell more than each alone.")
+    if series and series.kind == "dates":
+        texts.append(
+            "The tables of all dates keep the promise together: who stays keeps the bucket, and a bucket "
+            "goes on listing the values that it came with."
+        )
     return [doc.Paragraph(text=text) for text in texts if text is not None]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dalenius.arrays import Bits, Bools, Codes, Ints
 from dalenius.tables.codes import encode, narrowest, number
@@ -60,6 +61,21 @@ class Coded:
     def decode(self, rows: Codes | slice = slice(None)) -> pa.Array:
         """The cells of a single column in these rows."""
         return self.cells.take(pa.array(self.codes[rows]))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the cells of a single column are numbers."""
+        kind = self.cells.type
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+    def ranked(self) -> tuple[Codes, bool]:
+        """A column's codes, ascending with its cells where these are numbers, and whether they are."""
+        if not self.is_number:
+            return self.codes, False
+        order = pc.array_sort_indices(pc.cast(self.cells, pa.float64(), safe=False)).to_numpy()
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank[self.codes], True
 
     @cached_property
     def _bitmaps(self) -> dict[int, Bits]:

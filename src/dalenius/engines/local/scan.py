@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from dalenius.engines.local.source import LocalSource
 from dalenius.engines.local.writing import LocalWriter, SortedCodes, sort_rows
-from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
+from dalenius.engines.preparing import digest_people, fingerprint_of, fingerprint_sums, record_sums
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Coding, Counting, PublishedTable
+from dalenius.policy import Policy
 from dalenius.prefetch import map_parallel
 from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
@@ -137,6 +138,10 @@ class LocalScan:
         """The same of whole records, however many there are."""
         asked = record_sums(key, self.schema.names, f"({self._select})")
         return fingerprint_of(key, self.schema, one_row(self._connection, asked))
+
+    def people(self, policy: Policy, key: bytes) -> pa.Table:
+        """Of every record, in order: keyed digests of its person and of person and value, and the value."""
+        return self._connection.sql(digest_people(policy, self.source.relation, key)).to_arrow_table()
 
     def sketch(self, key: bytes) -> Sketch | None:
         """By which its people are known again; of all columns of the source, before they are recoded."""

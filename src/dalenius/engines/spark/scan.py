@@ -31,7 +31,7 @@ from dalenius.engines.spark.tasks import (
     census_schema,
 )
 from dalenius.engines.spark.writing import Partitions, SparkWriter
-from dalenius.errors import InternalError
+from dalenius.errors import InternalError, PolicyError
 from dalenius.mechanisms.base import Batches, Coding, Counting, PublishedTable
 from dalenius.mechanisms.sharding import Census
 from dalenius.policy import Policy
@@ -155,6 +155,12 @@ class SparkScan:
         n_rows = self.partitions.census.n_rows
         return self._fingerprint(
             key, lambda relation: fingerprint_sums(key, self.schema.names, relation, n_rows)
+        )
+
+    def people(self, policy: Policy, key: bytes) -> pa.Table:  # noqa: ARG002
+        """Who is who is found out on one machine only."""
+        raise PolicyError(
+            '[series] kind = "dates" is published on one machine', hint="publish with --engine local"
         )
 
     def record_fingerprint(self, key: bytes) -> str:

@@ -45,7 +45,7 @@ from dalenius.mechanisms.tuples.interval import (
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.model import Estimators
 from dalenius.release.folder import StoredRelease
-from dalenius.release.series import earlier_views
+from dalenius.release.series import earlier_in_series
 
 Pattern = tuple[int, int]
 """(the first view that shows the tuple, in how many later views it appears)."""
@@ -129,7 +129,7 @@ def _pattern_laws(law: ViewLaw, published: int) -> tuple[dict[Pattern, Fraction]
 def load(release: StoredRelease) -> TupleModel:
     """The model of a view, or of all views of a series that was opened whole."""
     view = published.read(release.manifest)
-    parts = [*earlier_views(release), release] if view.is_changing else list(release.parts)
+    parts = [*earlier_in_series(release), release] if view.is_changing else list(release.parts)
     views = [read_codes(part, view.domain) for part in parts]
     if (release.earlier or view.is_changing) and view.index != len(views):
         raise InputError(

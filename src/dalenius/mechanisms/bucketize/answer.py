@@ -23,9 +23,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.arrays import Codes, Floats, Ints
+from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize import published
+from dalenius.mechanisms.bucketize.dates.answer import load_dates
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEWEST, MATCHING, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
@@ -34,7 +35,7 @@ from dalenius.mechanisms.rows.estimation import RowEstimator, RowModel
 from dalenius.question.model import Estimators
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.columns import Coded, CodedTable
+from dalenius.tables.columns import CodedTable
 
 _FEW = 1_000
 """Fewer people are estimated by shrinkage."""
@@ -83,7 +84,7 @@ class BucketizedRows:
 
     def estimator(self, name: str) -> BucketEstimator:
         """Prepare an estimator."""
-        ranked = [_ranked(column) for column in self.rows.columns.values()]
+        ranked = [column.ranked() for column in self.rows.columns.values()]
         codes, numbers = [codes for codes, _ in ranked], [is_number for _, is_number in ranked]
         if name == MATCHING and not self.can_match:
             name = Shrinkage.name
@@ -102,7 +103,7 @@ class BucketizedRows:
         if len(self.sensitive.columns) > 1 or self.sensitive.n_rows <= FEWEST:
             return None
         (column,) = self.sensitive.columns.values()
-        if not _is_number(column.cells.type):
+        if not column.is_number:
             return None
         cells = pc.cast(column.decode(), pa.float64(), safe=False)
         return np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -119,21 +120,6 @@ class BucketizedRows:
 
     def _regions_read(self) -> str:
         return "" if self.region_of_bucket is None else f"in {self.region_of_bucket.max() + 1} regions; "
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _ranked(column: Coded) -> tuple[Codes, bool]:
-    """A column's codes, ascending with its cells where these are numbers, and whether they are."""
-    kind = column.cells.type
-    if not _is_number(kind):
-        return column.codes, False
-    order = pc.array_sort_indices(pc.cast(column.cells, pa.float64(), safe=False)).to_numpy()
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[column.codes], True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -180,7 +166,9 @@ class BucketEstimation:
 
 
 def load(release: StoredRelease) -> RowModel:
-    """The model of a release, or of all batches of a series that was opened whole."""
+    """The model of a release, or of all batches or dates of a series that was opened whole."""
+    if published.read(release.manifest).dates is not None:
+        return load_dates(release)
     batches = [BucketizedRows.load(one) for one in release.parts]
     if len(batches) == 1:
         return batches[0].model()

@@ -34,11 +34,12 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     sensitive, n_fakes = stated.sensitive, stated.n_fakes
     limits = _Limits(stated.thresholds, n_fakes)
     n_people = count(connection, "SELECT count(*) FROM qit")
-    n_malformed = n_broken = n_groups_broken = 0
-    n_uneven = _n_strange(connection, n_people)
+    last_number = n_people if stated.dates is None else stated.dates.last_bucket
+    n_malformed = n_broken = n_groups_broken = n_absent = 0
+    n_uneven = _n_strange(connection, last_number)
     # by ranges of bucket numbers: memory does not grow with the release, whose files are sorted by them
-    for first in range(1, n_people + 1, _WINDOW):
-        numbers = range(first, min(first + _WINDOW, n_people + 1))
+    for first in range(1, last_number + 1, _WINDOW):
+        numbers = range(first, min(first + _WINDOW, last_number + 1))
         people = _people(connection, numbers)
         last = first - 1
         for entries in prefetch(read_entries(connection, sensitive, _within(numbers))):
@@ -46,9 +47,17 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
             n_broken += limits.broken(entries)
             n_groups_broken += _count_broken(stated.groups, entries, n_fakes)
             last = int(entries.bucket[-1])
-            np.subtract.at(people, entries.bucket[entries.starts] - first, entries.places - n_fakes)
-        n_uneven += int(np.count_nonzero(people))
-    yield _check_sizes(n_uneven, n_fakes)
+            here = entries.bucket[entries.starts] - first
+            # a bucket that nobody is in is not listed, though others of its people may have left
+            n_uneven += 0 if stated.dates is None else int(np.count_nonzero(people[here] < 1))
+            np.subtract.at(people, here, entries.places - n_fakes)
+        n_absent -= int(people.sum())
+        n_uneven += int(np.count_nonzero(people if stated.dates is None else people > 0))
+    yield (
+        _check_sizes(n_uneven, n_fakes)
+        if stated.dates is None
+        else _check_absent(n_uneven, n_absent, stated.dates.absent)
+    )
     yield Check(
         name="sensitive table",
         ok=n_malformed == 0,
@@ -71,9 +80,9 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
         yield _check_groups(n_groups_broken, len(stated.groups))
 
 
-def _n_strange(connection: duckdb.DuckDBPyConnection, n_people: int) -> int:
-    """Rows with numbers that cannot be: there are no more buckets than people."""
-    strange = f"WHERE bucket IS NULL OR bucket < 1 OR bucket > {n_people}"
+def _n_strange(connection: duckdb.DuckDBPyConnection, last_number: int) -> int:
+    """Rows with numbers that cannot be: there are no more buckets than people, unless some have left."""
+    strange = f"WHERE bucket IS NULL OR bucket < 1 OR bucket > {last_number}"
     return sum(count(connection, f"SELECT count(*) FROM {table} {strange}") for table in ("qit", "st"))
 
 
@@ -102,6 +111,15 @@ def _check_sizes(n_uneven: int, n_fakes: int) -> Check:
         if n_uneven
         else f"every bucket has as many sensitive values as people{more}",
     )
+
+
+def _check_absent(n_uneven: int, n_absent: int, stated: int) -> Check:
+    """Buckets list at least the values of the people in them, and as many more as is said."""
+    if n_uneven:
+        detail = f"{n_uneven} buckets have fewer sensitive values than people, or nobody"
+    else:
+        detail = f"{n_absent} values are of people who have left, and the manifest says {stated}"
+    return Check(name="bucket sizes", ok=n_uneven == 0 and n_absent == stated, detail=detail)
 
 
 def _count_malformed(entries: Entries, last: int) -> int:

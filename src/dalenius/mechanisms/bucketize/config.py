@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import parse_integer
 from dalenius.mechanisms.config import MechanismConfig
 from dalenius.promises import Promise
+from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
 
 MAX_BUCKET = 50
@@ -35,7 +37,7 @@ class BucketizeConfig(MechanismConfig):
     promises = ("f-privacy", "l-diversity")
     methods = ("optimal", "two-size", "multi-size", "anatomy")
     stages = ("suppress",)
-    series = ("batches",)
+    series = ("batches", "dates")
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any]) -> Self:
@@ -78,6 +80,20 @@ class BucketizeConfig(MechanismConfig):
                     "thresholds",
                     hint='use method = "optimal" without fakes and regions, or leave out groups',
                 )
+
+    def check_dates(self, promise: Promise) -> None:
+        """Newcomers of every date have buckets of their own, under the thresholds of the first date."""
+        for what in ("fakes", "regions", "buckets"):
+            if getattr(self, what):
+                raise PolicyError(
+                    f"[series] dates do not go with [mechanism] {what}", hint=f"leave out {what}"
+                )
+        if isinstance(promise, FPrivacy) and not isinstance(promise.default, Fraction | None):
+            raise PolicyError(
+                "[series] dates need thresholds that are the same at every date; this default depends on how "
+                "often a value occurs",
+                hint="default = 0.2, one number for all values that are not named",
+            )
 
     def check_stage(self, stage: str, promise: Promise) -> None:
         """What is left by suppression must be published, whatever is drawn."""

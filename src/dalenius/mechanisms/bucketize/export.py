@@ -91,10 +91,19 @@ def complete(release: StoredRelease) -> Completion:
     places = np.repeat(np.arange(len(tables.count)), tables.count)
     places = places[np.argsort(tables.entry_bucket[places], kind="stable")]
 
+    first = np.cumsum(tables.size) - tables.size
+    starts = np.searchsorted(tables.entry_bucket[places], np.arange(tables.n_buckets))
+
     def draw(stream: np.random.Generator) -> pa.Table:
         order = np.lexsort((random_keys(stream, len(tables.row_bucket)), tables.row_bucket))
         entry = np.empty(len(order), dtype=np.int64)
-        entry[order] = places
+        # of a bucket that people have left, some of its values at random
+        mixed = places
+        if len(places) > len(order):
+            home = tables.entry_bucket[places]
+            mixed = places[np.lexsort((random_keys(stream, len(places)), home))]
+        home = tables.row_bucket[order]
+        entry[order] = mixed[starts[home] + np.arange(len(order)) - first[home]]
         values = tables.entries.take(pa.array(entry))
         return pa.table({**_columns(tables.people), **_columns(values)})
 

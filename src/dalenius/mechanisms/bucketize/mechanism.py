@@ -5,7 +5,7 @@ What plans and applies is imported by the methods that do so: who only checks a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
-from dalenius.mechanisms.base import Batches, Check, Draft, PublishedTable, Repeated, Scan
+from dalenius.arrays import Ints
+from dalenius.mechanisms.base import Batches, Check, Draft, KeptPeople, PublishedTable, Repeated, Scan
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.config import MEASURES
 from dalenius.mechanisms.bucketize.published import count_certain, count_published, read
 from dalenius.mechanisms.stages import CountsMechanism
 from dalenius.randomness import Randomness
+from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import Manifest
 from dalenius.sql import unused_name
 from dalenius.tables.histogram import Histogram
 
 if TYPE_CHECKING:
     from dalenius.mechanisms.bucketize.apply import Coder, Places
+    from dalenius.mechanisms.bucketize.dates.apply import DatedPolicy
+    from dalenius.mechanisms.bucketize.dates.plan import DatePlan
     from dalenius.mechanisms.bucketize.table_plan import BucketizePlan, BucketPolicy
 
 
@@ -101,6 +105,24 @@ class Bucketize:
             n_published=plan.n_rows,
             outright=plan.outright,
         )
+
+    def plan_date(self, policy: BucketPolicy, schema: pa.Schema, kept: KeptPeople) -> DatePlan:
+        """New buckets for those who are new; who stays keeps the bucket."""
+        from dalenius.mechanisms.bucketize.dates.plan import plan_date
+
+        return plan_date(policy, schema, kept)
+
+    def draft_date(self, policy: DatedPolicy, plan: DatePlan, randomness: Randomness) -> tuple[Draft, Ints]:
+        """Deal those who are new, and list every bucket that somebody is in."""
+        from dalenius.mechanisms.bucketize.dates.apply import draft_date
+
+        return draft_date(policy, plan, randomness)
+
+    def check_dates(self, parts: Sequence[StoredRelease]) -> Iterable[Check]:
+        """Every bucket lists the same values at every date."""
+        from dalenius.mechanisms.bucketize.dates.check import check_dates
+
+        return check_dates(parts)
 
     def repeat(self, policy: BucketPolicy, plan: BucketizePlan, times: int) -> Repeated:  # noqa: ARG002
         """A person's buckets in all releases, intersected."""

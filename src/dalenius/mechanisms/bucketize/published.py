@@ -46,6 +46,8 @@ class PublishedBuckets:
     """None: every entry of the sensitive table is somebody's."""
     regions: Regions | None
     """None: the buckets were made from the whole table."""
+    dates: PublishedDates | None
+    """None: everybody of every bucket is in the table."""
 
     @property
     def n_fakes(self) -> int:
@@ -53,10 +55,29 @@ class PublishedBuckets:
         return 0 if self.fakes is None else self.fakes.n_fakes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedDates:
+    """What the manifest of a table that is published again and again says about its buckets."""
+
+    last_bucket: int
+    """The highest number of any bucket so far."""
+    absent: int
+    """How many values are listed whose people are not in the table."""
+
+    @classmethod
+    def of(cls, stated: Stated) -> PublishedDates:
+        """From the manifest's section."""
+        return cls(
+            last_bucket=stated["last_bucket"].integer(at_least=1, at_most=MOST_ROWS),
+            absent=stated["absent"].integer(at_least=0, at_most=MOST_ROWS),
+        )
+
+
 def read(manifest: Manifest) -> PublishedBuckets:
     """What a manifest says about buckets."""
     given, sensitive = Stated.of(manifest.parameters, "parameters"), manifest.columns_of("sensitive")
     fakes, regions, thresholds = given.get("fakes"), given.get("regions"), Thresholds.of(manifest.promise)
+    dates = given.get("dates")
     if not sensitive:
         raise ReleaseCorrupt("the manifest names no sensitive column")
     if any(len(value) != len(sensitive) for value in thresholds.listed):
@@ -70,6 +91,7 @@ def read(manifest: Manifest) -> PublishedBuckets:
         groups=groups,
         fakes=PublishedFakes.of(fakes, len(sensitive)) if fakes and fakes.section() else None,
         regions=None if regions is None else Regions.of(regions, manifest.columns_of("quasi")),
+        dates=None if dates is None else PublishedDates.of(dates),
     )
 
 
@@ -92,7 +114,13 @@ class BucketTables:
     entry_bucket: Ints
     count: Ints
     """How many people of its bucket have an entry's value; a fake counts as one."""
-    n_buckets: int
+    numbers: Ints
+    """The published number of each bucket."""
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
+        return len(self.numbers)
 
     @property
     def size(self) -> Ints:
@@ -125,20 +153,24 @@ def read_tables(release: StoredRelease) -> BucketTables:
         entries=st.select(list(sensitive)),
         entry_bucket=entry_bucket.ravel().astype(np.int64),
         count=st.column("count").to_numpy().astype(np.int64),
-        n_buckets=len(numbers),
+        numbers=numbers,
     )
 
 
 def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
-    """How many people have each value; None where fakes hide it. The tables are views of the connection."""
+    """How many people have each value, from views of the tables.
+
+    None where fakes, or the values of people who have left, hide it.
+    """
     stated = read(manifest)
-    return None if stated.fakes else count_values(connection, "st", stated.sensitive, 'sum("count")::BIGINT')
+    is_hidden = stated.fakes or (stated.dates and stated.dates.absent)
+    return None if is_hidden else count_values(connection, "st", stated.sensitive, 'sum("count")::BIGINT')
 
 
 def count_certain(connection: duckdb.DuckDBPyConnection) -> int:
     """How many people are in buckets of one value only; without fakes their value is certain."""
-    alone = 'SELECT sum("count") AS n FROM st GROUP BY bucket HAVING count(*) = 1'
-    return count(connection, f"SELECT coalesce(sum(n), 0)::BIGINT FROM ({alone})")
+    alone = "SELECT bucket FROM st GROUP BY bucket HAVING count(*) = 1"
+    return count(connection, f"SELECT count(*) FROM qit SEMI JOIN ({alone}) USING (bucket)")
 
 
 def count_people(connection: duckdb.DuckDBPyConnection) -> Ints:

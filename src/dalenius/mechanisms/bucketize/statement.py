@@ -8,21 +8,23 @@ from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.promises import BucketPromise
 
-_ASSUMES = (
+ASSUMES = (
     "one row is one person",
     "the attacker may know everybody's quasi-identifiers, and so a person's bucket, but takes every "
     "matching of a bucket's people with its sensitive values as equally likely",
 )
-_CORRUPTION = "an attacker who knows the sensitive values of others in the bucket (corruption)"
-_NOT_COVERED = (
+CORRUPTION = "an attacker who knows the sensitive values of others in the bucket (corruption)"
+SEVERAL = "several releases about the same people"
+COMPOUND = "a single sensitive column: thresholds hold for combinations of cells"
+NOT_COVERED = (
     "an attacker who learns from the release how quasi-identifiers and sensitive values go together "
     "(negative association, deFinetti)",
     "whether a person is in the table",
-    "several releases about the same people",
+    SEVERAL,
 )
-_SETS_NOT_COVERED = "sets of sensitive values: only each single value has a threshold"
-_OTHER_SETS_NOT_COVERED = "sets of sensitive values other than the groups that the promise lists"
-_DISCLOSED = (
+SETS_NOT_COVERED = "sets of sensitive values: only each single value has a threshold"
+OTHER_SETS_NOT_COVERED = "sets of sensitive values other than the groups that the promise lists"
+DISCLOSED = (
     "the number of records",
     "how often each sensitive value occurs",
     "the size of every bucket and the sensitive values in it",
@@ -44,7 +46,7 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
     """What a release by this plan promises, and what it tells."""
     compound = len(plan.histogram.columns) > 1
     parameters: dict[str, Any] = {"buckets": plan.to_dict()["buckets"]}
-    corruption: str = _CORRUPTION
+    corruption: str = CORRUPTION
     fakes_disclosed: tuple[str, ...] = ()
     if plan.fakes:
         parameters["fakes"] = plan.fakes.to_dict(plan.buckets, plan.histogram)
@@ -55,14 +57,14 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
         regions_disclosed = _REGIONS_DISCLOSED
     return Statement(
         promise=promise.to_dict(plan.histogram),
-        assumes=_ASSUMES,
+        assumes=ASSUMES,
         not_covered=(
             corruption,
-            *_NOT_COVERED,
-            _OTHER_SETS_NOT_COVERED if promise.groups else _SETS_NOT_COVERED,
+            *NOT_COVERED,
+            OTHER_SETS_NOT_COVERED if promise.groups else SETS_NOT_COVERED,
             *(_REGIONS_NOT_COVERED if plan.regions else ()),
-            *(["a single sensitive column: thresholds hold for combinations of cells"] if compound else []),
+            *([COMPOUND] if compound else []),
         ),
-        disclosed=(*_DISCLOSED, *fakes_disclosed, *regions_disclosed),
+        disclosed=(*DISCLOSED, *fakes_disclosed, *regions_disclosed),
         parameters=parameters,
     )

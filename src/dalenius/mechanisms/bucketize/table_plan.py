@@ -107,7 +107,13 @@ def mix_numbers(histogram: Histogram, schema: pa.Schema) -> Histogram:
 
 def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
     """The plan for a table with these counts."""
-    config, promise = policy.mechanism, policy.promise
+    return plan_promise(policy.mechanism, policy.promise, histogram, schema)
+
+
+def plan_promise(
+    config: BucketizeConfig, promise: BucketPromise, histogram: Histogram, schema: pa.Schema
+) -> BucketizePlan:
+    """The same for a promise that need not be the policy's own."""
     config.check_promise(promise)
     _check_shares(promise.groups, histogram)
     histogram = arrange(promise.groups, histogram)

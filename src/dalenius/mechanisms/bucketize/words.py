@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dalenius.mechanisms.bucketize import published
+from dalenius.mechanisms.bucketize.dates.plan import DatePlan
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.pages import document as doc
 from dalenius.pages.words import (
@@ -250,11 +251,14 @@ _NAMED = 3
 """Values whose limits a plan tells one by one; the strictest ones."""
 
 
-def say_plan(plan: BucketizePlan) -> Iterator[str]:
+def say_plan(plan: BucketizePlan | DatePlan) -> Iterator[str]:
     """What a plan means for people: limits, people whose value is certain, and the error of a count.
 
     Values are named only where the policy names them: a log of it quotes no record's cell.
     """
+    if not isinstance(plan, BucketizePlan):
+        yield from _say_date(plan)
+        return
     limits = sorted((f, code) for code, f in enumerate(plan.thresholds) if f < 1)
     who = "An attacker who knows a person's other columns, and nothing else,"
     groups = [group for group in plan.groups if group.at_most < 1]
@@ -275,6 +279,21 @@ def say_plan(plan: BucketizePlan) -> Iterator[str]:
     yield _say_certain(plan)
     if plan.fakes is None:
         yield _say_error(plan)
+
+
+def _say_date(plan: DatePlan) -> Iterator[str]:
+    """Who stays and who is new, and what the buckets of those who are new mean for them."""
+    told = plan.summary()
+    yield (
+        f"{plural(told['stay'], 'person stays', 'people stay')} in the bucket that they came with, so the "
+        f"tables of all dates tell no more about them than the first one did; "
+        f"{plural(told['absent'], 'value', 'values')} in these buckets are of people who have left."
+    )
+    if told["withheld"]:
+        yield f"{plural(told['withheld'], 'person is', 'people are')} withheld: their value has changed."
+    if plan.newcomers is not None:
+        yield f"{plural(told['new'], 'person is', 'people are')} new. Of their buckets:"
+        yield from say_plan(plan.newcomers)
 
 
 def _name(plan: BucketizePlan, code: int) -> str:

@@ -25,8 +25,9 @@ from dalenius.question.model import (
     Possible,
     Total,
     null_sums,
+    refuse_ratio_of_changes,
 )
-from dalenius.question.query import Query
+from dalenius.question.query import Query, has_ratios
 from dalenius.question.targets import Range, Score, Targets
 from dalenius.tables.columns import CodedTable
 
@@ -66,6 +67,8 @@ class RowsAsked:
 
     questions: tuple[Summands, ...]
     scores: tuple[Score, ...]
+    divides: bool = False
+    """Whether a ratio of totals is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -284,9 +287,14 @@ class RowModel:
         for query in queries:
             workspace.deadline.check()
             questions.append(summands(lookup, query, scores))
-        return RowsAsked(questions=tuple(questions), scores=tuple(scores.scores))
+        return RowsAsked(
+            questions=tuple(questions), scores=tuple(scores.scores), divides=any(map(has_ratios, queries))
+        )
 
     def estimation(self, asked: RowsAsked, estimator: str, confidence: float) -> RowEstimation:
         """Estimate what the questions add up."""
-        source = self.estimators[estimator].estimation(asked.scores)
+        chosen = self.estimators[estimator]
+        if asked.divides and getattr(chosen, "is_change", False):
+            raise refuse_ratio_of_changes(estimator)
+        source = chosen.estimation(asked.scores)
         return RowEstimation.of(asked, source, confidence, self.rows.n_rows)

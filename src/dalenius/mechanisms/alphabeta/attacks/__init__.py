@@ -22,7 +22,7 @@ from dalenius.mechanisms.alphabeta.published import PublishedView, read
 from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order, find_rows
 from dalenius.mechanisms.tuples.domain import are_among, distinct_words
 from dalenius.release.folder import StoredRelease
-from dalenius.release.series import earlier_views
+from dalenius.release.series import earlier_in_series
 from dalenius.threats.counts import Counts, counted, judge_laws, summed
 from dalenius.threats.facets import Facets
 from dalenius.threats.laws import Coins
@@ -39,7 +39,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     case = ViewCase.of(view, tuples)
     yield attack_one_tuple(case)
     yield attack_views(case)
-    earlier = list(earlier_views(release))
+    earlier = list(earlier_in_series(release))
     if earlier:
         yield attack_all_views(case, tuples, earlier)
     yield attack_correlated_tuples(case)

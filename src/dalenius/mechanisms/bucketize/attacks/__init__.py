@@ -10,6 +10,7 @@ from dalenius.mechanisms.bucketize.attacks.association import (
     learn_exclusions,
 )
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, draw_buckets
+from dalenius.mechanisms.bucketize.attacks.dates import attack_dates
 from dalenius.mechanisms.bucketize.attacks.dealing import attack_law_of_dealing, attack_law_of_numbers
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_fakes_by_exclusion, attack_law_of_fakes
 from dalenius.mechanisms.bucketize.attacks.linking import (
@@ -27,6 +28,7 @@ from dalenius.mechanisms.bucketize.attacks.order import (
 )
 from dalenius.mechanisms.registry import stage_rooms
 from dalenius.randomness import Randomness
+from dalenius.release.series import earlier_in_series
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult
 from dalenius.threats.traces import attack_metadata
@@ -36,6 +38,9 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     """All attacks, on the stages before the buckets too."""
     release, original, stream = subject.release, subject.original, subject.randomness.stream
     case = BucketCase.load(release, original)
+    if case.has_dates:
+        yield from _attack_date(case, subject)
+        return
     yield attack_linking(case)
     if case.groups:
         yield attack_linking_groups(case)
@@ -54,6 +59,15 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     del case  # stages find the people by themselves
     for stage in stage_rooms("attacks"):
         yield from stage.attack(subject)
+
+
+def _attack_date(case: BucketCase, subject: Subject) -> Iterator[AttackResult]:
+    """One of several dates: its buckets are of several plans, and list people who have left."""
+    release, original = subject.release, subject.original
+    yield from attack_dates(case, [BucketCase.load(other, original) for other in earlier_in_series(release)])
+    yield attack_corruption(case, subject.randomness.stream("audit", "corruption"))
+    yield from _learn(case, subject.randomness)
+    yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
 
 
 def _learn(case: BucketCase, randomness: Randomness) -> Iterator[AttackResult]:

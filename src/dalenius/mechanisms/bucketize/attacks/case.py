@@ -60,6 +60,10 @@ class BucketCase:
     """What the manifest says of values that are nobody's."""
     fake_number: Ints
     """The manifest's number of each value; −1 for a value that it does not know."""
+    numbers: Ints
+    """The published number of each bucket."""
+    has_dates: bool
+    """Whether buckets may list values of people who are not there."""
 
     @classmethod
     def load(cls, release: StoredRelease, original: pa.Table) -> BucketCase:
@@ -90,6 +94,8 @@ class BucketCase:
             in_group=np.array([[g.has(cells) for cells in values] for g in groups], dtype=np.bool_),
             fakes=stated.fakes,
             fake_number=numbered,
+            numbers=tables.numbers,
+            has_dates=stated.dates is not None,
         )
 
     @property
@@ -116,6 +122,11 @@ class BucketCase:
     def size(self) -> Ints:
         """How many people each bucket has."""
         return np.bincount(self.row_bucket, minlength=self.n_buckets)
+
+    @property
+    def listed(self) -> Ints:
+        """How many values each bucket lists: more than people where some have left."""
+        return np.bincount(self.st_bucket, self.st_count, self.n_buckets).astype(np.int64) - self.n_fakes
 
     @property
     def measured(self) -> Callable[..., AttackResult]:

@@ -57,7 +57,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
     known = case.known_buckets()
     truth = case.row_truth()
     right = np.bincount(case.row_bucket[truth == guess[case.row_bucket]], minlength=case.n_buckets)
-    listed = _count_listed(case, guess)
+    listed = count_listed(case, guess)
     successes = np.where(known, right, np.minimum(listed, case.size))
     n_rows = len(case.row_bucket)
     limits = case.limits
@@ -79,7 +79,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
         },
         advice="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
     )
-    return result if not n_broken else _mark_broken(result, "entries of the sensitive table")
+    return result if not n_broken else mark_broken(result, "entries of the sensitive table")
 
 
 def attack_linking_groups(case: BucketCase) -> AttackResult:
@@ -121,7 +121,7 @@ def attack_linking_groups(case: BucketCase) -> AttackResult:
         },
         advice="the buckets do not keep the thresholds: publish again, and `dalenius verify` it",
     )
-    return result if not any(n_above) else _mark_broken(result, "groups of values")
+    return result if not any(n_above) else mark_broken(result, "groups of values")
 
 
 def _limits(group: Group, size: Ints) -> Ints:
@@ -137,7 +137,8 @@ def commonest_value(case: BucketCase) -> Ints:
     return np.asarray(case.st_value[order][last])
 
 
-def _count_listed(case: BucketCase, guess: Ints) -> Ints:
+def count_listed(case: BucketCase, guess: Ints) -> Ints:
+    """How often each bucket has the value that is guessed for it."""
     chosen = case.st_value == guess[case.st_bucket]
     return np.bincount(case.st_bucket[chosen], case.st_count[chosen], case.n_buckets).astype(np.int64)
 
@@ -150,7 +151,7 @@ def _per_value(case: BucketCase, guess: Ints, successes: Ints) -> tuple[list[dic
     np.maximum.at(highest, case.st_value, share)
     trials = np.bincount(guess, size, case.n_values)
     right = np.bincount(guess, successes, case.n_values)
-    above = np.bincount(case.st_value, _is_above(case, size), case.n_values).astype(np.int64)
+    above = np.bincount(case.st_value, is_above(case, size), case.n_values).astype(np.int64)
     rows = []
     for code in np.unique(case.st_value):
         limit = case.thresholds[code]
@@ -170,7 +171,7 @@ def _per_value(case: BucketCase, guess: Ints, successes: Ints) -> tuple[list[dic
     return rows, int(above.sum())
 
 
-def _is_above(case: BucketCase, size: Ints) -> Bools:
+def is_above(case: BucketCase, size: Ints) -> Bools:
     """Whether each entry is above ⌊f′·|g|⌋, which is computed exactly for every value and size there is."""
     people = size[case.st_bucket]
     width = int(people.max(initial=0)) + 1
@@ -183,7 +184,8 @@ def _is_above(case: BucketCase, size: Ints) -> Bools:
     return np.asarray(case.st_count > np.array(allowed, dtype=np.int64)[place])
 
 
-def _mark_broken(result: AttackResult, what: str) -> AttackResult:
+def mark_broken(result: AttackResult, what: str) -> AttackResult:
+    """The result of an attack that found something above its threshold."""
     return replace(
         result,
         holds=False,
@@ -257,13 +259,13 @@ def attack_two_bucketizations(one: BucketCase, two: BucketCase) -> list[AttackRe
     together = two_releases(
         people,
         right=expect_right(_shares_of_both(one, two, people), people.truth),
-        right_alone=expect_right(_dense(one, people.first), people.truth),
+        right_alone=expect_right(dense_shares(one, people.first), people.truth),
         baseline=float(one.frequency.max()),
     )
     return [together, _bucket_mates(one, two, people)]
 
 
-def _dense(case: BucketCase, rows: Ints) -> Floats:
+def dense_shares(case: BucketCase, rows: Ints) -> Floats:
     """Rows × values: the shares of the rows' buckets."""
     table = sp.csr_array(
         (case.st_expected, (case.st_bucket, case.st_value)), shape=(case.n_buckets, case.n_values)
@@ -273,13 +275,13 @@ def _dense(case: BucketCase, rows: Ints) -> Floats:
 
 
 def _shares_of_both(one: BucketCase, two: BucketCase, people: Linked) -> Floats:
-    renumber = _same_values(one, two)
-    second = _dense(two, people.second)
+    renumber = same_values(one, two)
+    second = dense_shares(two, people.second)
     second = np.where(renumber >= 0, second[:, renumber], 0.0)
-    return np.asarray(_dense(one, people.first) * second / np.maximum(one.frequency, 1e-12))
+    return np.asarray(dense_shares(one, people.first) * second / np.maximum(one.frequency, 1e-12))
 
 
-def _same_values(one: BucketCase, two: BucketCase) -> Ints:
+def same_values(one: BucketCase, two: BucketCase) -> Ints:
     """The number in the second case of each value of the first; −1 where it has none."""
     number = {label: code for code, label in enumerate(two.labels)}
     return np.array([number.get(label, -1) for label in one.labels])
@@ -293,7 +295,7 @@ def _bucket_mates(one: BucketCase, two: BucketCase, people: Linked) -> AttackRes
     also = (second[order][1:] == second[order][:-1]) & pair
     together = _pairs_by_value(first, people.truth, one)
     chance = _chance_together(two)
-    renumber = _same_values(one, two)
+    renumber = same_values(one, two)
     chance = np.where((renumber >= 0)[:, None] & (renumber >= 0), chance[np.ix_(renumber, renumber)], 0.0)
     return shared_coins(float(also.sum()), float((together * chance).sum()), int(pair.sum()))
 

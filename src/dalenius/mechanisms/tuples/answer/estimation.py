@@ -25,7 +25,16 @@ from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.interval import Interval
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.question.database import Workspace
-from dalenius.question.model import Column, Combination, Estimator, Estimators, Plane, Possible, null_sums
+from dalenius.question.model import (
+    Column,
+    Combination,
+    Estimator,
+    Estimators,
+    Plane,
+    Possible,
+    null_sums,
+    refuse_ratio_of_changes,
+)
 from dalenius.question.query import Query, has_ratios
 from dalenius.question.targets import Range
 from dalenius.release.folder import StoredRelease
@@ -253,11 +262,7 @@ class TupleModel:
         """Estimate what the questions add up."""
         kernel = self.estimators[estimator]
         if asked.divides and not kernel.has_ratios:
-            raise InputError(
-                f"{estimator} estimates how counts and sums change, and a ratio of changes is not the change "
-                "of a ratio",
-                hint="ask for COUNT and SUM here, and for AVG of each view by itself: --estimator view-1",
-            )
+            raise refuse_ratio_of_changes(estimator)
         return TupleEstimation.of(asked, self.rows, kernel, confidence)
 
     @property
