@@ -101,3 +101,23 @@ SELECT SUM(CASE WHEN disease = 'Flu' THEN age ELSE -severity END) FROM t;
 SELECT COUNT(*) FROM t WHERE (sex, disease) IN (('F', 'Flu'), ('M', 'Cold'));
 -- nobody
 SELECT COUNT(*) FROM t WHERE NULL;
+-- medians and quantiles of what is published and of what is secret
+SELECT MEDIAN(age), QUANTILE_CONT(weight, 0.9), QUANTILE_DISC(age, 0.25), MEDIAN(severity) FROM t;
+-- a percentile in the standard's words, either way round
+SELECT PERCENTILE_CONT(0.1) WITHIN GROUP (ORDER BY weight) AS a, PERCENTILE_DISC(0.1) WITHIN GROUP (ORDER BY severity) AS b FROM t;
+-- a median in groups, of some
+SELECT disease, MEDIAN(age) FILTER (WHERE sex = 'F') AS m, QUANTILE_CONT(severity, 0.75) AS q FROM t GROUP BY disease;
+-- a median of nobody
+SELECT MEDIAN(age) FROM t WHERE age < 0;
+-- variances and standard deviations
+SELECT sex, VAR_SAMP(age), VAR_POP(severity), STDDEV(weight), STDDEV_POP(severity) FROM t GROUP BY sex;
+-- a variation coefficient
+SELECT STDDEV(age) / AVG(age) AS cv, 2 * VAR_POP(age) FROM t WHERE disease = 'Flu';
+-- correlations, of pairs that are known
+SELECT disease, CORR(age, weight), COVAR_POP(weight, severity), COVAR_SAMP(age, severity) FROM t GROUP BY disease ORDER BY disease;
+-- the least and the largest
+SELECT sex, MIN(age), MAX(weight), MIN(severity), MAX(age) FILTER (WHERE disease = 'Flu') FROM t GROUP BY sex;
+-- how many different values
+SELECT disease, COUNT(DISTINCT age), COUNT(DISTINCT zip) FILTER (WHERE severity = 2), COUNT(DISTINCT severity) FROM t GROUP BY disease;
+-- ordered by a median that is selected
+SELECT zip, MEDIAN(weight) AS m FROM t GROUP BY zip ORDER BY m DESC LIMIT 2;

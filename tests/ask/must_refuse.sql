@@ -16,13 +16,25 @@ WITH x AS (SELECT 1) SELECT COUNT(*) FROM x;
 SELECT COUNT(*) FROM t UNION SELECT 1;
 -- DISTINCT
 SELECT DISTINCT COUNT(*) FROM t;
--- DISTINCT counts
-SELECT COUNT(DISTINCT age) FROM t;
+-- takes one column
+SELECT COUNT(DISTINCT age, sex) FROM t;
+-- DISTINCT is possible in COUNT
+SELECT SUM(DISTINCT age) FROM t;
+-- a quantile needs a number from 0 to 1
+SELECT QUANTILE_CONT(age, 1.5) FROM t;
+-- not be a part of a formula
+SELECT MEDIAN(age) + 1 FROM t;
+-- unless it is selected too
+SELECT sex, COUNT(*) FROM t GROUP BY sex ORDER BY MEDIAN(age);
+-- MEDIAN, quantiles, MIN and MAX need numbers
+SELECT MEDIAN(sex) FROM t;
+-- MEDIAN, quantiles, MIN and MAX need numbers
+SELECT MAX(zip) FROM t;
 -- window
 SELECT COUNT(*) OVER () FROM t;
--- the aggregate median()
-SELECT MEDIAN(age) FROM t;
--- the aggregate max()
+-- the aggregate mode()
+SELECT MODE(age) FROM t;
+-- not be a part of a formula
 SELECT SUM(age) / MAX(age) FROM t;
 -- around or beside an aggregate
 SELECT ROUND(AVG(age)) FROM t;

@@ -231,3 +231,24 @@ def test_a_table_of_one_value_is_published_or_refused_for_the_promise(
     assert caught.value.exit_code in (2, 3)
     assert "Flu" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@every_local_subject
+def test_order_statistics_and_moments_hold_the_truth(subject: Subject, tmp_path: Path) -> None:
+    """At a confidence that leaves one miss in ten thousand, or exactly where everything is published."""
+    table = people(200)
+    release = subject.publish(subject.policy(table, tmp_path / "r"), seed=2)
+    ages = table["age"].to_numpy()
+    asked = "SELECT MEDIAN(age), QUANTILE_DISC(age, 0.9), STDDEV(age), MAX(age), COUNT(DISTINCT age) FROM t"
+    truths = [np.median(ages), np.sort(ages)[179], ages.std(ddof=1), ages.max(), len(set(ages.tolist()))]
+    rows = release.ask(asked, confidence=0.9999).rows
+    if subject.suppress is not None:
+        assert all(row.status in ("exact", "undetermined") for row in rows)  # about those who were kept
+        return
+    for row, truth in zip(rows, truths, strict=True):
+        assert row.estimate is not None or row.status == "undetermined"
+        if subject.keeps_every_row:
+            assert row.estimate == pytest.approx(truth)
+            assert row.status == "exact"
+        elif row.low is not None and row.high is not None:
+            assert row.low - 1e-6 <= truth <= row.high + 1e-6

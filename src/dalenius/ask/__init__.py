@@ -14,14 +14,15 @@ import pyarrow as pa
 
 from dalenius.arrays import Floats
 from dalenius.ask.finishing import Result, finish, make_consistent
-from dalenius.ask.formulas import Estimated, Wanted, aggregate, estimate_formulas, estimates_alone
+from dalenius.ask.formulas import Estimated, Wanted, aggregate, estimate_formulas, estimates_alone, is_certain
 from dalenius.ask.literals import Known, note_unknown
+from dalenius.ask.statistics import estimate_statistics
 from dalenius.errors import InputError, QueryError, ReleaseCorrupt, did_you_mean
 from dalenius.mechanisms import registry
 from dalenius.question.answer import Answer, AnswerRow
 from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
 from dalenius.question.model import Asked, Estimation, Model, Question
-from dalenius.question.query import AggregateRef, Query
+from dalenius.question.query import AggregateRef, Query, StatisticRef
 from dalenius.question.sql import parse_shared
 from dalenius.release.admission import admit
 from dalenius.release.folder import MALFORMED, StoredRelease
@@ -179,11 +180,17 @@ def answer_asked(
         for number, (query, question) in enumerate(zip(queries, asked.questions, strict=True))
     ]
     workspace.deadline.check()
-    items = [Wanted.of(one, item.formula) for one in estimated for item in one.query.items]
+    items = [
+        Wanted.of(one, item.formula)
+        for one in estimated
+        for item in one.query.items
+        if not isinstance(item.formula, StatisticRef)
+    ]
     others = [(one, k) for one in estimated for k in _named_besides(one.query)]
+    found_items = estimate_formulas(estimation, items, request.confidence)
     columns = iter(
-        Result(column=column, is_certain=estimation.is_rounding(column))
-        for column in estimate_formulas(estimation, items, request.confidence)
+        Result(column=column, is_certain=is_certain(estimation, wanted, column))
+        for wanted, column in zip(items, found_items, strict=True)
     )
     named = zip(others, estimates_alone(estimation, [aggregate(*pair) for pair in others]), strict=True)
     by_question: dict[int, dict[str, Floats]] = {}
@@ -191,7 +198,11 @@ def answer_asked(
         by_question.setdefault(one.number, {})[f"a{k}"] = estimate
     answers = []
     for one in estimated:
-        results = [next(columns) for _ in one.query.items]
+        found = iter(estimate_statistics(model, one, request, workspace))
+        results = [
+            next(found) if isinstance(item.formula, StatisticRef) else next(columns)
+            for item in one.query.items
+        ]
         answers.append(finish(model, one, results, by_question.get(one.number, {}), request, workspace))
     return answers
 

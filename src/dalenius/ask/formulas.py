@@ -22,7 +22,17 @@ import numpy as np
 
 from dalenius.arrays import Bools, Floats, divide, normal_quantile
 from dalenius.question.model import Column, Combination, Estimation, Linear, Question, Total, linearize
-from dalenius.question.query import Aggregate, AggregateRef, Arithmetic, Expression, Formula, Number, Query
+from dalenius.question.query import (
+    Aggregate,
+    AggregateRef,
+    Arithmetic,
+    Bounded,
+    Expression,
+    Formula,
+    Number,
+    Query,
+    Root,
+)
 
 
 def denominator(
@@ -52,6 +62,8 @@ def _is_linear(formula: Formula, aggregates: tuple[Aggregate, ...]) -> bool:
             if operator == "*" and not (isinstance(left, Number) or isinstance(right, Number)):
                 return False
             return operator != "/" and _is_linear(left, aggregates) and _is_linear(right, aggregates)
+        case _:
+            return False
 
 
 def possible_ratio(
@@ -151,11 +163,34 @@ class Wanted:
     asked: Estimated
     formula: Formula
     linear: Linear
+    around: tuple[Root | Bounded, ...] = ()
+    """What is done with the formula's result, the last one first."""
 
     @classmethod
     def of(cls, asked: Estimated, formula: Formula) -> Wanted:
         """With its value and derivatives."""
-        return cls(asked=asked, formula=formula, linear=asked.linear(formula))
+        around = []
+        while isinstance(formula, Root | Bounded):
+            around.append(formula)
+            formula = formula.part
+        return cls(asked=asked, formula=formula, linear=asked.linear(formula), around=tuple(around))
+
+    def finished(self, column: Column) -> Column:
+        """The result of the whole, from that of the formula inside."""
+        for one in reversed(self.around):
+            column = _rooted(column) if isinstance(one, Root) else _within(column, (one.low, one.high))
+        return column
+
+
+def is_certain(estimation: Estimation, wanted: Wanted, column: Column) -> Bools:
+    """Where there is no error but rounding: of the result, or of every total that it is made of."""
+    asked, gradient = wanted.asked, wanted.linear.gradient
+    if _single_total(wanted.linear) is not None:
+        return estimation.is_rounding(column)
+    certain = np.ones(len(gradient), dtype=np.bool_)
+    for total in np.flatnonzero((np.nan_to_num(gradient, nan=1.0) != 0).any(axis=0)).tolist():
+        certain &= estimation.is_rounding(estimation.total(asked.number, total, asked.totals[:, total]))
+    return np.asarray(estimation.is_rounding(column) | certain)
 
 
 def estimate_formulas(estimation: Estimation, wanted: Sequence[Wanted], confidence: float) -> list[Column]:
@@ -168,7 +203,7 @@ def estimate_formulas(estimation: Estimation, wanted: Sequence[Wanted], confiden
     for k, single in enumerate(singles):
         if single is not None:
             columns[k] = _added(wanted[k], wanted[k].asked.total(estimation, single))
-    return [columns[k] for k in range(len(wanted))]
+    return [one.finished(columns[k]) for k, one in enumerate(wanted)]
 
 
 def estimates_alone(estimation: Estimation, wanted: Sequence[Wanted]) -> list[Floats]:
@@ -252,6 +287,17 @@ def _by_fieller(
         low=np.where(uncertain, column.estimate + low, column.low),
         high=np.where(uncertain, column.estimate + high, column.high),
     )
+
+
+def _rooted(column: Column) -> Column:
+    """Square roots: the interval is that of the square, so that it holds however uncertain that is."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        estimate = np.sqrt(np.maximum(column.estimate, 0.0))
+        error = np.where(column.std_error == 0, 0.0, column.std_error / (2 * estimate))
+        low, high = np.sqrt(np.maximum(column.low, 0.0)), np.sqrt(np.maximum(column.high, 0.0))
+        # where the square may be 0 the first order says nothing
+        error = np.where(np.isfinite(error), error, (high - low) / 4)
+    return Column(estimate=estimate, std_error=error, low=low, high=high)
 
 
 def _within(column: Column, possible: tuple[float, float]) -> Column:

@@ -25,6 +25,7 @@ from dalenius.question.query import (
     Aggregate,
     AggregateRef,
     Arithmetic,
+    Bounded,
     Condition,
     Either,
     Every,
@@ -32,6 +33,9 @@ from dalenius.question.query import (
     Negation,
     Number,
     Query,
+    Root,
+    Statistic,
+    StatisticRef,
     expression_of,
 )
 from dalenius.question.sql import parse
@@ -108,6 +112,23 @@ def _formula(query: Query, formula: Formula) -> str:
             return repr(value)
         case Arithmetic(operator=operator, left=left, right=right):
             return f"({_formula(query, left)} {operator} {_formula(query, right)})"
+        case Bounded(part=part):
+            return _formula(query, part)
+        case Root(part=part):
+            return f"sqrt(greatest({_formula(query, part)}, 0))"
+        case StatisticRef(index=index):
+            return _statistic(query.statistics[index])
+
+
+def _statistic(one: Statistic) -> str:
+    x, q = one.argument.sql, one.fraction
+    call = {
+        "continuous": f"quantile_cont({x}, {q!r})",
+        "discrete": f"quantile_disc({x}, {q!r})",
+        "ends": f"{'max' if q else 'min'}({x})",
+        "distinct": f"count(DISTINCT {x})",
+    }[one.kind]
+    return call + (f" FILTER (WHERE {_condition(one.condition)})" if one.condition else "")
 
 
 def _aggregate(aggregate: Aggregate) -> str:

@@ -26,12 +26,15 @@ from dalenius.question.query import (
     Aggregate,
     AggregateRef,
     Arithmetic,
+    Bounded,
     Condition,
     Expression,
     Formula,
     GroupKey,
     Number,
     Query,
+    Root,
+    StatisticRef,
 )
 from dalenius.tables.codes import encode
 
@@ -135,6 +138,14 @@ def linearize(
             one = linearize(left, aggregates, totals, estimates)
             two = linearize(right, aggregates, totals, estimates)
             return _combine(operator, one, two)
+        case Bounded(part=part):
+            return linearize(part, aggregates, totals, estimates)
+        case Root(part=part):
+            inner = linearize(part, aggregates, totals, estimates)
+            root = np.sqrt(np.where(inner.value > 0, inner.value, np.nan))
+            return Linear(value=root, gradient=inner.gradient / (2 * root[:, None]))
+        case StatisticRef():  # found by questions of its own
+            return Linear(value=np.full(len(estimates), np.nan), gradient=np.zeros_like(estimates))
 
 
 def _basic(index: int, estimates: Floats) -> Linear:

@@ -9,6 +9,7 @@ for one release, and tables over the values of a domain for another.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
@@ -114,7 +115,41 @@ class Arithmetic:
     right: Formula
 
 
-Formula = AggregateRef | Number | Arithmetic
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """The square root of a result."""
+
+    part: Formula
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """A result that can only be between two numbers, as a variance or a correlation."""
+
+    part: Formula
+    low: float = -math.inf
+    high: float = math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """What is no sum over people: a quantile, an end, or how many different values there are."""
+
+    kind: Literal["continuous", "discrete", "ends", "distinct"]
+    argument: Expression
+    condition: Condition | None = None
+    fraction: float = 0.0
+    """Of a quantile, from 0 to 1; of an end 0 (the least) or 1 (the largest)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticRef:
+    """The statistic of that position in `Query.statistics`: a result by itself, never a part of one."""
+
+    index: int
+
+
+Formula = AggregateRef | Number | Arithmetic | Root | Bounded | StatisticRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +179,7 @@ class Query:
     items: tuple[Item, ...]
     finish: str
     """HAVING, ORDER BY and LIMIT over the result: group keys `g0`, …, items `i0`, …, aggregates `a0`, …"""
+    statistics: tuple[Statistic, ...] = ()
 
 
 def has_ratios(query: Query) -> bool:
@@ -159,8 +195,10 @@ def _is_nonlinear(formula: Formula) -> bool:
             return _is_nonlinear(left) or _is_nonlinear(right)
         case Arithmetic(operator="*", left=Number(), right=rest) | Arithmetic(left=rest, right=Number()):
             return _is_nonlinear(rest)
-        case Arithmetic():
+        case Arithmetic() | Root():
             return True
+        case Bounded(part=part):
+            return _is_nonlinear(part)
         case _:
             return False
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from dalenius.question.moments import MOMENTS, is_statistic, moment, statistic
 from dalenius.question.names import Scope, describe, is_allowed, refuse
 from dalenius.question.query import (
     Aggregate,
@@ -25,6 +26,8 @@ from dalenius.question.query import (
     Membership,
     Negation,
     Number,
+    Statistic,
+    StatisticRef,
     TruthTest,
 )
 
@@ -101,6 +104,7 @@ class ResultColumns:
     aggregates: list[Aggregate] = field(default_factory=list)
     estimated: list[exp.Expr] = field(default_factory=list)
     """What is selected and estimated."""
+    statistics: list[Statistic] = field(default_factory=list)
 
     def add_groups(self, select: exp.Select) -> None:
         """The keys of GROUP BY: expressions, aliases or positions of selected columns, or ALL."""
@@ -138,7 +142,10 @@ class ResultColumns:
             node = item.this if isinstance(item, exp.Alias) else item
             if self._has_aggregate(node):
                 self.estimated.append(node)
-                yield (item.alias if isinstance(item, exp.Alias) else _spelled(node)), self._formula(node)
+                yield (
+                    (item.alias if isinstance(item, exp.Alias) else _spelled(node)),
+                    self._selected_formula(node),
+                )
             elif self._group_index(node) is None:
                 self._refuse_bare(node)
         if not self.estimated:
@@ -155,11 +162,15 @@ class ResultColumns:
         raise refuse(self.scope.text, node, what)
 
     def _no_aggregate(self, node: exp.Expr) -> Exception:
-        hint = "possible aggregates: COUNT(*), COUNT(x), SUM(x), AVG(x), each also with FILTER (WHERE …)"
+        hint = (
+            "possible aggregates: COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM, AVG, MEDIAN, QUANTILE_CONT, "
+            "QUANTILE_DISC, MIN, MAX, VAR_SAMP, VAR_POP, STDDEV, CORR, COVAR_POP, each also with FILTER "
+            "(WHERE …)"
+        )
         return refuse(self.scope.text, node, f"{describe(node)} cannot be estimated from a release", hint)
 
     def _has_aggregate(self, node: exp.Expr) -> bool:
-        return any(type(part) in _KINDS for part in node.walk())
+        return any(_is_aggregate(part) for part in node.walk())
 
     def _group_index(self, node: exp.Expr) -> int | None:
         matches = (i for i, (_, key) in enumerate(self.groups) if key == node)
@@ -179,13 +190,43 @@ class ResultColumns:
                 left, right = self._formula(node.this), self._formula(node.expression)
                 return Arithmetic(operator=_OPERATORS[type(node)], left=left, right=right)
             case _:
-                return AggregateRef(index=self._aggregate(node))
+                return self._call(node)
+
+    def _call(self, node: exp.Expr) -> Formula:
+        """An aggregate by itself: a sum, what is made of sums, or an order statistic."""
+        call, condition = self._filtered(node)
+        if type(call) in MOMENTS:
+            return moment(self.scope, call, condition, self._add)
+        return AggregateRef(index=self._aggregate(node))
+
+    def _selected_formula(self, node: exp.Expr) -> Formula:
+        """What is selected: order statistics only as they are."""
+        bare = node
+        while isinstance(bare, exp.Paren) or (isinstance(bare, exp.Cast) and _is_number_type(bare.to)):
+            bare = bare.this
+        call, condition = self._filtered(bare)
+        if not is_statistic(call):
+            return self._formula(node)
+        self.statistics.append(statistic(self.scope, call, condition))
+        return StatisticRef(index=len(self.statistics) - 1)
+
+    def _filtered(self, node: exp.Expr) -> tuple[exp.Expr, Condition | None]:
+        if isinstance(node, exp.Filter):
+            return node.this, condition(self.scope, node.expression.this)
+        return node, None
+
+    def _add(self, found: Aggregate) -> int:
+        if found not in self.aggregates:
+            self.aggregates.append(found)
+        return self.aggregates.index(found)
 
     def _aggregate(self, node: exp.Expr) -> int:
-        condition_node = None
-        call = node
-        if isinstance(node, exp.Filter):
-            call, condition_node = node.this, node.expression.this
+        call, found_condition = self._filtered(node)
+        if is_statistic(call) or type(call) in MOMENTS:
+            raise refuse(
+                self.scope.text, call, f"{_spelled(call)} can be selected, but not be a part of a formula or "
+                "of HAVING and ORDER BY unless it is selected too",
+            )  # fmt: skip
         if type(call) not in _KINDS:
             if isinstance(call, exp.AggFunc | exp.Window):
                 raise self._no_aggregate(call)
@@ -193,19 +234,14 @@ class ResultColumns:
                 self.scope.text, call, f"{describe(call)} is not possible around or beside an aggregate",
                 "aggregates can be combined with + - * / and numbers",
             )  # fmt: skip
-        found = Aggregate(
-            kind=_KINDS[type(call)],
-            argument=self._argument(call),
-            condition=condition(self.scope, condition_node) if condition_node is not None else None,
+        return self._add(
+            Aggregate(kind=_KINDS[type(call)], argument=self._argument(call), condition=found_condition)
         )
-        if found not in self.aggregates:
-            self.aggregates.append(found)
-        return self.aggregates.index(found)
 
     def _argument(self, call: exp.Expr) -> Expression | None:
         inner = call.this
         if isinstance(inner, exp.Distinct):
-            raise refuse(self.scope.text, call, "DISTINCT counts cannot be estimated from a release")
+            raise refuse(self.scope.text, call, "DISTINCT is possible in COUNT(DISTINCT …) only")
         if isinstance(inner, exp.Star) or inner is None:
             if not isinstance(call, exp.Count) or (inner is not None and any(inner.args.values())):
                 raise refuse(self.scope.text, call, f"{_spelled(call)} is not possible")
@@ -252,7 +288,7 @@ class ResultColumns:
             return exp.column(f"i{self.estimated.index(node)}")
         if (index := self._group_index(node)) is not None:
             return exp.column(f"g{index}")
-        if type(node) in _KINDS or isinstance(node, exp.Filter):
+        if _is_aggregate(node) or isinstance(node, exp.Filter):
             return exp.column(f"a{self._aggregate(node)}")
         if isinstance(node, exp.Column):
             if not node.table and node.name.lower() in aliases:
@@ -267,6 +303,10 @@ class ResultColumns:
             if changed is not child:
                 child.replace(changed)
         return node
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return type(node) in _KINDS or type(node) in MOMENTS or is_statistic(node)
 
 
 def _is_number_type(kind: exp.DataType) -> bool:

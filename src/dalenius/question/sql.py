@@ -76,9 +76,10 @@ def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | No
         text=text,
         where=condition(scope, where.this) if where is not None else None,
         groups=tuple(GroupKey(name=name, expression=scope.expression(node)) for name, node in results.groups),
-        aggregates=tuple(results.aggregates),
+        aggregates=tuple(results.aggregates) or (Aggregate(kind="count"),),
         items=items,
         finish=finish,
+        statistics=tuple(results.statistics),
     )
 
 
@@ -268,4 +269,12 @@ def _put_back(query: Query, text: str, lists: list[_Lifted]) -> Query:
         aggregates=tuple(aggregate(part) for part in query.aggregates),
         items=tuple(Item(name=words(item.name), formula=item.formula) for item in query.items),
         finish=words(query.finish),
+        statistics=tuple(
+            replace(
+                part,
+                argument=expression(part.argument),
+                condition=None if part.condition is None else condition(part.condition),
+            )
+            for part in query.statistics
+        ),
     )

@@ -84,22 +84,40 @@ def join_keys(row_key: tuple[int, ...], secret_key: tuple[int, ...]) -> Key:
     return tuple(secret if row == -1 else row for row, secret in zip(row_key, secret_key, strict=True))
 
 
-def argument_tables(lookup: Lookup, totals: tuple[Total, ...]) -> dict[Expression, Floats]:
-    """Of every argument: sensitive values × row values; NaN is NULL."""
+Argument = tuple[Floats, Floats]
+"""What the sensitive value makes of an argument (values, or 1, × 1), times the rest: (values or 1) × rows."""
+
+
+def argument_tables(lookup: Lookup, totals: tuple[Total, ...]) -> dict[Expression, Argument]:
+    """Of every argument, in two factors; NaN is NULL."""
     summed = {total.argument for total in totals if total.kind == "sum"}
     found = {}
     for argument in {total.argument: None for total in totals if total.argument is not None}:
         cells = in_one_piece(lookup.values(argument))
         numbers = argument_numbers(cells, argument, argument in summed)
-        found[argument] = numbers.reshape(lookup.n_outer(argument), -1)
+        found[argument] = _factors(numbers.reshape(lookup.n_outer(argument), -1))
     return found
 
 
-def value_weights(total: Total, arguments: dict[Expression, Floats], those: Ints) -> Floats:
+def _factors(table: Floats) -> Argument:
+    """A table of sensitive values × row values as a product of both where it is one, as age · salary is."""
+    one = np.ones((1, 1))
+    if table.shape[1] == 1:
+        return table, one
+    if not _is_mixed(table):
+        return one, table
+    at = np.unravel_index(np.argmax(np.nan_to_num(np.abs(table))), table.shape)
+    if np.nan_to_num(table[at]) == 0:
+        return one, table
+    values, rows = table[:, at[1] : at[1] + 1] / table[at], table[at[0] : at[0] + 1]
+    return (values, rows) if np.allclose(values * rows, table, 1e-12, 0.0, equal_nan=True) else (one, table)
+
+
+def value_weights(total: Total, arguments: dict[Expression, Argument], those: Ints) -> Floats:
     """What one person of each sensitive value adds, as far as the value alone decides it."""
-    if total.argument is None or arguments[total.argument].shape[1] > 1:
+    if total.argument is None:
         return np.ones(len(those))
-    table = arguments[total.argument]
+    table = arguments[total.argument][0]
     own = table[those, 0] if len(table) > 1 else np.full(len(those), table[0, 0])
     return np.where(np.isnan(own), 0.0, own if total.kind == "sum" else 1.0)
 
@@ -109,7 +127,7 @@ def value_classes(
     query: Query,
     totals: tuple[Total, ...],
     keys: tuple[GroupCodes, ...],
-    arguments: dict[Expression, Floats],
+    arguments: dict[Expression, Argument],
 ) -> Iterator[Ints]:
     """Sensitive values for which the question says the same about every row."""
     conditions = [query.where, *(total.condition for total in totals)]
@@ -120,7 +138,7 @@ def value_classes(
         if lookup.sensitive_part(columns_of(atom))
     ]
     tables += [key.codes for key in keys if _is_mixed(key.codes)]
-    tables += [np.nan_to_num(table, nan=np.inf) for table in arguments.values() if _is_mixed(table)]
+    tables += [np.nan_to_num(table, nan=np.inf) for _, table in arguments.values() if _is_mixed(table)]
     n_values = lookup.sensitive.n_rows
     labels = [
         table[:, 0] if table.shape[1] == 1 else _row_labels(table) for table in tables if len(table) > 1
@@ -217,7 +235,7 @@ def _add_class(
     query: Query,
     result: Summands,
     keys: tuple[GroupCodes, ...],
-    arguments: dict[Expression, Floats],
+    arguments: dict[Expression, Argument],
     members: Ints,
     scores: ScoreList,
 ) -> None:
@@ -246,7 +264,7 @@ def _add_class(
 def _scores(
     lookup: Lookup,
     total: Total,
-    arguments: dict[Expression, Floats],
+    arguments: dict[Expression, Argument],
     bits: Bits,
     value: int,
     scores: ScoreList,
@@ -257,7 +275,7 @@ def _scores(
     """The score of each group of rows; None where no row counts."""
     rows = where_rows if total.condition is None else lookup.rows.rows(bits)
     values: Floats | None = None
-    if total.argument is not None and (table := arguments[total.argument]).shape[1] > 1:
+    if total.argument is not None and (table := arguments[total.argument][1]).shape[1] > 1:
         own = table[value if len(table) > 1 else 0]
         numbers = own[lookup.quasi(total.argument.columns).codes[rows]]
         present = ~np.isnan(numbers)
@@ -268,7 +286,7 @@ def _scores(
     if n_groups == 1:
         if not len(rows):
             return [None]
-        is_set = total.argument is None or arguments[total.argument].shape[1] == 1
+        is_set = total.argument is None or arguments[total.argument][1].shape[1] == 1
         return [scores.add_set(bits, rows) if is_set else scores.add(rows, values)]
     mine = member_of[np.searchsorted(where_rows, rows)]
     order = np.argsort(mine, kind="stable")

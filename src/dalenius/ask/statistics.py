@@ -1,0 +1,320 @@
+"""Quantiles, ends and numbers of different values: what is no sum, found by questions about sums.
+
+A quantile is where a count passes a share of the whole. With C(t) people up to t, of N, SQL's continuous
+quantile of fraction q lies between the people of ranks ⌊h⌋ and ⌈h⌉, h = q·(N − 1), and that of rank ⌊h⌋ is at
+most t exactly where C(t) − h > 0. That difference is estimated as any other, with the model's own interval,
+and its interval is inverted: the quantile's goes from the first t where the difference may be above 0 to the
+first where it surely is (Woodruff, 1952, with the model's law in the place of a normal one).
+
+MIN, MAX and COUNT(DISTINCT) depend on single people, so they are answered only where what is published
+settles them, whatever the secret; elsewhere there is a range and no estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from dalenius.arrays import Bools, Floats, normal_quantile
+from dalenius.ask.finishing import Result
+from dalenius.ask.formulas import Estimated
+from dalenius.errors import QueryError
+from dalenius.question.database import Request, Workspace
+from dalenius.question.model import Column, Combination, Key, Model, argument_numbers
+from dalenius.question.query import Aggregate, Every, Expression, GroupKey, Query, Statistic
+from dalenius.tables.codes import in_one_piece
+
+_FIRST, _MORE = 32, 7
+"""Thresholds that are tried first, and inside each place that a quantile then can be at."""
+_MOST = 2_000
+"""Thresholds × groups of one round; beyond, an interval ends at the next threshold that was tried."""
+_ROUNDS = 5
+_MOST_DIFFERENT = 2_000
+_HALF = 0.5
+_CERTAIN = 1e-6
+_NOBODY = Expression(sql="FALSE", columns=())
+
+
+def estimate_statistics(
+    model: Model, asked: Estimated, request: Request, workspace: Workspace
+) -> Iterable[Result]:
+    """Every statistic of a question, in all its groups."""
+    for statistic in asked.query.statistics:
+        if statistic.kind != "distinct":
+            _refuse_texts(_values(model, statistic, workspace).type)
+        if statistic.kind == "distinct":
+            yield _count_different(model, asked, statistic, request, workspace)
+            continue
+        if statistic.kind == "ends" and statistic.fraction:  # the largest is the least of the opposites
+            found = _search(model, asked, _opposite(statistic), request, workspace)
+            column = found.column
+            turned = Column(
+                estimate=-column.estimate, std_error=column.std_error, low=-column.high, high=-column.low
+            )
+            yield Result(column=turned, is_certain=found.is_certain)
+        else:
+            yield _search(model, asked, statistic, request, workspace)
+
+
+def _search(
+    model: Model, asked: Estimated, statistic: Statistic, request: Request, workspace: Workspace
+) -> Result:
+    search = _Search.of(model, asked, statistic, request, workspace)
+    search.run()
+    return search.known() if statistic.kind == "ends" else search.result()
+
+
+def _refuse_texts(kind: pa.DataType) -> None:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_temporal(kind):
+        raise QueryError(
+            f"MEDIAN, quantiles, MIN and MAX need numbers, not {kind}",
+            hint="COUNT(*) … GROUP BY shows how often each value occurs",
+        )
+
+
+def _opposite(statistic: Statistic) -> Statistic:
+    x = statistic.argument
+    return replace(statistic, argument=Expression(sql=f"-CAST({x.sql} AS DOUBLE)", columns=x.columns))
+
+
+def _query(asked: Estimated, aggregates: Sequence[Aggregate]) -> Query:
+    query = asked.query
+    return Query(
+        text=query.text,
+        where=query.where,
+        groups=query.groups,
+        aggregates=tuple(aggregates),
+        items=(),
+        finish="",
+    )
+
+
+def _values(model: Model, statistic: Statistic, workspace: Workspace) -> pa.Array:
+    """The different values that the argument can be."""
+    key = GroupKey(name="argument", expression=statistic.argument)
+    nobody = Query(
+        text="", where=_NOBODY, groups=(key,), aggregates=(Aggregate(kind="count"),), items=(), finish=""
+    )
+    return model.evaluate([nobody], workspace).questions[0].key_values[0]
+
+
+def _numbers(model: Model, statistic: Statistic, workspace: Workspace) -> Floats:
+    """The different numbers that the argument can be, ascending."""
+    cells = in_one_piece(_values(model, statistic, workspace))
+    found = argument_numbers(cells, statistic.argument, True)
+    return np.unique(found[~np.isnan(found)])
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Search:
+    """Where the counts up to thresholds pass what a quantile needs, group by group."""
+
+    model: Model
+    asked: Estimated
+    statistic: Statistic
+    request: Request
+    workspace: Workspace
+    numbers: Floats
+    tried: dict[int, Column] = field(default_factory=dict)
+    """Of each threshold: the difference C(t) − h in every group."""
+    count: Floats
+    """N of every group, as estimated."""
+
+    @classmethod
+    def of(
+        cls, model: Model, asked: Estimated, statistic: Statistic, request: Request, workspace: Workspace
+    ) -> _Search:
+        return cls(
+            model=model,
+            asked=asked,
+            statistic=statistic,
+            request=request,
+            workspace=workspace,
+            numbers=_numbers(model, statistic, workspace),
+            count=np.zeros(len(asked.question.keys)),
+        )
+
+    def run(self) -> None:
+        """Try thresholds until every end is between two neighbours."""
+        last = len(self.numbers) - 1
+        wanted = sorted(set(np.linspace(0, last, min(last + 1, _FIRST)).round().astype(int).tolist()))
+        for _ in range(_ROUNDS):
+            if not wanted or (self.tried and len(wanted) * len(self.count) > _MOST):
+                break
+            self._try(wanted)
+            places = [self._bracket(passes) for passes in self._tests()]
+            ends = {(int(b), int(e)) for begin, end in places for b, e in zip(begin, end, strict=True)}
+            wanted = sorted({k for b, e in ends if e - b > 1 for k in _between(b, e)} - set(self.tried))
+
+    def _try(self, wanted: list[int]) -> None:
+        statistic, keys = self.statistic, self.asked.question.keys
+        x = statistic.argument
+        texts = [
+            f"CASE WHEN CAST({x.sql} AS DOUBLE) <= {float(self.numbers[k])!r} THEN 1 END" for k in wanted
+        ]
+        counted = [Expression(sql=text, columns=x.columns) for text in texts]
+        aggregates = [
+            Aggregate(kind="count", argument=one, condition=statistic.condition) for one in (x, *counted)
+        ]
+        query = _query(self.asked, aggregates)
+        asked = self.model.evaluate([query], self.workspace)
+        self.workspace.deadline.check()
+        estimation = self.model.estimation(asked, self.request.estimator, self.request.confidence)
+        totals = estimation.totals(0)
+        order = _places(asked.questions[0].keys, keys)
+        self.count = np.where(order >= 0, totals[order, 0], 0.0)
+        if statistic.kind == "ends":
+            possible = estimation.possible(0)
+            for k, number in enumerate(wanted, start=1):
+                least, most = possible.low[order, k], possible.high[order, k]
+                self.tried[number] = Column(estimate=least, std_error=most - least, low=least, high=most)
+            return
+        combinations = []
+        for k in range(len(wanted)):
+            factors = np.zeros_like(totals)
+            factors[:, 0], factors[:, k + 1] = -statistic.fraction, 1.0
+            is_null = np.zeros(len(totals), dtype=bool)
+            combinations.append(Combination(question=0, factors=factors, totals=totals, is_null=is_null))
+        added = statistic.fraction if statistic.kind == "continuous" else 0.0
+        for k, column in zip(wanted, estimation.combine(combinations), strict=True):
+            certain = estimation.is_rounding(column)
+            error = np.where(certain, 0.0, column.std_error)
+            parts = [column.estimate, column.low, column.high]
+            mean, low, high = (np.where(certain, column.estimate, part) + added for part in parts)
+            self.tried[k] = Column(
+                estimate=mean[order], std_error=error[order], low=low[order], high=high[order]
+            )
+
+    def _tests(self) -> list[Callable[[Column], Bools]]:
+        """What a threshold must pass to be: the estimate's two people, the low and the high end."""
+        if self.statistic.kind == "ends":
+            return [lambda column: column.high > _HALF, lambda column: column.low > _HALF]
+        if self.statistic.kind == "discrete":
+            found: list[Callable[[Column], Bools]] = [
+                lambda column: column.estimate >= -_HALF,
+                lambda column: column.estimate >= -_HALF,
+                lambda column: column.high >= -_CERTAIN,
+                lambda column: column.low >= -_CERTAIN,
+            ]
+            return found
+        position = np.maximum(self.statistic.fraction * (self.count - 1), 0.0)
+        below, above = np.floor(position + _CERTAIN) - position, np.ceil(position - _CERTAIN) - position
+        return [
+            lambda column: column.estimate >= below + _HALF,
+            lambda column: column.estimate >= above + _HALF,
+            lambda column: column.high > _CERTAIN,
+            lambda column: column.low > 1 - _CERTAIN,
+        ]
+
+    def _bracket(self, passes: Callable[[Column], Bools]) -> tuple[Floats, Floats]:
+        """Of each group: the last threshold before the first that passes, and that one (or beyond all)."""
+        tried = np.array(sorted(self.tried))
+        held = np.stack([passes(self.tried[k]) for k in tried.tolist()])
+        first = np.where(held.any(axis=0), held.argmax(axis=0), len(tried))
+        ends, begins = np.append(tried, len(self.numbers)), np.concatenate([[-1], tried])
+        return begins[first], ends[first]
+
+    def known(self) -> Result:
+        """The least number: between the first that somebody may have and the first that somebody has."""
+        last = len(self.numbers) - 1
+        if last < 0:
+            return _nothing(len(self.count))
+        may, must = (end for _, end in (self._bracket(passes) for passes in self._tests()))
+        low, high = self.numbers[np.minimum(may, last)], self.numbers[np.minimum(must, last)]
+        nobody = may > last
+        known = nobody | ((low == high) & (must <= last))
+        return Result(
+            column=Column(
+                estimate=np.where(known & ~nobody, low, np.nan),
+                std_error=np.where(known, 0.0, np.inf),
+                low=np.where(nobody, np.nan, low),
+                high=np.where(nobody, np.nan, high),
+            ),
+            is_certain=known,
+        )
+
+    def result(self) -> Result:
+        """The quantiles, with intervals that end at numbers that the argument can be."""
+        last = len(self.numbers) - 1
+        if last < 0:  # the argument is NULL for everybody
+            return _nothing(len(self.count))
+        places = [self._bracket(passes) for passes in self._tests()]
+        certain = np.stack([column.std_error == 0 for column in self.tried.values()]).all(axis=0)
+        nobody = certain & (self.count < _HALF)
+        lower, upper = (self.numbers[np.minimum(end, last)] for _, end in places[:2])
+        position = np.maximum(self.statistic.fraction * (self.count - 1), 0.0)
+        part = position - np.floor(position + _CERTAIN) if self.statistic.kind == "continuous" else 0.0
+        estimate = lower + np.maximum(part, 0.0) * (upper - lower)
+        low = self.numbers[np.clip(places[2][0] + 1, 0, last)]
+        high = self.numbers[np.minimum(places[3][1], last)]
+        low, high = np.minimum(low, estimate), np.maximum(high, estimate)
+        error = (high - low) / (2 * normal_quantile((1 + self.request.confidence) / 2))
+        gone = np.where(nobody, np.nan, 1.0)
+        return Result(
+            column=Column(
+                estimate=np.where(self.count < _HALF, np.nan, estimate) * gone,
+                std_error=np.where(certain, 0.0, error),
+                low=low * gone,
+                high=high * gone,
+            ),
+            is_certain=np.asarray(certain, dtype=np.bool_),
+        )
+
+
+def _between(begin: int, end: int) -> list[int]:
+    """Thresholds that split what is between two."""
+    found = np.linspace(begin, end, _MORE + 2).round().astype(int)
+    return sorted({int(k) for k in found if begin < k < end})
+
+
+def _places(found: Sequence[Key], wanted: Sequence[Key]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Where each wanted group is among those found; -1: nowhere."""
+    at = {key: number for number, key in enumerate(found)}
+    return np.array([at.get(key, -1) for key in wanted], dtype=np.int64)
+
+
+def _count_different(
+    model: Model, asked: Estimated, statistic: Statistic, request: Request, workspace: Workspace
+) -> Result:
+    """COUNT(DISTINCT), from which values some group's people have for certain, or may have."""
+    query, x = asked.query, statistic.argument
+    n_values = len(_values(model, statistic, workspace))
+    if n_values > _MOST_DIFFERENT:
+        raise QueryError(
+            f"COUNT(DISTINCT …) of {n_values:,} values; at most {_MOST_DIFFERENT:,} are counted",
+            hint="count the different values of something coarser",
+        )
+    present = Expression(sql=f"({x.sql}) IS NOT NULL", columns=x.columns)
+    parts = [part for part in (query.where, statistic.condition, present) if part is not None]
+    grouped = replace(
+        _query(asked, [Aggregate(kind="count")]),
+        where=Every(parts=tuple(parts)),
+        groups=(*query.groups, GroupKey(name="argument", expression=x)),
+    )
+    evaluated = model.evaluate([grouped], workspace)
+    possible = model.estimation(evaluated, request.estimator, request.confidence).possible(0)
+    group = _places(asked.question.keys, [own[:-1] for own in evaluated.questions[0].keys])
+    n_groups = len(asked.question.keys)
+    low, high = (
+        np.bincount(group[held[:, 0] > _HALF], minlength=n_groups).astype(float)
+        for held in (possible.low, possible.high)
+    )
+    known = low == high
+    return Result(
+        column=Column(
+            estimate=np.where(known, low, np.nan), std_error=np.where(known, 0.0, np.inf), low=low, high=high
+        ),
+        is_certain=known,
+    )
+
+
+def _nothing(n_groups: int) -> Result:
+    """Of an argument that is NULL for everybody."""
+    nothing = np.full(n_groups, np.nan)
+    return Result(
+        column=Column(estimate=nothing, std_error=np.zeros(n_groups), low=nothing, high=nothing),
+        is_certain=np.ones(n_groups, dtype=np.bool_),
+    )

@@ -1,0 +1,115 @@
+"""Quantiles, ends and numbers of different values: intervals hold, and what is not known is not said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dalenius
+from dalenius.ask import ask
+from dalenius.evaluate.sql_workload import answer_truly
+from dalenius.question.sql import parse
+from dalenius.release.folder import StoredRelease
+from tests.ask.conftest import SENSITIVE, coded, patients
+from tests.ask.releases import deal, write_release
+
+QUESTIONS = [
+    "SELECT disease, MEDIAN(age) AS m, QUANTILE_DISC(weight, 0.8) AS q FROM t GROUP BY disease",
+    "SELECT sex, MEDIAN(severity) AS m, QUANTILE_DISC(severity, 0.3) AS q FROM t GROUP BY sex",
+    "SELECT zip, STDDEV(severity) AS s, CORR(age, severity) AS c, VAR_POP(severity) AS v FROM t GROUP BY zip",
+    "SELECT sex, STDDEV(age) AS s, CORR(age, weight) AS c FROM t WHERE disease = 'Flu' GROUP BY sex",
+]
+
+
+def held(release: StoredRelease, table: pa.Table, question: str, confidence: float) -> list[bool]:
+    """Whether each interval holds the truth."""
+    truth = answer_truly(parse(question, table.column_names), table).cells
+    found = {
+        (tuple(cell for _, cell in row.group), row.column): row
+        for row in ask(release, question, confidence=confidence).rows
+    }
+    inside = []
+    for key, number in truth.items():
+        row = found[key]
+        assert row.low is not None
+        assert row.high is not None
+        inside.append(row.low - 1e-9 <= number <= row.high + 1e-9)
+    return inside
+
+
+def test_intervals_hold_over_many_assignments(tmp_path: Path) -> None:
+    """Each of another table."""
+    inside = []
+    for seed in range(4):
+        table = patients(600, seed)
+        bucket = deal(coded(table, SENSITIVE), {4: 75, 6: 50}, np.random.default_rng(seed))
+        release = write_release(tmp_path, table, SENSITIVE, bucket, name=f"r{seed}")
+        inside += [one for question in QUESTIONS for one in held(release, table, question, 0.95)]
+    assert len(inside) == 100
+    assert np.mean(inside) > 0.9
+
+
+def test_perturbed_medians_hold(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    inside = []
+    for seed in range(4):
+        table = pa.table({"sex": rng.choice(["F", "M"], 1_500), "grade": rng.integers(1, 9, 1_500)})
+        policy = {
+            "source": table,
+            "release": str(tmp_path / f"r{seed}"),
+            "columns": {"quasi": ["sex"], "sensitive": ["grade"]},
+            "promise": {"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"},
+            "mechanism": {"kind": "perturb"},
+        }
+        release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=seed).stored
+        question = "SELECT sex, MEDIAN(grade) AS m, QUANTILE_DISC(grade, 0.2) AS q FROM t GROUP BY sex"
+        inside += held(release, table, question, 0.99)
+    assert np.mean(inside) > 0.9
+
+
+def test_one_interval_is_of_one_piece(release: StoredRelease) -> None:
+    for question in QUESTIONS:
+        for row in ask(release, question).rows:
+            if row.estimate is not None:
+                assert row.low is not None
+                assert row.high is not None
+                assert row.std_error is not None
+                assert row.low <= row.estimate <= row.high
+                assert (row.std_error == 0) == (row.low == row.high) or row.status == "estimate"
+
+
+def test_ends_that_are_not_known_are_a_range(release: StoredRelease, table: pa.Table) -> None:
+    question = (
+        "SELECT MIN(severity) AS low, MAX(age) AS top, COUNT(DISTINCT age) AS n FROM t WHERE sex = 'F' AND "
+        "disease = 'Flu' AND zip = '10115'"
+    )
+    rows = {row.column: row for row in ask(release, question).rows}
+    truth = {
+        name: cell
+        for (_, name), cell in answer_truly(parse(question, table.column_names), table).cells.items()
+    }
+    assert rows["top"].estimate is None
+    assert rows["top"].status == rows["n"].status == "undetermined"
+    for name in ("low", "top", "n"):
+        low, high = rows[name].low, rows[name].high
+        assert low is not None
+        assert high is not None
+        assert low <= truth[name] <= high
+    known = ask(release, "SELECT MIN(age), MAX(age), COUNT(DISTINCT age) FROM t WHERE sex = 'F'").rows
+    ages = [a for a, s in zip(*(table[c].to_pylist() for c in ("age", "sex")), strict=True) if s == "F"]
+    assert [row.estimate for row in known] == [min(ages), max(ages), len(set(ages))]
+    assert {row.status for row in known} == {"exact"}
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.37, 1.0])
+def test_thresholds_are_found_among_many_numbers(tmp_path: Path, fraction: float) -> None:
+    """More numbers than are tried at first: the search ends at the very one."""
+    rng = np.random.default_rng(6)
+    table = pa.table({"x": rng.permutation(3_000) / 7, "d": rng.choice(["a", "b"], 3_000)})
+    release = write_release(tmp_path, table, ["d"], np.arange(3_000) // 2)
+    (row,) = ask(release, f"SELECT QUANTILE_CONT(x, {fraction}) FROM t").rows
+    assert row.estimate == pytest.approx(np.quantile(table["x"].to_numpy(), fraction))
+    assert row.status == "exact"
