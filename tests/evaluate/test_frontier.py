@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
+from dalenius.evaluate.frontier import WIDTH, Frame, label_span, place_points
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
 from dalenius.promises.bounds import Bound
@@ -155,3 +158,46 @@ def test_the_json_of_a_comparison_by_hand() -> None:
         "mechanism": "bucketize",
         "method": "optimal",
     }
+
+
+def placed(n: int, seed: int) -> tuple[Frame, list[dict[str, Any]]]:
+    rng = np.random.default_rng(seed)
+    standings = [
+        standing(f"policy {i}", f"{int(bound)}/20", [value, value])
+        for i, (bound, value) in enumerate(zip(rng.integers(1, 20, n), rng.random(n) + 0.01, strict=True))
+    ]
+    comparison = compare(*standings)
+    frame = Frame.around(comparison)
+    return frame, place_points(comparison, frame)
+
+
+@pytest.mark.parametrize("is_log", [True, False])
+def test_numbers_and_pixels_are_each_others_inverse(is_log: bool) -> None:
+    frame = Frame(x_max=1.0, y_min=0.01 if is_log else 0.0, y_max=4.0, is_log=is_log, y_title=("y",))
+    for value in (0.01, 0.2, 1.0, 4.0):
+        assert frame.value(frame.pixel(value)) == pytest.approx(value)
+    assert frame.pixel(4.0) == pytest.approx(360)
+    assert frame.pixel(frame.y_min) == 0
+    assert frame.pixel(-5.0) == 0  # below the axis is on it
+
+
+def test_marks_are_1_2_and_5_on_a_log_and_even_steps_otherwise() -> None:
+    log = Frame(x_max=1.0, y_min=0.03, y_max=2.0, is_log=True, y_title=("y",))
+    assert log.ticks() == pytest.approx([0.05, 0.1, 0.2, 0.5, 1.0, 2.0])
+    even = Frame(x_max=1.0, y_min=0.0, y_max=1.15, is_log=False, y_title=("y",))
+    # an eighth of 1.15 is 0.14, rounded up to 0.2
+    assert even.ticks() == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_label_covers_another(seed: int) -> None:
+    """Up to a dozen policies anywhere: labels of one height never overlap from side to side."""
+    frame, points = placed(12, seed)
+    spans = []
+    for point in points:
+        at = WIDTH * point["bound"] / frame.x_max
+        spans.append((*label_span(point["side"], point, at), frame.pixel(point["label"])))
+    for i, (left, right, height) in enumerate(spans):
+        assert left >= 0
+        for other_left, other_right, other in spans[:i]:
+            assert right <= other_left or other_right <= left or abs(height - other) >= 14 - 1e-6

@@ -99,3 +99,47 @@ def test_a_spread_needs_two_seeds() -> None:
     assert metrics.Spread.of([1.0, 2.0, 3.0]) == metrics.Spread(
         mean=2.0, deviation=1.0, values=(1.0, 2.0, 3.0)
     )
+
+
+def cells(truth: list[float], estimate: list[float], scale: float = 1_000.0) -> Cells:
+    return Cells(truth=np.array(truth), estimate=np.array(estimate), scale=np.full(len(truth), scale))
+
+
+def test_bands_over_draws_are_those_of_each_draw() -> None:
+    """Two draws of 1,000 records: counts of 5 are in the band from 0.5 to 1 %, of 100 in the last."""
+    draws = [cells([5.0, 100.0], [6.0, 90.0]), cells([5.0, 5.0], [5.0, 8.0])]
+    low, high = metrics.bands_over_draws(draws)
+    assert (low.low, low.high, low.n_cells) == (0.005, 0.01, 3)
+    # relative errors 1/5 in the first draw, 0 and 3/5 in the second: means 0.2 and 0.3
+    assert low.spreads["relative-error"].values == pytest.approx((0.2, 0.3))
+    assert low.spreads["rmse"].values == pytest.approx((1.0, 4.5**0.5))
+    assert (high.low, high.high, high.n_cells) == (0.05, 1.0, 1)
+    assert high.spreads["relative-error"].deviation is None
+
+
+def test_a_count_of_everybody_is_in_the_last_band() -> None:
+    (band,) = metrics.errors_by_selectivity(cells([1_000.0], [900.0]))
+    assert (band.low, band.high, band.mean_relative_error) == (0.05, 1.0, 0.1)
+    assert metrics.errors_by_selectivity(cells([1.0], [2.0], scale=0.0)) == ()
+
+
+def test_shares_are_of_the_whole_and_what_is_not_answered_is_left_out() -> None:
+    asked = cells([10.0, 9.0, 0.0], [11.0, float("nan"), 1.0])
+    assert asked.at_least(0.01).truth.tolist() == [10.0]
+    assert asked.n_unanswered == 1
+    assert asked.answered.truth.tolist() == [10.0, 0.0]
+    assert metrics.mean_relative_error(asked, 0) == pytest.approx(0.1)  # a truth of 0 has none
+    assert metrics.mean_relative_error(asked, 0.01) == pytest.approx((0.1 + 0.1) / 2)
+    assert np.isnan(metrics.median_relative_error(cells([0.0], [1.0]), 0))
+
+
+def test_rounding_is_no_spread_and_differences_are_seed_by_seed() -> None:
+    same = metrics.Spread.of([0.1 + 0.2, 0.3, 0.3])
+    assert (same.mean, same.deviation) == (0.1 + 0.2, 0.0)
+    one, two = metrics.Spread.of([1.0, 5.0, 9.0]), metrics.Spread.of([0.0, 4.0, 8.0])
+    assert one.minus(two).values == (1.0, 1.0, 1.0)
+    assert one.minus(two).standard_error == 0.0
+    assert one.standard_error == pytest.approx(4 / 3**0.5)
+    assert np.isnan(metrics.Spread.of([1.0]).standard_error)
+    with pytest.raises(ValueError, match="zip"):
+        one.minus(metrics.Spread.of([1.0]))

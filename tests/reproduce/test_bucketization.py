@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.evaluate.original import CountQuestion
+from dalenius.mechanisms.bucketize.fakes.plan import plan_fakes
+from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, violations
 from dalenius.mechanisms.bucketize.plan.two_size import plan_two_size
 from dalenius.randomness import Randomness
-from dalenius.reproduce import bucketization_runtime
+from dalenius.reproduce import bucketization, bucketization_runtime
 from dalenius.reproduce.bucketization import THETAS, compare_mse, linear_problem
 from dalenius.reproduce.bucketization_errors import MEAN, MEDIAN, WHOLE, Setting, measure_errors, with_repeats
 from dalenius.reproduce.bucketization_runtime import (
@@ -196,3 +198,79 @@ def test_example_3_has_the_papers_bounds_and_moves_six_records() -> None:
         assert f"{first}, {second}" == stated
     assert [sum(int(row[i]) for row in outcome.rows) for i in (5, 6)] == [9 * 4, 14]
     assert "6 records move" in outcome.differs
+
+
+def test_linear_thresholds_are_exact_and_end_at_1() -> None:
+    """θ = 4 and counts 1, 49, 450 of 500: 4/500 + 1/50 = 7/250, 196/500 + 1/50 = 103/250, and 1."""
+    problem = linear_problem([1, 49, 450], 4)
+    assert problem.thresholds == (Fraction(7, 250), Fraction(103, 250), Fraction(1))
+    assert problem.max_bucket == 50
+
+
+@pytest.mark.parametrize(("n_rows", "ell"), [(7, 3), (12, 4), (23, 5), (9, 9)])
+def test_anatomys_mse_is_that_of_groups_filled_one_by_one(n_rows: int, ell: int) -> None:
+    n_groups = n_rows // ell
+    sizes = [len(range(g, n_rows, n_groups)) for g in range(n_groups)]
+    assert min(sizes) >= ell
+    assert bucketization.anatomy_mse(n_rows, ell) == pytest.approx(
+        sum((size - 1) ** 2 for size in sizes) / (n_rows - 1)
+    )
+
+
+def test_the_diversity_needed_is_the_least_that_keeps_every_threshold() -> None:
+    for theta in THETAS:
+        problem = linear_problem([9_000, 900, 100], theta)
+        ell = bucketization.diversity(problem)
+        assert Fraction(1, ell) <= min(problem.thresholds) < Fraction(1, ell - 1)
+
+
+def test_steps_between_methods_are_ratios_over_all_settings() -> None:
+    """Anatomy 8 and 30, TwoSize 4 and 10, MultiSize 2 and 10, Optimal 2 and 5."""
+    mse = {"Anatomy": (8.0, 30.0), "TwoSize": (4.0, 10.0), "MultiSize": (2.0, 10.0), "Optimal": (2.0, 5.0)}
+    rows = [("data", theta, method, own[k]) for k, theta in enumerate((2, 4)) for method, own in mse.items()]
+    assert bucketization._steps(rows) == (
+        "Anatomy is 2.00 to 3.00 times TwoSize, TwoSize is 1.00 to 2.00 times MultiSize, "
+        "MultiSize is 1.00 to 2.00 times Optimal"
+    )
+
+
+@pytest.mark.usefixtures("made_up")
+def test_figures_3_and_4_on_counts_that_are_known() -> None:
+    rows = {(row[0], row[1]): row[2:] for row in EXPERIMENTS["bucketization-fig3"].run().rows}
+    # the rarest made-up occupation has 5 of 300: 1/(2/60 + 1/50) = 18.75; the commonest 30 %
+    assert rows["OCC, KDD", 2] == (19, "no")
+    assert rows["OCC, KDD", 32] == (2, "yes")  # 32/60 + 1/50 is above one half
+    found = {row[:3]: row[3] for row in compare_mse([8]).rows}
+    problem = linear_problem(value_counts(kdd("OCC")), 8)
+    assert found["OCC, KDD", 8, "TwoSize"] == pytest.approx(plan_two_size(problem).mse)
+    assert found["OCC, KDD", 8, "Anatomy"] == pytest.approx(
+        bucketization.anatomy_mse(300, bucketization.diversity(problem))
+    )
+    assert len(found) == 4 * 4
+
+
+@pytest.mark.parametrize(("x", "share", "epsilon"), [(100, 0.8, 0.5), (400, 0.5, 0.2)])
+def test_the_theorem_is_the_second_order_of_noisy_counts(x: int, share: float, epsilon: float) -> None:
+    """E[1/X] ≈ (1 + Var/x²)/x and Var[Y/X] ≈ (Var Y + (y/x)² Var X)/x², Var of Laplace noise 2/ε²."""
+    y, variance = round(share * x), 2 / epsilon**2
+    mean, deviation = bucketization.theorem(x, y, epsilon)
+    assert mean == pytest.approx(y / x * (1 + variance / x**2))
+    assert deviation**2 == pytest.approx((variance + (y / x) ** 2 * variance) / x**2)
+
+
+def test_laws_of_fakes_differ_in_the_fakes_alone() -> None:
+    problem = BucketProblem(counts=(66, 50, 40, 30, 24), thresholds=(Fraction(1, 3),) * 5, max_bucket=3)
+    plan = plan_buckets(problem)
+    found = plan_fakes(plan, problem, 1)
+    laws = bucketization._laws(found, problem.counts)
+    assert list(laws) == ["uniform", "proportional", "against him"]
+    assert laws["uniform"].fake.tolist() == [1.0] * 5
+    assert laws["proportional"].fake == pytest.approx(np.array([66, 50, 40, 30, 24]) / 210)
+    assert (laws["against him"].fake == found.laws[0].fake).all()
+    assert all((law.real == found.laws[0].real).all() and law.n_fakes == 1 for law in laws.values())
+    contents = np.array([[1, 1, 1, 0, 0]] * 4)
+    none, empty = bucketization._draw_fakes(plan, problem, contents, 0)
+    assert (none.n_fakes, empty.shape) == (0, (4, 0))
+    one, drawn = bucketization._draw_fakes(plan, problem, contents, 1)
+    assert one.n_fakes == 1
+    assert set(drawn.ravel().tolist()) <= {3, 4}

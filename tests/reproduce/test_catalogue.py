@@ -130,3 +130,31 @@ def test_a_table_has_no_picture(tmp_path: Path) -> None:
     experiment = EXPERIMENTS["perturbation-table1"]
     with pytest.raises(InputError, match="is a table"):
         draw(experiment, experiment.run(), tmp_path / "table.svg")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bucketization-fig2",
+        "bucketization-fig3",
+        "suppression-fig4",
+        "suppression-fig8a",
+        "suppression-fig8b",
+        "suppression-linear",
+        "alphabeta-views",
+    ],
+)
+@pytest.mark.usefixtures("made_up")
+def test_what_is_drawn_are_columns_of_the_outcome(name: str) -> None:
+    """Numbers along both axes and no empty panel, in experiments that are cheap on made-up data."""
+    experiment = EXPERIMENTS[name]
+    line, outcome = experiment.picture, experiment.run()
+    assert line is not None
+    drawn = [line.x.column, line.y.column, line.series, *filter(None, [line.panel, line.error])]
+    assert set(drawn) <= set(outcome.columns)
+    rows = outcome.to_dict()["rows"]
+    assert all(isinstance(row[axis.column], int | float) for row in rows for axis in (line.x, line.y))
+    assert all(row[axis.column] > 0 for row in rows for axis in (line.x, line.y) if axis.scale == "log")
+    assert outcome.stated
+    assert outcome.differs
+    assert outcome.data

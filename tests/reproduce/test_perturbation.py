@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from dalenius.mechanisms.perturb.plan.methods import plan_as_in_paper
+from dalenius.promises.rho_privacy import RhoPrivacy
+from dalenius.reproduce import perturbation
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.perturbation import compare_partitions, compare_retentions
 
@@ -52,3 +56,21 @@ def test_balancing_and_merging_of_the_example() -> None:
     ]
     assert "β = 3" in outcome.differs
     assert "0.52577" in outcome.differs
+
+
+def test_table_1_is_the_formula_of_m_and_gamma() -> None:
+    """p = (γ−1)/(m−1+γ) and q = 1/(m−1+γ) with γ = 5, in per cent."""
+    for m, p, _, q, _ in EXPERIMENTS["perturbation-table1"].run().rows[:-1]:
+        assert p == pytest.approx(100 * 4 / (int(m) + 4))
+        assert q == pytest.approx(100 / (int(m) + 4))
+        # a value is kept, or replaced by any of the m, itself among them
+        assert float(p) + int(m) * float(q) == pytest.approx(100)
+
+
+def test_averages_are_over_parts_and_not_over_records() -> None:
+    plan = plan_as_in_paper((12, 8, 6, 5, 4, 3, 1, 1, 1, 1), RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))
+    # examples 1 and 2: parts of six and six values, γ of 4 and 10
+    sizes = [len(part.codes) for part in plan.parts]
+    found = perturbation._averages(plan)
+    assert found == pytest.approx((sum(sizes) / len(sizes), 7.0))
+    assert sorted(part.gamma for part in plan.parts) == [4, 10]
