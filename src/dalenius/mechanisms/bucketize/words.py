@@ -314,7 +314,7 @@ def _say_group(group: Group, histogram: Histogram) -> str:
 def _say_certain(plan: BucketizePlan) -> str:
     n_certain = np.zeros(len(plan.histogram), dtype=np.int64)
     if plan.fakes is None:
-        n_certain += np.sum([own.certain for own in plan.plans], axis=0)
+        n_certain += plan.buckets.certain if plan.regions is None else plan.regions.certain
     codes = np.flatnonzero(n_certain)
     if not len(codes):
         return "Nobody's value is certain."

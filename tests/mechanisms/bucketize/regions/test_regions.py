@@ -337,3 +337,16 @@ def test_contents_are_the_places_in_order(
     entries = [entry for part in layout.contents() for entry in zip(*(c.tolist() for c in part), strict=True)]
     assert entries == [(bucket, code, n) for (bucket, code), n in sorted(placed.items())]
     assert {bucket for bucket, _, _ in entries} == set(range(1, layout.n_buckets + 1))
+
+
+def test_who_is_certain_is_told_by_the_value_that_they_have() -> None:
+    """A region lacks a value, so that its plan numbers the others from there on."""
+    half = Fraction(1, 2)
+    problem = BucketProblem(counts=(3, 3, 8), thresholds=(half, half, Fraction(1)), max_bucket=4)
+    counts = np.array([[3, 3, 2], [0, 0, 6]])
+    whole = plan_buckets(problem, "optimal")
+    tree: Any = None  # only who is in which region is asked of it
+    found = region_plan.plan_regions(tree, counts, problem, whole, 1)
+    assert len({len(plan.certain) for plan in found.plans}) == 2
+    assert found.certain.tolist() == [0, 0, sum(plan.n_certain for plan in found.plans)]
+    assert found.certain[2] >= 6

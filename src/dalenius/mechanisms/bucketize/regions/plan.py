@@ -44,6 +44,14 @@ class RegionsPlan:
         """How many people each region has."""
         return [plan.n_rows for plan in self.plans]
 
+    @property
+    def certain(self) -> Ints:
+        """How many records of each value of the table are in buckets of that value only."""
+        found = np.zeros(self.counts.shape[1], dtype=np.int64)
+        for plan, own in zip(self.plans, self.counts, strict=True):
+            found[np.flatnonzero(own)] += plan.certain
+        return found
+
     def merged(self) -> BucketPlan:
         """The buckets of all regions as one plan; its bound is for these regions."""
         n_values = self.counts.shape[1]
