@@ -8,6 +8,7 @@ import decimal
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +42,7 @@ from dalenius.engines.spark.errors import spark_errors
 from dalenius.engines.spark.source import from_wire, to_wire
 from dalenius.engines.spark.tasks import Digest
 from tests.engines.spark import flaky
+from tests.mechanisms import test_types_published as types
 
 _BY_NAME = {subject.name.removesuffix(", on Spark"): subject for subject in SPARK_SUBJECTS}
 BUCKETS, VIEW = _BY_NAME["bucketize optimal f-privacy"], _BY_NAME["alpha-beta distinct, declared"]
@@ -121,6 +123,27 @@ def test_a_csv_file_is_the_table_that_one_machine_sees(spark: Any, tmp_path: Pat
 def test_types_that_spark_lacks_come_through(spark: Any, tmp_path: Path) -> None:
     policy = policy_of(TYPED, TYPED.column_names)
     assert described(SMALL, policy) == described(LocalEngine(), policy)
+
+
+def test_cells_of_every_type_and_a_survey_weight_are_published_as_they_are(
+    spark: Any, tmp_path: Path
+) -> None:
+    """And a weight that is no number is refused, as on one machine."""
+    names = [f"c{i}" for i in range(len(types.TYPES))]
+    table = types.table(types.TYPES)
+    table = table.append_column("w", pa.array([1.5, 2.25] * (len(table) // 2)))
+    columns = {"quasi": names, "weight": "w", "sensitive": ["secret"]}
+    data = {"source": table, "columns": columns, "release": str(tmp_path / "r"), **types.KEPT["bucketize"]}
+    release = dalenius.publish(Policy.from_dict(data), engine=SMALL, seed=1)
+    assert release.verify().ok
+    known, found = types.expected(types.TYPES), types.exported(release, tmp_path, names)
+    for name, kind in zip(names, types.TYPES, strict=True):
+        assert Counter(map(repr, found[name])) == Counter(map(repr, known[name])), kind
+    (total,) = release.ask("SELECT SUM(w) FROM t").rows
+    assert total.estimate == pytest.approx(len(table) / 2 * (1.5 + 2.25))
+    texts = table.set_column(table.column_names.index("w"), "w", pa.array(["x", "y"] * (len(table) // 2)))
+    with pytest.raises(PolicyError, match="'w' is not numeric"):
+        dalenius.plan(Policy.from_dict({**data, "source": texts}), engine=SMALL)
 
 
 def test_parquet_and_data_frames_are_the_same_table(spark: Any, tmp_path: Path) -> None:

@@ -80,14 +80,17 @@ def _find_session(policy: Policy) -> Any:
 
 
 def _check_recodes(policy: Policy, source: SparkSource) -> None:
-    if not policy.recode:
+    weight = policy.columns.weight
+    columns = list(dict.fromkeys([*(name for name, _ in policy.recode), *filter(None, [weight])]))
+    if not columns:
         return
-    columns = [name for name, _ in policy.recode]
     preparation, relation = source.unprepared(columns), source.relation(columns)
     with connect() as connection:
         connection.register(RELATION, preparation.source.empty_table())
         described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     refuse_types(policy, {name: kind for name, kind, *_ in described})
+    if not policy.recode:
+        return
     task = AggregateTask(preparation=preparation, sql=count_outside(policy.recode, relation))
     with spark_errors():
         found = source.read(columns).mapInArrow(guard(task.run), SUMS).toArrow()
