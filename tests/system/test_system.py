@@ -43,7 +43,7 @@ def test_windows_is_chosen_on_windows() -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent)}
     # What other libraries make of the name is theirs: they are loaded first.
-    first = "import duckdb, pyarrow.parquet, numpy, jsonschema, shutil, sqlite3, typer, tempfile\n"
+    first = "import duckdb, pydoc, pyarrow.parquet, numpy, jsonschema, shutil, sqlite3, typer, tempfile\n"
     subprocess.run([sys.executable, "-c", first + code], check=True, env=environment)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from dalenius.errors import PolicyError, SourceError
@@ -37,7 +38,7 @@ ARROW = {
     "int64": _array([-(2**63), 2**63 - 1, 2**53 + 1], pa.int64()),
     "uint8, uint16, uint32": _array([0, 2**8 - 1], pa.uint8()),
     "uint64": _array([0, 2**64 - 1, 2**53 + 1], pa.uint64()),
-    "half float": _array([0.5, 65504.0], pa.float16()),
+    "half float": _array([np.float16(0.5), np.float16(65504)], pa.float16()),
     "float": _array([0.1, 3.4e38, float("inf")], pa.float32()),
     "double": _array([0.1, 1e300, 5e-324], pa.float64()),
     "decimal32, decimal64, decimal128": _array([Decimal("-" + "9" * 35 + ".001")], pa.decimal128(38, 3)),

@@ -177,6 +177,8 @@ def _plain_column(source: str, field: pa.Field, column: pa.ChunkedArray) -> pa.C
             f"{where} holds intervals ({kind}), which cannot be published",
             hint="make it a number of days or seconds before",
         )
+    if pa.types.is_null(kind):
+        return column.cast(pa.string())  # which type it becomes otherwise depends on DuckDB's version
     for wide, narrow, holds in _narrower(kind):
         if kind == wide:
             return _narrow(where, column, narrow, holds)

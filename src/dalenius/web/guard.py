@@ -18,8 +18,6 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from starlette.exceptions import HTTPException
-
 COOKIE = "dalenius"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADERS = {
@@ -193,6 +191,8 @@ class SizeLimit:
             message: dict[str, Any] = await receive()
             received += len(message.get("body", b""))
             if received > self.largest:
+                from starlette.exceptions import HTTPException  # `--help` does without it
+
                 raise HTTPException(413, "the request is too large")
             return message
 

@@ -73,11 +73,14 @@ def read_statistics(file: FileBytes, options: SourceOptions) -> pa.Table:
     except Exception as error:
         raise _damaged(file.name, "a file of a statistics package", error) from error
     arrays = []
-    for name, cells in columns.items():
-        cells = [None if cell != cell else cell for cell in cells]  # noqa: PLR0124, PLW2901  (not a number: missing)
+    for name, column in columns.items():
+        listed = (
+            column.tolist() if hasattr(column, "tolist") else column
+        )  # older versions give NumPy's arrays
+        cells = [None if cell != cell else cell for cell in listed]  # noqa: PLR0124  (not a number: missing)
         if options.labels == "labels":
             labels = about.variable_value_labels.get(name, {})
-            cells = [_labelled(cell, labels) for cell in cells]  # noqa: PLW2901
+            cells = [_labelled(cell, labels) for cell in cells]
         arrays.append(to_arrow(f"{file.name}: column {name!r}", without_missing(cells, options.missing)))
     return pa.Table.from_arrays(arrays, names=list(columns))
 
