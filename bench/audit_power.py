@@ -1,137 +1,354 @@
-"""How small a deviation from its law an audit finds: what is caught in 99 of 100 releases.
+"""How large a flaw an audit catches in 99 of 100 releases of 10,000 people, by law.
 
-    python -m bench.audit_power [--rows 10000] [--mechanisms bucketize …]
+    python -m bench.audit_power [--rows 10000] [--releases 100] [--only "law of dealing" …]
 
-Every law's counts are taken from an audit of an honest release of the benchmark's table. For a count of all
-people, of about half of them and of about a tenth (a cell of some facet), counts are drawn that are off by a
-part of the things that they are of, and judged as the audit judges them, with their share of the false alarm
-of 1e-6 that a whole audit has. Printed is the smallest such part that is caught with 99 %.
+Real releases are broken by every flaw to a degree: a part of the people (rows, tuples) follow it, all others
+the law. The part is halved between what is caught and what is not, by few releases, which end at the first
+that passes. Then many are made with the part that was found, and with a tenth more as often as it takes until
+99 of 100 are caught by the law's own attack, at its share of the false alarm of 1e-6 that a whole audit has.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import math
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import dalenius
-from bench.publish_jobs import generate, options_parser, policy_of
-from dalenius.auditing import audit_release
+from dalenius.mechanisms.alphabeta import attacks as views
+from dalenius.mechanisms.alphabeta.published import read as read_view
+from dalenius.mechanisms.bucketize.attacks.case import BucketCase
+from dalenius.mechanisms.bucketize.attacks.dealing import attack_law_of_dealing, attack_law_of_numbers
+from dalenius.mechanisms.bucketize.attacks.fakes import attack_law_of_fakes
+from dalenius.mechanisms.bucketize.attacks.order import attack_places
+from dalenius.mechanisms.frapp import attacks as frapp
+from dalenius.mechanisms.frapp.published import read as read_frapp
+from dalenius.mechanisms.perturb.attacks.laws import PerturbCase
+from dalenius.mechanisms.perturb.attacks.laws import attack_laws as attack_perturbed
+from dalenius.mechanisms.suppress.attacks import Withheld, attack_law_of_withholding
+from dalenius.mechanisms.suppress.published import read as read_suppressed
+from dalenius.mechanisms.tuples.attacks import ComparedTuples
+from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
-from dalenius.threats import counts
-from dalenius.threats.chance import SHARE
-from dalenius.threats.counts import Counts
+from dalenius.threats.original import Subject
+from dalenius.threats.result import AttackResult
+from tests.auditing.releases import codes_of
+from tests.auditing.twins.buckets import (
+    buckets,
+    by_sex,
+    by_source,
+    commonest_absent,
+    other_fakes,
+    places_by,
+)
+from tests.auditing.twins.making import Array, Made, Rng
+from tests.auditing.twins.perturbed import Perturbing, deal_parts, perturbed
+from tests.auditing.twins.views import Viewing, replaced, viewed
+from tests.auditing.twins.withheld import withheld
 
-_DRAWS = 4_000
+_FEW = 12
+"""Releases by which the part is bracketed."""
+_STEPS = 8
 _CAUGHT = 0.99
+Laws = Callable[[Subject], Iterator[AttackResult]]
 
 
-class Recorder:
-    """Stands in for the audit's judge, and keeps the counts of every law."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaw:
+    """A way to break a law, to a degree."""
 
-    def __init__(self) -> None:
-        self.laws: dict[str, tuple[int, list[Counts]]] = {}
-        self._judge = counts.judge_laws
-
-    def __call__(self, name: str, threat: Any, groups: Iterable[Counts], **more: Any) -> Any:
-        """Judge as the audit does."""
-        kept = [group for group in groups if len(group.tested)]
-        self.laws[name] = (more["n_things"], kept)
-        return self._judge(name, threat, iter(kept), **more)
-
-    def install(self) -> None:
-        """In every module that judges laws."""
-        for module in [m for n, m in sys.modules.items() if n.startswith("dalenius.mechanisms")]:
-            if hasattr(module, "judge_laws"):
-                vars(module)["judge_laws"] = self
+    release: str
+    law: str
+    what: str
+    make: Callable[[Path, float, int, int], Made]
+    """From a folder, the part that follows the flaw, the number of people, and a seed."""
+    laws: Laws
 
 
-def things_of(cell: Counts, n_things: int) -> float:
-    """Of how many people, rows or tuples a count is: noise is of the rows that are expected of it."""
-    trials = float(cell.trials[0])
-    return trials if trials <= 1.05 * n_things else float(cell.expected[0])
+def of_buckets(subject: Subject) -> Iterator[AttackResult]:
+    """The laws of buckets, one by one."""
+    case = BucketCase.load(subject.release, subject.original)
+    yield attack_places(case)
+    yield attack_law_of_numbers(case)
+    if case.n_fakes:
+        yield attack_law_of_fakes(case)
+    yield attack_law_of_dealing(case)
 
 
-def caught(cell: Counts, off: float, level: float) -> float:
-    """How often a count that is off by so much is called a deviation."""
-    trials, spread = float(cell.trials[0]), float(cell.variance[0]) ** 0.5
-    drawn = np.random.default_rng(1).normal(float(cell.expected[0]) + off, spread, _DRAWS)
-    cells = [np.full(_DRAWS, getattr(cell, name)[0]) for name in ("expected", "variance", "trials")]
-    expected, variance, of = cells
-    seen = np.clip(drawn.round(), 0, trials)
-    many = replace(cell, observed=seen, expected=expected, variance=variance, trials=of)
-    return float((many.p_values() <= level).mean())
+def of_withheld(subject: Subject) -> Iterator[AttackResult]:
+    """The law of who is withheld."""
+    stated = read_suppressed(subject.release.manifest)
+    assert stated is not None
+    yield attack_law_of_withholding(Withheld.of(subject), stated.l, stated.method)
 
 
-def smallest(cell: Counts, level: float) -> float | None:
-    """The smallest number by which a count is off that is caught often enough; None: no such number is."""
-    expected, trials = float(cell.expected[0]), float(cell.trials[0])
-    side = 1.0 if expected <= trials / 2 else -1.0
-    low, high = 0.0, min(max(expected, trials - expected), 100 * max(expected, 100.0))
-    if caught(cell, side * high, level) < _CAUGHT:
-        return None
-    for _ in range(24):
-        middle = (low + high) / 2
-        low, high = (low, middle) if caught(cell, side * middle, level) >= _CAUGHT else (middle, high)
-    return high
+def of_perturbed(subject: Subject) -> Iterator[AttackResult]:
+    """The laws of perturbed records."""
+    return attack_perturbed(PerturbCase.load(subject.release, subject.original))
 
 
-def cells_near(groups: list[Counts], n_things: int, share: float) -> Iterator[tuple[Counts, int]]:
-    """Of every group the cell whose number of things is nearest to a share of all."""
-    for group in groups:
-        if group.name.endswith("learnt"):
-            continue
-        tested = group.tested
-        of = group.trials if group.trials[tested].max() <= 1.05 * n_things else group.expected
-        cell = int(tested[np.abs(of[tested] - share * n_things).argmin()])
-        yield group.at(cell), len(tested)
+def of_views(subject: Subject) -> Iterator[AttackResult]:
+    """The laws of αβ views."""
+    view = read_view(subject.release.manifest)
+    return views.attack_laws(view, ComparedTuples.of(view.domain, subject.original, subject.release), (), 1)
 
 
-def measure(n_things: int, groups: list[Counts]) -> Iterator[tuple[str, float, float]]:
-    """For the largest count, and one of about half and a tenth: what, its part of all things, what is caught.
+def of_frapp(subject: Subject) -> Iterator[AttackResult]:
+    """The laws of FRAPP."""
+    view = read_frapp(subject.release.manifest)
+    return frapp.attack_laws(view, ComparedTuples.of(view.domain, subject.original, subject.release), 1)
 
-    What is caught is a part of the things that the count is of, the median over the facets that have one.
-    """
-    for what, share in (("largest", 1.0), ("half", 0.5), ("tenth", 0.1)):
-        near = list(cells_near(groups, n_things, share))
-        largest = max((things_of(cell, n_things) for cell, _ in near), default=0.0)
-        low, high = (
-            (0.99 * largest, largest)
-            if what == "largest"
-            else (0.7 * share * n_things, 1.4 * share * n_things)
+
+def some(rng: Rng, part: float, n: int) -> Array:
+    """Who follows the flaw."""
+    return np.asarray(rng.random(n) < part)
+
+
+def mixed(part: float, key: Callable[..., Array], scale: float = 1.0) -> Callable[..., Array]:
+    """A part of the people by a key, the others at random."""
+
+    def by(table: Any, value: Array, rng: Rng) -> Array:
+        n = len(value)
+        return np.where(some(rng, part, n), key(table, value, rng) * scale, rng.random(n))
+
+    return by
+
+
+def by_value(_: Any, value: Array, rng: Rng) -> Array:
+    """Ascending values, each at random."""
+    return np.asarray((value + rng.random(len(value))) / 10)
+
+
+def rarest_first(part: float) -> Callable[..., Array]:
+    """Buckets with the rarest value have small numbers, as far as they follow the flaw."""
+
+    def numbers(table: Any, bucket: Array, rng: Rng) -> Array:
+        n = int(bucket.max()) + 1
+        rare = np.bincount(bucket, codes_of(table) == 9, n) > 0
+        key = np.where(rare & some(rng, part, n), rng.random(n) / 2, rng.random(n))
+        return np.argsort(np.argsort(key))
+
+    return numbers
+
+
+def men_last(table: Any, value: Array, rng: Rng) -> Array:
+    """Men are withheld first."""
+    return by_sex(table, value, rng) / 2
+
+
+def commonest_fake(part: float) -> Callable[..., Array]:
+    """The commonest absent value is the fake of a part of the buckets."""
+    return lambda absent, shares, rng: np.where(
+        some(rng, part, len(absent)), commonest_absent(absent, shares, rng), -1
+    )
+
+
+def kept(part: float, who: Callable[[Perturbing], Any]) -> Callable[[Perturbing], Array]:
+    """A part of some people is kept without a coin."""
+    return lambda c: c.values(c.is_kept() | (some(c.rng, part, len(c.truth)) & who(c)))
+
+
+def next_value(part: float) -> Callable[[Perturbing], Array]:
+    """A part of those replaced get the value after their own."""
+    return lambda c: c.values(drawn=np.where(some(c.rng, part, len(c.truth)), (c.truth + 1) % 10, c.drawn()))
+
+
+def by_truth(part: float) -> Callable[[Perturbing], Array]:
+    """A part of the rows in the order of the true values."""
+    return lambda c: mixed(part, by_value)(c.table, c.truth, c.rng)
+
+
+def women(case: Viewing) -> Array:
+    """Whose tuples are a woman's."""
+    return np.asarray(case.own[:, 2] == 0)
+
+
+def dropped(part: float, who: Callable[[Viewing], Any]) -> Callable[[Viewing], tuple[Array, Array]]:
+    """A part of some tuples is left out without a coin."""
+    return lambda c: (c.is_kept() & ~(some(c.rng, part, len(c.own)) & who(c)), c.noise())
+
+
+def quiet_women(part: float) -> Callable[[Viewing], tuple[Array, Array]]:
+    """A part of the noise about women is about men."""
+
+    def view(case: Viewing) -> tuple[Array, Array]:
+        noise = case.noise()
+        noise[some(case.rng, part, len(noise)) & (noise[:, 2] == 0), 2] = 1
+        return case.is_kept(), noise
+
+    return view
+
+
+def frapp_kept(part: float, who: Callable[[Viewing], Any]) -> Callable[[Viewing], tuple[Array, Array]]:
+    """A part of some records is kept without a coin."""
+    return lambda c: replaced(c.is_kept() | (some(c.rng, part, len(c.own)) & who(c)), c)
+
+
+def frapp_men(part: float) -> Callable[[Viewing], tuple[Array, Array]]:
+    """Of the replacements about women a part is about men."""
+
+    def view(case: Viewing) -> tuple[Array, Array]:
+        others = case.uniform(len(case.own))
+        others[some(case.rng, part, len(others)) & (others[:, 2] == 0), 2] = 1
+        return replaced(case.is_kept(), case, others)
+
+    return view
+
+
+def everybody(_: Any) -> bool:
+    """All of them."""
+    return True
+
+
+def _bucketized(law: str, what: str, make: Callable[[float], dict[str, Any]]) -> Flaw:
+    return Flaw(
+        release="buckets",
+        law=law,
+        what=what,
+        make=lambda folder, part, n, seed: buckets(folder, n_rows=n, seed=seed, **make(part)),
+        laws=of_buckets,
+    )
+
+
+def _withheld(what: str, key: Callable[..., Array]) -> Flaw:
+    return Flaw(
+        release="buckets after suppression",
+        law="law of withholding",
+        what=what,
+        make=lambda folder, part, n, seed: withheld(folder, mixed(part, key), n_rows=n, seed=seed),
+        laws=of_withheld,
+    )
+
+
+def _perturbed(law: str, what: str, make: Callable[[float], dict[str, Any]], method: str = "uniform") -> Flaw:
+    return Flaw(
+        release="perturbed" if method == "uniform" else "perturbed in parts",
+        law=law,
+        what=what,
+        make=lambda folder, part, n, seed: perturbed(
+            folder, n_rows=n, seed=seed, method=method, **make(part)
+        ),
+        laws=of_perturbed,
+    )
+
+
+def _viewed(law: str, what: str, make: Callable[[float], Any], method: str = "alpha-beta") -> Flaw:
+    return Flaw(
+        release="view" if method == "alpha-beta" else "FRAPP",
+        law=law,
+        what=what,
+        make=lambda folder, part, n, seed: viewed(folder, make(part), n_tuples=n, seed=seed, method=method),
+        laws=of_views if method == "alpha-beta" else of_frapp,
+    )
+
+
+FLAWS = [
+    _bucketized(
+        "law of dealing", "people dealt by sex", lambda p: {"places": places_by(mixed(p, by_sex, 0.5))}
+    ),
+    _bucketized(
+        "law of dealing",
+        "people dealt in the source's order",
+        lambda p: {"places": places_by(mixed(p, by_source))},
+    ),
+    _bucketized("law of places", "rows placed by value", lambda p: {"lines": mixed(p, by_value)}),
+    _bucketized(
+        "law of numbers", "buckets with the rarest value first", lambda p: {"numbers": rarest_first(p)}
+    ),
+    Flaw(
+        release="buckets with fakes",
+        law="law of fakes",
+        what="fakes that are the commonest absent value",
+        make=lambda folder, part, n, seed: other_fakes(folder, commonest_fake(part), n_rows=n, seed=seed),
+        laws=of_buckets,
+    ),
+    _withheld("people of whom men are withheld first", men_last),
+    _withheld("people of whom the last are withheld first", by_source),
+    _perturbed("law of values", "people kept without a coin", lambda p: {"values": kept(p, everybody)}),
+    _perturbed(
+        "law of values",
+        "women kept without a coin",
+        lambda p: {"values": kept(p, lambda c: c.has("sex", "F"))},
+    ),
+    _perturbed("law of values", "replaced by the next value", lambda p: {"values": next_value(p)}),
+    _perturbed("law of order", "rows in the order of true values", lambda p: {"order": by_truth(p)}),
+    _perturbed(
+        "law of parts",
+        "people dealt to parts by sex",
+        lambda p: {"parts": deal_parts(lambda c: mixed(p, by_sex, 0.5)(c.table, c.truth, c.rng))},
+        method="small-domain",
+    ),
+    _viewed("law of keeping", "tuples left out without a coin", lambda p: dropped(p, everybody)),
+    _viewed("law of keeping", "women's tuples left out without a coin", lambda p: dropped(p, women)),
+    _viewed("law of noise", "noise that is missing", lambda p: lambda c: (c.is_kept(), c.noise(1 - p))),
+    _viewed("law of noise", "noise about women that is about men", quiet_women),
+    _viewed(
+        "law of keeping", "records kept without a coin", lambda p: frapp_kept(p, everybody), method="frapp"
+    ),
+    _viewed(
+        "law of keeping",
+        "women's records kept without a coin",
+        lambda p: frapp_kept(p, women),
+        method="frapp",
+    ),
+    _viewed("law of noise", "replacements about women that are about men", frapp_men, method="frapp"),
+]
+
+
+def is_caught(flaw: Flaw, part: float, n_rows: int, seed: int) -> bool:
+    """Make a release of which a part follows the flaw, and judge its law."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, table = flaw.make(Path(folder), part, n_rows, seed)
+        subject = Subject(
+            release=StoredRelease.open(path), original=table, also=(), randomness=Randomness.seeded(seed)
         )
-        chosen = [(c, n) for c, n in near if low <= things_of(c, n_things) <= high][:40]
-        found = [(things_of(cell, n_things), smallest(cell, SHARE / (len(groups) * n))) for cell, n in chosen]
-        known = [(things / n_things, off / things) for things, off in found if off is not None]
-        if known:
-            yield what, float(np.median([k[0] for k in known])), float(np.median([k[1] for k in known]))
+        return next(result.holds is False for result in flaw.laws(subject) if result.name == flaw.law)
+
+
+def smallest_part(flaw: Flaw, n_rows: int, n_releases: int) -> tuple[float, int] | None:
+    """The smallest part that is caught often enough, and in how many releases; None: not even the whole."""
+
+    def all_caught(part: float) -> bool:
+        return all(is_caught(flaw, part, n_rows, seed) for seed in range(_FEW))
+
+    low, high = 0.0, 1.0
+    if not all_caught(high):
+        return None
+    while high > 1e-4 and all_caught(high / 8):  # most are found far below the whole
+        high /= 8
+    low = high / 8
+    for _ in range(_STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if all_caught(middle) else (middle, high)
+    while True:
+        caught = sum(is_caught(flaw, high, n_rows, 1000 + seed) for seed in range(n_releases))
+        if caught >= _CAUGHT * n_releases:
+            return high, caught
+        if high >= 1:
+            return None
+        high = min(1.0, 1.1 * high)
 
 
 def main() -> None:
-    """Print a line for every law of every mechanism."""
-    parser = options_parser()
+    """Print a row of the table for every flaw."""
+    parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--releases", type=int, default=100)
+    parser.add_argument("--only", nargs="+", help="laws or kinds of releases")
     options = parser.parse_args()
-    print(f"caught in 99 of 100, at {options.rows:,} rows, as a part of the things that a count is of")
-    for mechanism in options.mechanisms:
-        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-            table = Path(folder) / "table.parquet"
-            generate(options.rows, table)
-            release = dalenius.publish(policy_of(mechanism, table), seed=1)
-            stored, recorder = StoredRelease.open(release.path), Recorder()
-            audit_release(stored, str(table), seed=1)  # loads the modules
-            recorder.install()
-            audit_release(stored, str(table), seed=1)
-        for law, (n_things, groups) in recorder.laws.items():
-            told = [
-                f"{what} ({of:.1%} of {n_things:,}) {off:.2%}" for what, of, off in measure(n_things, groups)
-            ]
-            print(f"{mechanism}: {law}: {'; '.join(told) or 'nothing is left to chance'}", flush=True)
+    print("| release | law | what follows the flaw | caught at | of releases |")
+    print("|---|---|---|---|---|")
+    for flaw in FLAWS:
+        if options.only and not {flaw.law, flaw.release} & set(options.only):
+            continue
+        found = smallest_part(flaw, options.rows, options.releases)
+        told = "never |" if found is None else f"{found[0]:.2%} | {found[1]} of {options.releases}"
+        print(f"| {flaw.release} | {flaw.law.removeprefix('law of ')} | {flaw.what} | {told} |", flush=True)
 
 
 if __name__ == "__main__":

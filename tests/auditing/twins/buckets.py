@@ -70,7 +70,7 @@ def _within(block: int) -> Places:
     return places
 
 
-def _by_key(key: Callable[[pa.Table, Array, Rng], Array], values: range = range(10)) -> Places:
+def places_by(key: Callable[[pa.Table, Array, Rng], Array], values: range = range(10)) -> Places:
     """The records of some values in the order of a key, all others shuffled."""
 
     def places(table: pa.Table, value: Array, rng: Rng) -> Array:
@@ -196,19 +196,19 @@ def _swapped_buckets(folder: Path) -> Made:
 
 
 Choice = Callable[[Array, Array, Rng], Array]
-"""From the values that are absent from each bucket and all values' shares: one fake a bucket."""
+"""From the values that are absent from each bucket and all values' shares: one fake a bucket; −1: its own."""
 
 
-def honest_fakes(folder: Path) -> Made:
+def honest_fakes(folder: Path, *, n_rows: int = N_BUCKETED) -> Made:
     """The program's own."""
-    table = people(N_BUCKETED)
+    table = people(n_rows)
     mechanism = {"kind": "bucketize", "fakes": 1}
     return publish(folder, table, {"kind": "l-diversity", "l": SIZE}, mechanism), table
 
 
-def other_fakes(folder: Path, choose: Choice) -> Made:
+def other_fakes(folder: Path, choose: Choice, *, n_rows: int = N_BUCKETED, seed: int = 9) -> Made:
     """The same with fakes by another law."""
-    path, table = honest_fakes(folder)
+    path, table = honest_fakes(folder, n_rows=n_rows)
     qit = pq.read_table(path / "qit.parquet")
     truth = np.empty(len(table), dtype=np.int64)
     truth[table["uid"].to_numpy()] = codes_of(table)
@@ -216,7 +216,11 @@ def other_fakes(folder: Path, choose: Choice) -> Made:
     held = np.zeros((int(bucket.max()) + 1, 10), dtype=np.int64)
     np.add.at(held, (bucket, truth[qit["uid"].to_numpy()]), 1)
     shares = np.bincount(truth) / len(truth)
-    held[np.arange(len(held)), choose(held == 0, shares, np.random.default_rng(9))] += 1
+    st = pq.read_table(path / "st.parquet")
+    own = -held
+    np.add.at(own, (st["bucket"].to_numpy() - 1, codes_of(st)), st["count"].to_numpy())
+    chosen = choose(held == 0, shares, np.random.default_rng(seed))
+    held[np.arange(len(held)), np.where(chosen < 0, own.argmax(axis=1), chosen)] += 1
     where, what = np.nonzero(held)
     write(
         path,
@@ -226,7 +230,7 @@ def other_fakes(folder: Path, choose: Choice) -> Made:
     return path, table
 
 
-def _commonest_absent(absent: Array, shares: Array, rng: Rng) -> Array:
+def commonest_absent(absent: Array, shares: Array, rng: Rng) -> Array:
     return np.asarray((absent * shares).argmax(axis=1))
 
 
@@ -235,16 +239,16 @@ def _any_absent(absent: Array, shares: Array, rng: Rng) -> Array:
 
 
 BUCKETS = [
-    twin("dealt in the source's order", "dealing", buckets, places=_by_key(by_source)),
+    twin("dealt in the source's order", "dealing", buckets, places=places_by(by_source)),
     twin("shuffled within halves of the source", "law of dealing", buckets, places=_within(0)),
     twin("shuffled within stretches of 40 records", "law of dealing", buckets, places=_within(40)),
-    twin("the same shuffle for all values", "law of dealing", buckets, places=_by_key(_same_shuffle)),
+    twin("the same shuffle for all values", "law of dealing", buckets, places=places_by(_same_shuffle)),
     twin("the same stream for all values", "law of dealing", _same_stream),
-    twin("the commonest value unshuffled", "law of dealing", buckets, places=_by_key(by_source, range(1))),
-    twin("the third value unshuffled", "law of dealing", buckets, places=_by_key(by_source, range(2, 3))),
-    twin("dealt by age", "law of dealing", buckets, places=_by_key(by_age)),
-    twin("women dealt first", "law of dealing", buckets, places=_by_key(by_sex)),
-    twin("couples dealt side by side", "law of dealing", buckets, places=_by_key(_couples)),
+    twin("the commonest value unshuffled", "law of dealing", buckets, places=places_by(by_source, range(1))),
+    twin("the third value unshuffled", "law of dealing", buckets, places=places_by(by_source, range(2, 3))),
+    twin("dealt by age", "law of dealing", buckets, places=places_by(by_age)),
+    twin("women dealt first", "law of dealing", buckets, places=places_by(by_sex)),
+    twin("couples dealt side by side", "law of dealing", buckets, places=places_by(_couples)),
     twin("numbered by the first member", "bucket numbers", buckets, numbers=_first_member),
     twin("buckets with the rarest value first", "law of numbers", buckets, numbers=_rarest_first),
     twin("buckets with the rarest value even", "law of numbers", buckets, numbers=_rarest_even),
@@ -272,6 +276,6 @@ BUCKETS = [
     twin("rows in the source's order", "source order", buckets, lines=by_source),
     twin("late rows first", "law of places", buckets, lines=_late_first),
     twin("a value twice in one bucket", "linking", _swapped_buckets),
-    twin("the commonest absent value as fake", "law of fakes", other_fakes, _commonest_absent),
+    twin("the commonest absent value as fake", "law of fakes", other_fakes, commonest_absent),
     twin("any absent value as fake", "law of fakes", other_fakes, _any_absent),
 ]

@@ -15,7 +15,7 @@ from dalenius.mechanisms.perturb.published import read as read_parts
 from tests.auditing.releases import people
 from tests.auditing.twins.buckets import by_sex
 from tests.auditing.twins.making import Array, Made, Rng, has, manifest_of, publish, twin, write
-from tests.auditing.twins.withheld import skewed
+from tests.auditing.twins.withheld import SKEWED, skewed
 
 N_PERTURBED = 6_000
 
@@ -69,10 +69,10 @@ def perturbed(
     parts: Callable[[Perturbing], Array] | None = None,
     order: Callable[[Perturbing], Array] | None = None,
     seed: int = 2,
-    n_rows: int = N_PERTURBED,
+    n_rows: int | None = None,
 ) -> Made:
     """The manifest of a real release, with other coins."""
-    table = people(n_rows) if method == "uniform" else skewed()
+    table = people(n_rows or N_PERTURBED) if method == "uniform" else skewed(n_rows or sum(SKEWED))
     promise = {"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"}
     path = publish(folder, table, promise, {"kind": "perturb", "method": method})
     data, stated = pq.read_table(path / "data.parquet"), read_parts(manifest_of(path))
@@ -158,7 +158,7 @@ def _by_hospital(coins: Perturbing) -> Array:
     return coins.values(coins.is_kept(rate[coins.table["uid"].to_numpy() // 100]))
 
 
-def _deal_parts(key: Callable[[Perturbing], Array]) -> Callable[[Perturbing], Array]:
+def deal_parts(key: Callable[[Perturbing], Array]) -> Callable[[Perturbing], Array]:
     """As many of each value in each part, but dealt in the order of a key."""
 
     def parts(coins: Perturbing) -> Array:
@@ -189,21 +189,21 @@ PERTURBATION = [
         "law of parts",
         perturbed,
         method="small-domain",
-        parts=_deal_parts(lambda c: by_sex(c.table, c.truth, c.rng)),
+        parts=deal_parts(lambda c: by_sex(c.table, c.truth, c.rng)),
     ),
     twin(
         "parts dealt in the source's order",
         "law of parts",
         perturbed,
         method="small-domain",
-        parts=_deal_parts(lambda c: np.arange(len(c.truth))),
+        parts=deal_parts(lambda c: np.arange(len(c.truth))),
     ),
     twin(
         "parts dealt by age",
         "law of parts",
         perturbed,
         method="small-domain",
-        parts=_deal_parts(lambda c: c.table["age"].to_numpy()),
+        parts=deal_parts(lambda c: c.table["age"].to_numpy()),
     ),
     twin(
         "perturbed rows in the source's order",

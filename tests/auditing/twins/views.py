@@ -175,13 +175,13 @@ def _half_always(case: Viewing) -> tuple[Array, Array]:
     return case.rng.random(len(even)) < np.where(even, 1.0, max(rest, 0.0)), case.noise()
 
 
-def _replaced(kept: Array, case: Viewing, others: Array | None = None) -> tuple[Array, Array]:
+def replaced(kept: Array, case: Viewing, others: Array | None = None) -> tuple[Array, Array]:
     n = int((~kept).sum())
     return kept, case.uniform(n) if others is None else others[:n]
 
 
 def honest_frapp(case: Viewing) -> tuple[Array, Array]:
-    return _replaced(case.is_kept(), case)
+    return replaced(case.is_kept(), case)
 
 
 def _rate(text: Any) -> float:
@@ -239,21 +239,21 @@ VIEWS = [
         "FRAPP keeps twice as much",
         "law of keeping",
         viewed,
-        lambda c: _replaced(c.is_kept(2.0), c),
+        lambda c: replaced(c.is_kept(2.0), c),
         method="frapp",
     ),
     twin(
         "FRAPP keeps women only",
         "law of keeping",
         viewed,
-        lambda c: _replaced(c.is_kept(np.where(c.own[:, 2] == 0, 2.0, 0.0)), c),
+        lambda c: replaced(c.is_kept(np.where(c.own[:, 2] == 0, 2.0, 0.0)), c),
         method="frapp",
     ),
     twin(
         "FRAPP keeps early records more",
         "law of keeping",
         viewed,
-        lambda c: _replaced(c.is_kept(np.where(np.arange(N_TUPLES) < N_TUPLES / 2, 1.9, 0.1)), c),
+        lambda c: replaced(c.is_kept(np.where(np.arange(N_TUPLES) < N_TUPLES / 2, 1.9, 0.1)), c),
         method="frapp",
     ),
     twin("FRAPP replaces two columns only", "law of noise", viewed, _one_column_replaced, method="frapp"),
@@ -261,7 +261,7 @@ VIEWS = [
         "FRAPP replaces by young people only",
         "law of noise",
         viewed,
-        lambda c: _replaced(c.is_kept(), c, _half_column(c, c.uniform(N_TUPLES))),
+        lambda c: replaced(c.is_kept(), c, _half_column(c, c.uniform(N_TUPLES))),
         method="frapp",
     ),
 ]

@@ -20,10 +20,12 @@ First = Callable[[pa.Table, Array, Rng], Array]
 """From a table and its values: by what records are chosen to be withheld, the largest first."""
 
 
-@lru_cache(maxsize=1)
-def skewed() -> pa.Table:
+@lru_cache(maxsize=2)
+def skewed(n_rows: int = sum(SKEWED)) -> pa.Table:
+    """Counts in the proportion of SKEWED."""
     rng = np.random.default_rng(5)
-    value = rng.permutation(np.repeat(np.arange(len(SKEWED)), SKEWED))
+    counts = np.diff(np.cumsum(SKEWED) * n_rows // sum(SKEWED), prepend=0)
+    value = rng.permutation(np.repeat(np.arange(len(SKEWED)), counts))
     return pa.table(
         {
             "uid": rng.permutation(len(value)),
@@ -34,9 +36,11 @@ def skewed() -> pa.Table:
     )
 
 
-def withheld(folder: Path, first: First, *, exchange: int = 0) -> Made:
+def withheld(
+    folder: Path, first: First, *, exchange: int = 0, n_rows: int = sum(SKEWED), seed: int = 6
+) -> Made:
     """As many of each value withheld as the method says, chosen by another rule; then dealt as usual."""
-    table, rng = skewed(), np.random.default_rng(6)
+    table, rng = skewed(n_rows), np.random.default_rng(seed)
     path = publish(folder, table, {"kind": "l-diversity", "l": ELL}, {"kind": "bucketize"}, suppress="safe")
     st = pq.read_table(path / "st.parquet")
     kept = np.zeros(len(SKEWED), dtype=np.int64)
