@@ -57,8 +57,8 @@ def sentences(made: dalenius.Policy) -> list[str]:
 def test_buckets_say_their_limits_and_who_is_certain() -> None:
     told = sentences(policy(BUCKETS))
     assert told[0] == (
-        "An attacker who knows a person's other columns, and nothing else, can link nobody to HIV with more "
-        "than 12 in 100, nor to any of the 3 others with more than 60 in 100."
+        "An attacker who finds a person's bucket by the other columns, and uses nothing else, can link "
+        "nobody to HIV with more than 12 in 100, nor to any of the 3 others with more than 60 in 100."
     )
     assert told[1] == "Nobody's value is certain."
     open_flu = {"promise": {"kind": "f-privacy", "default": 0.5, "values": {"Flu": 1.0}}}
@@ -74,6 +74,19 @@ def test_coins_say_how_far_a_belief_grows() -> None:
     told = sentences(policy(COINS))
     assert "at most 33.4 in 100 before, gives it at most 60 in 100 after" in told[0]
     assert "1 value is too common to be protected" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("method", "who"),
+    [
+        ("uniform", "takes people's values as independent, and gave"),
+        ("small-domain", "expects a value as often as it occurs in the person's part, and gave"),
+    ],
+)
+def test_coins_name_the_attacker_whom_the_promise_is_about(method: str, who: str) -> None:
+    """With parts the part's number is evidence: whoever believes anything else may become certain."""
+    told = sentences(policy({**COINS, "mechanism": {"kind": "perturb", "method": method}}))
+    assert who in told[0]
 
 
 @pytest.mark.parametrize(
@@ -135,6 +148,6 @@ def test_the_command_prints_them_first_and_json_holds_them(
         encoding="utf-8",
     )
     assert run(["plan", str(file)]) == 0
-    assert capsys.readouterr().out.startswith("An attacker who knows a person's other columns")
+    assert capsys.readouterr().out.startswith("An attacker who finds a person's bucket by the other columns")
     assert run(["plan", str(file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["words"][1] == "Nobody's value is certain."

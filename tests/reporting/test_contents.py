@@ -137,7 +137,7 @@ def test_withheld_records_show_in_the_before_and_after(tmp_path: Path) -> None:
     assert lost == release.manifest.rows.suppressed
     assert lost > 0
     assert section(report, "withheld").title == "Withheld records"
-    assert "can be surer than 25 %" in page.text
+    assert "can be no surer than 25 %" in page.text
 
 
 def test_fakes_are_not_people(tmp_path: Path) -> None:

@@ -265,6 +265,6 @@ def _verified(checked: Verification) -> doc.Notice:
     return doc.Notice(
         tone="good",
         title=f"Checked: all {n_checks} checks of the release passed",
-        text="The files are the ones that were published, and what they hold agrees with the promise below. "
+        text="The files are those that the manifest lists, and what they hold agrees with the promise below. "
         "Anybody who has the release can check that. Whether the coins were fair cannot be seen in it.",
     )

@@ -229,9 +229,9 @@ def _tabulate(audit: Audit) -> doc.Table:
             "tried on",
         ),
         rows=tuple(_row(attack) for attack in audit.attacks),
-        note="“Kept” is denied only beyond doubt: a release that keeps its promise is accused once in a "
-        "million audits. People whose records nothing tells apart cannot be attacked one by one and are not "
-        "counted under “tried on”.",
+        note="“Kept” is denied only beyond doubt: a release that keeps its promise is accused at most "
+        "once in a million audits. People whose records nothing tells apart cannot be attacked one by one "
+        "and are not counted under “tried on”.",
     )
 
 

@@ -84,6 +84,13 @@ def test_no_belief_about_any_date_passes_gamma_whatever_history_is_expected(view
     assert worst > GAMMA * Fraction(999, 1000)  # by whoever expects a tuple at all dates or at none
 
 
+def test_which_of_two_dates_it_was_may_be_told() -> None:
+    """Neither history is within the other, and the bound is not about them: 0.37 where 0.3 is promised."""
+    law = choose_law(D, GAMMA, views=2, kind=ChangingLaw)
+    first, second = (pattern_probability(law, history, (1, 0)) for history in ((1, 0), (0, 1)))
+    assert D * first / (D * first + (1 - D) * second) > GAMMA * Fraction(6, 5)
+
+
 @pytest.mark.parametrize("views", [2, 3, 4, 5])
 def test_a_decaying_law_is_caught_by_the_same_attacker(views: int) -> None:
     """The broken twin: the printed decay gives 2, 4, 8, 16 times s/β to who joins last."""

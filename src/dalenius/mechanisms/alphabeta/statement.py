@@ -91,7 +91,7 @@ def _not_covered(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
         exclusions,
         PARTS,
         f"more than {plan.law.views} view(s) of this table",
-        *((_WHICH_DATE, OUTSIDE) if plan.is_changing else (CHANGED,)),
+        _WHICH_DATE if plan.is_changing else CHANGED,
         *news_of_domains(source),
         *([copies] if source.reads == "copies" else []),
         *([steps] if plan.promise.k is not None else []),

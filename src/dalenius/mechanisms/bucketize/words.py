@@ -260,7 +260,7 @@ def say_plan(plan: BucketizePlan | DatePlan) -> Iterator[str]:
         yield from _say_date(plan)
         return
     limits = sorted((f, code) for code, f in enumerate(plan.thresholds) if f < 1)
-    who = "An attacker who knows a person's other columns, and nothing else,"
+    who = "An attacker who finds a person's bucket by the other columns, and uses nothing else,"
     groups = [group for group in plan.groups if group.at_most < 1]
     if not limits:
         yield "No value is protected: each of them is named with 1 in the policy."

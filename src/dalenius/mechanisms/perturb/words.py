@@ -148,9 +148,13 @@ def say_plan(plan: PerturbTablePlan) -> Iterator[str]:
     made = plan.perturbation
     rho2 = chances(made.promise.rho2)
     before = chances(max(part.rho1 for part in made.parts))
+    # with parts the part's number is evidence by itself, for every belief but its histogram
+    belief = "expects a value as often as it occurs in the person's part"
+    if made.method == "uniform":
+        belief = "takes people's values as independent"
     yield (
-        "An attacker who knows a person's other columns, and gave a protected value of theirs at most "
-        f"{before} before, gives it at most {rho2} after seeing the value that is published for them."
+        f"An attacker who knows a person's other columns, {belief}, and gave a protected value of theirs at "
+        f"most {before} before, gives it at most {rho2} after seeing the value that is published for them."
     )
     n_open = sum(code not in made.protected for code in range(len(plan.histogram)))
     if n_open and plan.promised is None:  # with limits of their own these say which values are not sensitive

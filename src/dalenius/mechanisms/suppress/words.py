@@ -39,7 +39,7 @@ def describe_withheld(release: StoredRelease) -> doc.Section | None:
 def _hidden(stated: list[PublishedSuppression]) -> str:
     """Whether there is a limit on guessing the value that was too common."""
     if any(one.bound is not None for one in stated):
-        return "From the counts alone, that value cannot be guessed with more certainty than the limit below."
+        return "From the counts alone, the attacker below can be no surer of that value than the limit."
     return "The method makes it harder to guess which value that is, but promises no limit."
 
 
@@ -86,8 +86,9 @@ def say_promise(release: StoredRelease) -> str | None:
     stated = read(release.manifest)
     if stated is not None and stated.bound is not None:
         return (
-            "Records were withheld so that nobody who sees the published counts, and did not know it before, "
-            f"can be surer than {percent(stated.bound)} which value is the commonest of the table."
+            "Records were withheld so that an attacker who sees the published counts alone, and believed "
+            f"beforehand what the manifest states, can be no surer than {percent(stated.bound)} which value "
+            "is the commonest of the table."
         )
     if stated is not None and release.manifest.rows.suppressed:
         return (

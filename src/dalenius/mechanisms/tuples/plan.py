@@ -176,8 +176,7 @@ ROW = "one row is one person"
 CHANGED = "another view of the same table after it changed, or of a table about the same people"
 OUTSIDE = "any view of these tables, or of tables about the same people, that is not of this series"
 CORRELATED = (
-    "an attacker who knows that tuples go together (of two brothers both or neither are in the table): no "
-    "mechanism covers that and stays useful"
+    "an attacker who knows that tuples go together (of two brothers both or neither are in the table)"
 )
 PARTS = "what a part of a tuple tells: a value, or a combination of some columns, may be known to occur"
 _ACTIVE = (

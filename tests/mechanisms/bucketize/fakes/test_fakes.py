@@ -121,6 +121,23 @@ def test_posteriors_are_those_of_brute_force(capacity: tuple[int, ...]) -> None:
         assert found == pytest.approx(mass[list(left)] / mass.sum(), abs=1e-9)
 
 
+@pytest.mark.parametrize("capacity", [(1, 1, 1, 1, 1, 1), (2, 1, 1, 1, 1, 1)])
+def test_who_knows_fewer_others_is_less_sure_on_average(capacity: tuple[int, ...]) -> None:
+    """Exact Bayes by enumeration of who has which of a bucket's values; none, one or both others known."""
+    right = []
+    for n_known in range(LAW.size):
+        seen: dict[tuple[object, ...], dict[int, float]] = {}
+        for (c, f), p in brute_joint(LAW, np.array(capacity)).items():
+            listed = tuple(k + (x in f) for x, k in enumerate(c))
+            orders = set(permutations([x for x, k in enumerate(c) for _ in range(k)]))
+            for last, *others in orders:
+                by_last = seen.setdefault((listed, *others[:n_known]), {})
+                by_last[last] = by_last.get(last, 0.0) + p / len(orders)
+        right.append(sum(max(by_last.values()) for by_last in seen.values()))
+    assert right == sorted(right)
+    assert right[0] < right[1] < right[2]
+
+
 def test_drawn_fakes_follow_their_law_and_no_other() -> None:
     absent = np.array([True, False, True, True, True, True])
     drawn = LAW.draw(np.tile(absent, (20_000, 1)), np.random.default_rng(1))
