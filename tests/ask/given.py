@@ -54,6 +54,7 @@ class Given:
     together: int = 7
     names: tuple[str, ...] = ("x", "y")
     coins: str = "the coins of a test"
+    more: str = "more coins would tell more"
     summary: str = "nothing"
     estimators: Estimators[Words] = field(default_factory=lambda: Estimators(makers={"given": Words}))
 

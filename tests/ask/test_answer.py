@@ -170,3 +170,19 @@ def test_an_answer_is_a_data_frame_too(release: StoredRelease) -> None:
     table = answer.to_arrow()
     assert answer.to_pandas()["estimate"].tolist() == table["estimate"].to_pylist()
     assert pl.DataFrame(answer).equals(pl.DataFrame(table))
+
+
+def test_what_a_release_cannot_tell_is_said_with_what_would(tmp_path: Path) -> None:
+    """Everybody in two buckets of the same contents: who has which value is open."""
+    table = pa.table({"sex": ["F", "M"] * 20, "d": ["a", "a", "b", "b"] * 10})
+    release = write_release(tmp_path, table, ["d"], np.arange(40) // 20)
+    answer = ask(release, "SELECT COUNT(*) FROM t WHERE sex = 'F' AND d = 'a'", estimator="regression")
+    assert answer.notes[0].startswith("this release cannot tell this: the interval is nearly all that is")
+    assert "regions = true" in answer.notes[0]
+    several = ask(
+        release, "SELECT d, COUNT(*) AS n FROM t WHERE sex = 'F' GROUP BY d", estimator="regression"
+    )
+    assert "cannot tell a, n; b, n:" in several.notes[0]
+    known = ask(release, "SELECT sex, COUNT(*) FROM t GROUP BY sex")
+    assert not known.notes
+    assert known.sentence == "exact: the release tells it for certain"

@@ -14,7 +14,15 @@ import pyarrow as pa
 
 from dalenius.arrays import Floats
 from dalenius.ask.finishing import Result, finish, make_consistent
-from dalenius.ask.formulas import Estimated, Wanted, aggregate, estimate_formulas, estimates_alone, is_certain
+from dalenius.ask.formulas import (
+    Estimated,
+    Wanted,
+    aggregate,
+    estimate_formulas,
+    estimates_alone,
+    is_certain,
+    is_open,
+)
 from dalenius.ask.literals import Known, note_unknown
 from dalenius.ask.statistics import estimate_statistics
 from dalenius.errors import InputError, QueryError, ReleaseCorrupt, did_you_mean
@@ -150,7 +158,9 @@ def _answer(release: StoredRelease, texts: list[str], request: Request) -> list[
         answers += answer_asked(model, part, model.evaluate(part, workspace), request, workspace)
     n_withheld = _n_withheld(release)
     return [
-        replace(_about_published(answer, n_withheld), notes=note_unknown(release, query, opened.texts))
+        _about_published(
+            replace(answer, notes=(*note_unknown(release, query, opened.texts), *answer.notes)), n_withheld
+        )
         for answer, query in zip(answers, queries, strict=True)
     ]
 
@@ -167,7 +177,8 @@ def _about_published(answer: Answer, n_withheld: int) -> Answer:
         f"this is about the published records; {n_withheld} more were withheld, and of the commonest "
         "sensitive values a larger share than of the others"
     )
-    return replace(answer, assumption=f"{answer.assumption}; {note}" if answer.assumption else note)
+    assumption = f"{answer.assumption}; {note}" if answer.assumption else note
+    return replace(answer, assumption=assumption, notes=(*answer.notes, note))
 
 
 def answer_asked(
@@ -189,7 +200,11 @@ def answer_asked(
     others = [(one, k) for one in estimated for k in _named_besides(one.query)]
     found_items = estimate_formulas(estimation, items, request.confidence)
     columns = iter(
-        Result(column=column, is_certain=is_certain(estimation, wanted, column))
+        Result(
+            column=column,
+            is_certain=is_certain(estimation, wanted, column),
+            is_open=is_open(estimation, wanted, column),
+        )
         for wanted, column in zip(items, found_items, strict=True)
     )
     named = zip(others, estimates_alone(estimation, [aggregate(*pair) for pair in others]), strict=True)

@@ -19,6 +19,7 @@ from dalenius.question.answer import Answer, AnswerRow, Status, finite
 from dalenius.question.database import Request, Workspace
 from dalenius.question.model import Column, Model, Possible
 from dalenius.question.query import AggregateRef, Query
+from dalenius.tables.histogram import label_cell
 
 
 def project(estimate: Floats, std_error: Floats, low: Floats, high: Floats, total: float) -> Floats:
@@ -62,6 +63,7 @@ def make_consistent(totals: Floats, is_count: Bools, possible: Possible) -> Floa
     return moved
 
 
+_NAMED = 3
 _MOVED = "moved to the nearest table that is possible, which is no longer unbiased"
 
 
@@ -72,6 +74,8 @@ class Result:
     column: Column
     is_certain: Bools
     """Which have no error but rounding."""
+    is_open: Bools | None = None
+    """Which have an interval as wide as what is possible at all; None: none."""
 
 
 def finish(
@@ -99,7 +103,7 @@ def finish(
         if isinstance(item.formula, AggregateRef):
             by_name[f"a{item.formula.index}"] = result.column.estimate
     names = [key.name for key in query.groups]
-    rows, certain = [], []
+    rows, certain, untold = [], [], []
     for i in _order_groups(asked, by_name, workspace):
         cells = [
             values[code].as_py() for values, code in zip(question.key_values, question.keys[i], strict=True)
@@ -108,6 +112,8 @@ def finish(
         for item, result in zip(query.items, results, strict=True):
             rows.append(_row(group, item.name, result, i, request))
             certain.append(result.is_certain[i])
+            if result.is_open is not None and result.is_open[i]:
+                untold.append(", ".join([*(label_cell(cell) for cell in cells), item.name]))
     notes = (
         []
         if all(certain)
@@ -118,7 +124,15 @@ def finish(
         confidence=request.confidence,
         assumption="; ".join(filter(None, notes)) or None,
         explain=_explain(model, query, request.estimator),
+        notes=(_say_untold(untold, len(rows), model.more),) if untold else (),
     )
+
+
+def _say_untold(names: Sequence[str], n_rows: int, more: str) -> str:
+    """What a release cannot tell, in a sentence, and what would."""
+    listed = "; ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    what = "this" if n_rows == 1 else listed
+    return f"this release cannot tell {what}: the interval is nearly all that is possible; {more}"
 
 
 def _row(

@@ -34,6 +34,8 @@ from dalenius.question.query import (
     Root,
 )
 
+_NEARLY_ALL = 0.9
+
 
 def denominator(
     formula: Formula, aggregates: tuple[Aggregate, ...], totals: tuple[Total, ...], estimates: Floats
@@ -191,6 +193,23 @@ def is_certain(estimation: Estimation, wanted: Wanted, column: Column) -> Bools:
     for total in np.flatnonzero((np.nan_to_num(gradient, nan=1.0) != 0).any(axis=0)).tolist():
         certain &= estimation.is_rounding(estimation.total(asked.number, total, asked.totals[:, total]))
     return np.asarray(estimation.is_rounding(column) | certain)
+
+
+def is_open(estimation: Estimation, wanted: Wanted, column: Column) -> Bools:
+    """Where the interval is nearly as wide as what is possible whatever the secret: nothing is told."""
+    asked, query = wanted.asked, wanted.asked.query
+    single = _single_total(wanted.linear)
+    if wanted.around or not len(column.estimate) or not (column.std_error > 0).any():
+        return np.zeros(len(column.estimate), dtype=np.bool_)
+    if single is not None:
+        possible = estimation.possible(asked.number)
+        widest = possible.high[:, single] - possible.low[:, single]
+    else:
+        low, high = possible_ratio(wanted.formula, query.aggregates, asked.question.range_of)
+        widest = np.full(len(column.estimate), high - low)
+    with np.errstate(invalid="ignore"):
+        wide = column.high - column.low >= _NEARLY_ALL * widest
+    return np.asarray(wide & np.isfinite(widest) & (widest > 0) & (column.std_error > 0))
 
 
 def estimate_formulas(estimation: Estimation, wanted: Sequence[Wanted], confidence: float) -> list[Column]:

@@ -50,6 +50,16 @@ class Answer:
     notes: tuple[str, ...] = ()
     """What to know of the question, e.g. that no published row has a value that it names."""
 
+    @property
+    def sentence(self) -> str:
+        """What the intervals mean, in one sentence."""
+        per_cent = f"{self.confidence * 100:g} %"
+        if all(row.status == "exact" for row in self.rows):
+            return "exact: the release tells it for certain"
+        if self.assumption is None:
+            return f"{per_cent} of such intervals hold the truth, whatever the data"
+        return f"about {per_cent} of such intervals hold the truth; --explain says what that assumes"
+
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
         return plain_fields(self, "rows", "confidence", "assumption", "notes")

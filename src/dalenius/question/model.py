@@ -331,6 +331,10 @@ class Model(Protocol):
         """Whose chance the intervals rest on, in the words of `explain`."""
 
     @property
+    def more(self) -> str:
+        """What another release of the same table would have to be like to tell more."""
+
+    @property
     def summary(self) -> str:
         """What was read, for `explain`."""
 

@@ -116,8 +116,8 @@ def say_answer(answer: Answer) -> None:
     say_table([*groups, "aggregate", "estimate", "std error", f"{per_cent} interval"], rows)
     for note in answer.notes:
         say(f"note: {note}")
-    if answer.assumption:
-        say(f"assumes: {answer.assumption}")
+    if answer.rows:
+        say(answer.sentence)
 
 
 def _number(value: float | None) -> str:

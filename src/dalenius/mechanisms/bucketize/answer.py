@@ -37,6 +37,8 @@ from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.columns import CodedTable
 
+_MORE_BESIDES = "looser thresholds, or records perturbed one by one, would tell more"
+_MORE = f"buckets of similar people (regions = true in the policy), {_MORE_BESIDES}"
 _FEW = 1_000
 """Fewer people are estimated by shrinkage."""
 
@@ -80,6 +82,7 @@ class BucketizedRows:
             sensitive=self.sensitive,
             estimators=Estimators(makers=makers),
             summary=self.summary(),
+            more=_MORE if self.region_of_bucket is None else _MORE_BESIDES,
         )
 
     def estimator(self, name: str) -> BucketEstimator:

@@ -271,6 +271,7 @@ class RowModel:
     """The sensitive columns, a row per sensitive value."""
     estimators: Estimators[RowEstimator]
     summary: str
+    more: str = "looser thresholds would tell more"
     together = 128
     coins = "the coins of the publisher alone"
 

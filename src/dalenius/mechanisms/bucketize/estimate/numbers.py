@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints, Sparse
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
 from dalenius.mechanisms.bucketize.estimate.effects import Basis, Features, Quasi, find_basis
 from dalenius.mechanisms.bucketize.estimate.posterior import LARGER, RHO
 from dalenius.question.targets import Estimates, Targets
@@ -135,12 +135,13 @@ class Numbers:
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
+        possible = possible_range(sums, targets)
         targets = _merged(targets)
         left = 1 - self._explained(sums.buckets, targets)
         uniform_mean, match = _uniform(sums, targets)
         added, effects, rest = self._spread(sums, targets)
         return Estimates(
-            mean=np.tile((uniform_mean + added)[:, None], len(LARGER)),
+            mean=np.tile(np.clip(uniform_mean + added, *possible)[:, None], len(LARGER)),
             variance=(left * match + RHO * rest)[:, None] + effects,
             weight=np.tile([share for _, share in LARGER], (targets.n_targets, 1)),
         )

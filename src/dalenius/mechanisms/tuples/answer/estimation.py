@@ -243,6 +243,7 @@ class TupleModel:
     """How inserted tuples spread over the domain; None: evenly."""
     together = 1  # what a question finds out about millions of rows is dropped before the next
     coins = "the coins of the mechanism alone, nothing about the data"
+    more = "looser thresholds, fewer columns or a coarser domain would tell more"
 
     @cached_property
     def rows(self) -> ViewRows:
