@@ -96,6 +96,8 @@ def _names() -> set[str]:
 @pytest.mark.parametrize("text", blocks("toml"))
 def test_every_policy_can_be_planned(text: str, folder: Path) -> None:
     block = tomllib.loads(text)
+    if block.get("promise", {}).get("kind") == "d-gamma-privacy" and "columns" not in block:
+        block["columns"] = {"quasi": ["name", "age", "sex", "zip"]}  # many rows are possible
     if "ledger" in block:
         block["ledger"] = {"path": str(folder / "ledger")}
     plan = make_plan(Policy.from_dict(completed(block), folder))
