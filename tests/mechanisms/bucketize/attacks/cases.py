@@ -53,6 +53,8 @@ def make_case(
         st_expected=np.array([float(c) for _, c in listed]),
         fakes=None,
         fake_number=np.full(m, -1),
+        numbers=np.arange(1, max(bucket) + 2),
+        has_dates=False,
     )
 
 
