@@ -166,4 +166,4 @@ def test_the_same_dealing_twice_is_noticed_as_shared_coins() -> None:
 def test_values_are_matched_by_how_they_are_written() -> None:
     one = make_case([0, 1, 2], [0, 0, 0])
     two = make_case([0, 1], [0, 0])
-    assert linking._same_values(one, two).tolist() == [0, 1, -1]
+    assert linking.same_values(one, two).tolist() == [0, 1, -1]
