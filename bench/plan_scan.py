@@ -16,14 +16,14 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import process_time
 
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
-from dalenius.errors import PromiseNotMet
+from dalenius.errors import InternalError, PromiseNotMet
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 
@@ -97,14 +97,17 @@ def limited(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def plan(number: int, limit: float) -> Planned:
+def plan(number: int, limit: float, budget: int) -> Planned:
     what, problem = instance(number)
+    problem = replace(problem, seconds=budget)
     start, gap, outcome = process_time(), None, "planned"
     try:
         with limited(limit):
             gap = plan_buckets(problem).gap
     except PromiseNotMet as error:
         outcome = f"refused: {error.message}"
+    except InternalError as error:
+        outcome = f"failed: {error.message}"
     except TimeoutError:
         outcome = "given up"
     return Planned(number=number, what=what, seconds=process_time() - start, gap=gap, outcome=outcome)
@@ -117,6 +120,7 @@ def summarize(found: list[Planned]) -> dict[str, object]:
         "instances": len(found),
         "planned": sum(one.gap is not None for one in found),
         "refused": sum(one.outcome.startswith("refused") for one in found),
+        "failed": sum(one.outcome.startswith("failed") for one in found),
         "given up": sum(one.outcome == "given up" for one in found),
         "seconds": {f"{q} %": round(float(np.percentile(seconds, q)), 3) for q in (50, 90, 99, 100)},
         "gap": {f"{q} %": float(f"{np.percentile(gaps, q):.2g}") for q in (50, 90, 99, 100)},
@@ -129,12 +133,13 @@ def main() -> None:
     parser.add_argument("--instances", type=int, default=500)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--limit", type=float, default=60.0, help="processor seconds for one plan")
+    parser.add_argument("--seconds", type=int, default=1, help="as `dalenius plan --seconds`")
     parser.add_argument("--slow", type=float, default=1.0, help="list the instances above so many seconds")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found = []
     for number in range(options.first, options.first + options.instances):
-        one = plan(number, options.limit)
+        one = plan(number, options.limit, options.seconds)
         found.append(one)
         if not options.json and (one.seconds > options.slow or (one.gap or 0) > 1e-4):
             gap = "–" if one.gap is None else f"{one.gap:.1e}"

@@ -49,6 +49,22 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, d
     return code, json.loads(capsys.readouterr().out)
 
 
+def test_more_time_for_a_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the command line to try it, in the policy to publish what was found."""
+    policy = folder / "patients.toml"
+    one, longer = (call(capsys, "plan", policy, *more)[1] for more in ((), ("--seconds", 2)))
+    policy.write_text(POLICY + "seconds = 2\n")
+    assert call(capsys, "plan", policy)[1] == longer
+    assert longer["loss"] <= one["loss"]
+    assert longer["gap"] <= one["gap"]
+    policy.write_text(POLICY + 'method = "two-size"\n')
+    code, refused = call(capsys, "plan", policy, "--seconds", 2)
+    assert code == 2
+    assert "two-size" in refused["error"]["message"]
+    policy.write_text(POLICY + "seconds = 0\n")
+    assert call(capsys, "plan", policy)[0] == 2
+
+
 def test_plan_publish_verify_ask(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, plan = call(capsys, "plan", folder / "patients.toml")
     assert code == 0

@@ -66,6 +66,13 @@ class MechanismConfig:
     def check_dates(self, promise: Promise) -> None:
         """Raise a PolicyError if a table cannot be published again and again under this section."""
 
+    def with_seconds(self, seconds: int) -> Self:  # noqa: ARG002  (for those that search)
+        """The same with so many seconds to look for a better plan."""
+        raise PolicyError(
+            f"seconds: {self.kind} with method {self.method!r} has no search that more time would help",
+            hint="leave them out; bucketize with method 'optimal' takes them",
+        )
+
     def check_stage(self, stage: str, promise: Promise) -> None:
         """Raise a PolicyError if one of the stages does not go with the rest of the section."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,10 +20,16 @@ def command(
     policy: PolicyArgument,
     as_json: JsonOption = False,
     source: SourceOption = None,
+    seconds: Annotated[
+        int | None,
+        typer.Option(min=1, help="About how long to look for a better plan: 1, unless the policy says more."),
+    ] = None,
     chart: Annotated[Path | None, typer.Option(help="Draw the plan into this .svg or .png file.")] = None,
 ) -> int:
     """Show the plan, its loss or error bound and what would be published; touches no output."""
     parsed = Policy.from_file(policy, source=source)
+    if seconds is not None:
+        parsed = replace(parsed, mechanism=parsed.mechanism.with_seconds(seconds))
     with progress_bar() as progress:
         seen = preview(parsed, progress=progress)
     told: dict[str, Any] = {} if seen.uniqueness is None else {"uniqueness": seen.uniqueness.to_dict()}
@@ -60,5 +67,7 @@ def command(
             for line in seen.uniqueness.paragraph():
                 say(line)
         say("This plan is computed from private counts.")
+        if seconds is not None:
+            say(f"`seconds = {seconds}` in [mechanism] publishes this plan")
         say(f"next: dalenius publish {policy} --draft    rehearses it; without --draft it is published")
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -30,6 +30,8 @@ class BucketizeConfig(MechanismConfig):
     """The publisher's own setting: sizes, and how many buckets of each; empty: the method finds one."""
     fakes: int = 0
     """σ: how many values of every bucket are nobody's."""
+    seconds: int = 1
+    """About how long the optimum may be sought."""
     regions: bool | int = False
     """Whether buckets are made inside regions of similar people; a number: of at least so many rows."""
 
@@ -44,7 +46,7 @@ class BucketizeConfig(MechanismConfig):
         """Read the section."""
         refuse_unknown_keys(
             section,
-            ("kind", "method", "max_bucket", "min_bucket", "buckets", "fakes", "regions"),
+            ("kind", "method", "max_bucket", "min_bucket", "buckets", "fakes", "regions", "seconds"),
             "[mechanism]",
         )
         buckets = _parse_buckets(section)
@@ -57,12 +59,20 @@ class BucketizeConfig(MechanismConfig):
             fakes=parse_integer(section.get("fakes", 0), "[mechanism] fakes", at_least=0),
             regions=_parse_regions(section.get("regions", False)),
         )
+        if "seconds" in section:
+            config = config.with_seconds(parse_integer(section["seconds"], "[mechanism] seconds", at_least=1))
         if config.min_bucket > config.max_bucket:
             raise PolicyError(
                 f"[mechanism] min_bucket ({config.min_bucket}) is above max_bucket ({config.max_bucket})"
             )
         _refuse_with_regions(config)
         return config
+
+    def with_seconds(self, seconds: int) -> Self:
+        """For the optimum only: the other methods end by themselves."""
+        if self.method != "optimal" or self.buckets:
+            return MechanismConfig.with_seconds(self, seconds)
+        return replace(self, seconds=seconds)
 
     def check_promise(self, promise: Promise) -> None:
         """Groups of values are kept by the optimum's buckets, which are made from the whole table."""

@@ -123,6 +123,7 @@ def plan_promise(
         thresholds=thresholds,
         max_bucket=config.max_bucket,
         min_bucket=config.min_bucket,
+        seconds=config.seconds,
         groups=_runs(promise.groups, histogram),
     )
     broken = violations(problem)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain, combinations
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
+from highspy import HighsModelStatus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -279,3 +281,35 @@ def test_more_sizes_than_are_enumerated_are_fixed_one_by_one() -> None:
     losses = [check_meets(whole, b) for b in dives(whole, fractional)]
     assert losses
     assert master.lower_bound() <= min(losses) <= 1.05 * master.lower_bound() + 1
+
+
+class _Undecided:
+    """A solver that comes to no end until it begins anew."""
+
+    def __init__(self, solver: Any) -> None:
+        self._solver, self._is_new = solver, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._solver, name)
+
+    def clearSolver(self) -> None:  # noqa: N802  (its name in HiGHS)
+        self._is_new = True
+        self._solver.clearSolver()
+
+    def getModelStatus(self) -> Any:  # noqa: N802
+        return self._solver.getModelStatus() if self._is_new else HighsModelStatus.kUnknown
+
+
+def test_a_programme_that_comes_to_no_end_is_solved_from_the_start() -> None:
+    """It did, on one of some hundred random tables, and the plan ended in an internal error."""
+    sizes = np.array([2, 3, 5])
+    cuts = Cuts(coefficients=np.array([[1, 1, 2]]), needs=np.array([28]))
+    usual, undecided = Master(sizes, 60), Master(sizes, 60)
+    undecided._solver = _Undecided(undecided._solver)  # type: ignore[assignment]
+    found = []
+    for master in (usual, undecided):
+        master.add(cuts)
+        found.append(master.solve())
+    assert found[0] is not None
+    assert np.allclose(found[0], np.asarray(found[1]))
+    assert usual.lower_bound() == undecided.lower_bound()

@@ -206,3 +206,17 @@ def test_the_same_counts_give_the_same_plan(n_values: int, n_rows: int, times: i
     problem = skewed(n_values, n_rows, times)
     first: BucketPlan = plan_optimal(problem)
     assert plan_optimal(problem) == first
+
+
+def test_more_seconds_are_never_for_a_worse_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first second has no branch and bound here, the others do; and again they give the same."""
+    monkeypatch.setattr(optimal, "_NODE_ENTRIES", 0)
+    monkeypatch.setattr(optimal, "_EXACT_UP_TO", 0)
+    problem = skewed(30, 3_000, 3)
+    plans = [plan_optimal(replace(problem, seconds=seconds)) for seconds in (1, 3, 3)]
+    gaps = [plan.gap for plan in plans if plan.gap is not None]
+    assert gaps[1] < gaps[0]
+    assert plans[1].loss <= plans[0].loss
+    assert plans[1] == plans[2]
+    for plan in plans:
+        plan.check(problem)

@@ -174,6 +174,12 @@ class Master:
         from highspy import HighsModelStatus
 
         self._solver.run()
+        if self._solver.getModelStatus() not in (HighsModelStatus.kOptimal, HighsModelStatus.kInfeasible):
+            # rounding errors that the last round's basis leads to are not met on the way from the start
+            self._solver.clearSolver()
+            self._solver.setOptionValue("presolve", "on")
+            self._solver.run()
+            self._solver.setOptionValue("presolve", "off")
         status = self._solver.getModelStatus()
         if status == HighsModelStatus.kInfeasible:
             return None

@@ -11,6 +11,8 @@ method of its own, `multi-size`.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
@@ -90,6 +92,7 @@ def split_repeatedly(counts: Ints, capacity: Ints, sizes: tuple[int, ...]) -> In
 
 
 _WANTED_GAP = 1e-4
+_WANTED_IN_TIME = 1e-6  # where more time was given for it
 _EXACT_UP_TO = 1_000  # rows up to which nothing but the proven optimum will do
 _SLACK = 1e-8  # violations of the relaxed problem below this share of the rows are rounding errors
 _HEURISTIC_ENTRIES = 2**21  # (pairs of sizes) × classes up to which Algorithm 2 is run on all sizes
@@ -97,8 +100,10 @@ _FEW_SIZES = 64  # of more sizes only those of the relaxed answer, and a few mor
 _MORE = 8
 
 # What a search may do, in steps that take about as long everywhere, not in seconds: the same counts always
-# give the same plan. Together about a second; a search that has spent them gives the best that it has.
-_MAX_ENTRIES = 12 * 10**7  # sizes × classes, looked at for violated cuts or multiplied
+# give the same plan. Together about a second, times the problem's seconds; a search that has spent them gives
+# the best that it has.
+_MAX_ENTRIES = 3 * 10**8  # sizes × classes, looked at for violated cuts or multiplied
+_MAX_ENTRIES_FOR_HINT = 6 * 10**7  # of each of several searches for what would do
 _MAX_ROUNDINGS = 8
 _DIVE_ENTRIES = 500  # what a dive costs, for each size and cut
 _MAX_NODES = 200
@@ -106,6 +111,9 @@ _MAX_NODES_EXACT = 5_000
 _NODE_ENTRIES = 2 * 10**5  # nodes × sizes × cuts of one search by branch and bound
 _FEWEST_NODES = 10  # what is too large even for these is left as it is
 _BRANCH_ENTRIES = 3 * 10**4  # sizes × cuts of all of them
+# the root of a search takes most of its first second, a node a millisecond
+_MORE_NODES = 500  # for each further second
+_MORE_NODE_ENTRIES = 10**6
 _LEAST_ENTRIES = 100
 _EVEN_STARTS = 16
 
@@ -119,8 +127,10 @@ def plan_optimal(problem: BucketProblem) -> BucketPlan:
     >>> plan.sizes, plan.n_buckets, plan.gap
     ((5,), (2,), 0.0)
     """
-    search = _Search(problem)
+    search = _Search(replace(problem, seconds=1))
     search.run()
+    if problem.seconds > 1:  # more time is never for a worse plan
+        search = search.go_on(problem)
     return search.to_plan()
 
 
@@ -138,7 +148,7 @@ def has_any_setting(problem: BucketProblem) -> bool:
 def can_be_kept(problem: BucketProblem) -> bool:
     """Whether the thresholds can be kept within max_bucket if records could be divided; if not, never."""
     try:
-        _Search(problem).relax()
+        _Search(problem, is_any_enough=True).relax()
     except NoSettingFits:
         return False
     return True
@@ -158,6 +168,10 @@ class _Search:
         self._loads: Ints | None = None
         self._bound = record_bound(problem)
         self._entries = 0
+        self._seconds = problem.seconds
+        self._most_entries = _MAX_ENTRIES * problem.seconds
+        if is_any_enough:
+            self._most_entries = _MAX_ENTRIES_FOR_HINT
         n_sizes, n_classes = len(self._source.sizes), len(self._source.counts)
         self._is_large = n_sizes * (n_sizes - 1) // 2 * n_classes > _HEURISTIC_ENTRIES
 
@@ -170,8 +184,9 @@ class _Search:
         if self._is_done():
             return
         master, fractional = self.relax()
-        for _ in range(_MAX_ROUNDINGS):
-            if self._is_done() or self._round(master, fractional) or self._entries > 2 * _MAX_ENTRIES:
+        for _ in range(_MAX_ROUNDINGS * self._seconds):
+            is_spent = self._entries > 2 * self._most_entries
+            if self._is_done() or self._round(master, fractional) or is_spent:
                 break
             fractional = self._relax(master)
         if self._best is None and self._is_large:
@@ -182,6 +197,13 @@ class _Search:
             self._take_heuristic(np.flatnonzero(np.isin(self._source.sizes, list(even))))
         if not self._is_done() and not (self._is_any_enough and self._is_large):
             self._branch(master, fractional)
+
+    def go_on(self, problem: BucketProblem) -> _Search:
+        """A search of the same problem with more time, from the best setting and the bound of this one."""
+        further = _Search(problem)
+        further._best, further._loads, further._bound = self._best, self._loads, self._bound
+        further.run()
+        return further
 
     def relax(self) -> tuple[Master, Floats]:
         """Which shares of the rows go to which sizes, if records could be divided.
@@ -260,7 +282,8 @@ class _Search:
 
     def _abs_gap(self) -> float:
         """The distance from the bound at which to stop; losses are whole, so below 1 it is the optimum."""
-        wanted = 0.0 if self._problem.n_rows <= _EXACT_UP_TO else _WANTED_GAP
+        wanted = _WANTED_GAP if self._seconds == 1 else _WANTED_IN_TIME
+        wanted = 0.0 if self._problem.n_rows <= _EXACT_UP_TO else wanted
         return max(wanted * self._bound, 0.9)
 
     def _is_done(self) -> bool:
@@ -277,7 +300,7 @@ class _Search:
             fractional = master.solve()
             if fractional is None:
                 raise self._nothing_fits()
-            is_spent = self._entries > _MAX_ENTRIES
+            is_spent = self._entries > self._most_entries
             if not is_spent:
                 slack = _SLACK * self._problem.n_rows
                 is_spent = not master.add(self._look_for_cuts(fractional, slack))
@@ -342,17 +365,20 @@ class _Search:
 
     def _branch(self, master: Master, fractional: Floats) -> None:
         is_exact = self._problem.n_rows <= _EXACT_UP_TO
-        most_nodes = _MAX_NODES_EXACT if is_exact else _MAX_NODES
+        further = self._seconds - 1
+        most_nodes = (_MAX_NODES_EXACT if is_exact else _MAX_NODES) + _MORE_NODES * further
+        most_entries = _NODE_ENTRIES + _MORE_NODE_ENTRIES * further
         left = _BRANCH_ENTRIES
         while not self._is_done():
             columns = self._can_be_better(master, fractional)
             problem = self._integer_problem(master, fractional).among(columns)
             left -= max(problem.cuts.coefficients.size, _LEAST_ENTRIES)
-            nodes = min(most_nodes, _NODE_ENTRIES // max(problem.cuts.coefficients.size, 1))
+            nodes = min(most_nodes, most_entries // max(problem.cuts.coefficients.size, 1))
             if left < 0 or nodes < _FEWEST_NODES:
                 return
             best = None if self._best is None else self._best[columns]
             outcome = branch_and_bound(problem, best, self._abs_gap(), nodes)
+            most_entries = _NODE_ENTRIES  # further seconds are spent once
             if len(columns) == len(fractional) or best is not None:
                 self._take_bound(outcome)
             if outcome.n_buckets is None:

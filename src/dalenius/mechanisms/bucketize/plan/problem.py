@@ -68,6 +68,8 @@ class BucketProblem(Counted):
     """Runs of values with a threshold together, nested or disjoint, the inner ones first."""
     min_bucket: int = 1
     """The smallest bucket size allowed."""
+    seconds: int = 1
+    """About how long the optimum may be sought; counted in steps, so that the same counts give one plan."""
 
     def __post_init__(self) -> None:
         if not self.counts or len(self.counts) != len(self.thresholds):

@@ -140,6 +140,7 @@ def problem_of_region(problem: BucketProblem, counts: Ints) -> BucketProblem:
         counts=tuple(int(counts[code]) for code in used),
         thresholds=tuple(problem.thresholds[code] for code in used),
         max_bucket=problem.max_bucket,
+        seconds=problem.seconds,
     )
 
 
