@@ -27,6 +27,7 @@ from dalenius.evaluate.compare import (
 from dalenius.evaluate.workload import Workload
 from dalenius.export import Exported, export_release
 from dalenius.export.complete import COPIES, Pooled, draw_copies, pool_copies
+from dalenius.export.fitting import Fitted, Kind, fit_copies
 from dalenius.mechanisms.base import Plan
 from dalenius.pages.document import Report
 from dalenius.pages.writing import write_report
@@ -95,6 +96,12 @@ class Release:
     def complete(self, copies: int = COPIES, *, seed: int | None = None) -> list[pa.Table]:
         """Whole tables drawn from what the release leaves possible; rows are draws, not people."""
         return list(draw_copies(self.stored, copies, seed=seed))
+
+    def fit(
+        self, formula: str, *, kind: Kind = "linear", copies: int = COPIES, seed: int | None = None
+    ) -> Fitted:
+        """A regression on whole tables, pooled: `release.fit("disease == 'Flu' ~ age", kind="logistic")`."""
+        return fit_copies(draw_copies(self.stored, copies, seed=seed), formula, kind)
 
     def _repr_html_(self) -> str:
         stated = self.stored.manifest

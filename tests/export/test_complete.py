@@ -8,8 +8,10 @@ import math
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
@@ -18,6 +20,7 @@ import dalenius
 from dalenius.cli.main import run
 from dalenius.errors import InputError
 from dalenius.export.complete import draw_copies
+from dalenius.export.fitting import fit_copies
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.export import draw_part
 from dalenius.randomness import Randomness
@@ -149,3 +152,44 @@ def test_results_are_pooled_by_rubins_rules() -> None:
     assert dalenius.pool([1.0, 1.0], [0.0, 0.0]).degrees_of_freedom == (math.inf,)
     with pytest.raises(InputError, match="at least 2 copies"):
         dalenius.pool([[1.0]], [[[1.0]]])
+
+
+def association(n: int = 2_400) -> pa.Table:
+    """A disease that goes with age and sex."""
+    rng = np.random.default_rng(8)
+    age, sex = rng.integers(20, 80, n), rng.choice(["F", "M"], n)
+    logits = np.outer((age - 50) / 15, [1.0, 0.0, -0.6, 0.0]) + np.outer(sex == "M", [0.0, 0.8, 0.0, -0.5])
+    disease = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    return pa.table({"age": age, "sex": sex, "disease": [f"d{k}" for k in disease]})
+
+
+def test_a_regression_on_copies_finds_what_the_original_has(tmp_path: Path) -> None:
+    table = association()
+    policy = {
+        "source": table,
+        "release": str(tmp_path / "r"),
+        "columns": {"quasi": ["age", "sex"], "sensitive": ["disease"]},
+        "promise": {"kind": "f-privacy", "default": {"times": 2, "plus": "1/10"}},
+        "mechanism": {"kind": "bucketize"},
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=3)
+    fitted = release.fit("disease == 'd0' ~ age + sex", kind="logistic", copies=6, seed=1)
+    original = fit_copies([table, table], "disease == 'd0' ~ age + sex", kind="logistic")
+    low, high = fitted.interval(0.99)["age"]
+    assert low < original.coefficients["age"] < high
+    assert fitted.coefficients["age"] > 0.6 * original.coefficients["age"] > 0.02
+    assert fitted.pooled.std_error[1] > original.pooled.std_error[1]  # what is hidden adds to the error
+    assert "logistic regression" in str(fitted.show())
+
+
+@pytest.mark.parametrize(
+    ("formula", "kind", "part"),
+    [
+        ("age", "linear", "needs a ~"),
+        ("age ~ nobody", "linear", "cannot be fitted"),
+        ("age ~ sex", "ordinal", "must be linear or logistic"),
+    ],
+)
+def test_formulas_that_cannot_be_fitted_are_refused(formula: str, kind: Any, part: str) -> None:
+    with pytest.raises(InputError, match=part):
+        fit_copies([association(50)] * 2, formula, kind)

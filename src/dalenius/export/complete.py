@@ -157,10 +157,14 @@ def _write_stata(table: pa.Table, path: Path) -> None:
         import pandas  # noqa: F401
     except ModuleNotFoundError as error:
         raise InputError("Stata files need pandas", hint="pip install pandas, or --format csv") from error
-    plain = pa.table(
+    plain_table(table).to_pandas().to_stata(path, write_index=False, version=118)
+
+
+def plain_table(table: pa.Table) -> pa.Table:
+    """The same without dictionaries, for libraries that take them for something else."""
+    return pa.table(
         {name: _no_dictionary(column) for name, column in zip(table.column_names, table.columns, strict=True)}
     )
-    plain.to_pandas().to_stata(path, write_index=False, version=118)
 
 
 def _no_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -9,12 +11,17 @@ import pyarrow as pa
 from dalenius.errors import InputError
 from dalenius.mechanisms.base import AS_IT_IS, Completion, Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.bucketize import published
+from dalenius.mechanisms.bucketize.estimate import MATCHING
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.published import read, read_tables
 from dalenius.randomness import random_keys
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifiers
 from dalenius.tables.columns import CodedTable
+
+if TYPE_CHECKING:
+    from dalenius.mechanisms.bucketize.answer import BucketizedRows
+    from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 
 _TABLE = "bucket_weights"
 _SOMEBODYS = "a value that people of the bucket have, nobody knows who"
@@ -80,13 +87,45 @@ ASSUMES = (
 )
 
 
+ASSUMES_EFFECTS = (
+    "a value depends on the published columns by a main effect of each, of a size that the release teaches: "
+    "a matching of a bucket's people with its values is as likely as that says, and effects are drawn anew "
+    "for every copy. Interactions of columns beyond that come out too weak"
+)
+
+
 def complete(release: StoredRelease) -> Completion:
-    """Read the tables once; every draw is another matching."""
+    """Fit the effects of the columns once; every draw is another matching, given other effects."""
     if read(release.manifest).fakes is not None:
         raise InputError(
             "a release with fake values cannot be completed: nobody can say which values are fake",
             hint="`dalenius ask` takes the fakes into account",
         )
+    from dalenius.mechanisms.bucketize.answer import BucketizedRows
+    from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+
+    rows = BucketizedRows.load(release)
+    made = rows.estimator(MATCHING).made
+    return (
+        _complete_alike(release) if not isinstance(made, Posterior) else _complete_from(release, rows, made)
+    )
+
+
+def _complete_from(release: StoredRelease, rows: BucketizedRows, made: Posterior) -> Completion:
+    from dalenius.mechanisms.bucketize.estimate.drawing import draw_values
+
+    people = _columns(read_tables(release).people)
+
+    def draw(stream: np.random.Generator) -> pa.Table:
+        codes = draw_values(made, rows.buckets, stream)
+        secret = {name: column.decode(codes) for name, column in rows.sensitive.columns.items()}
+        return pa.table({**people, **secret})
+
+    return Completion(draw=draw, assumes=ASSUMES_EFFECTS)
+
+
+def _complete_alike(release: StoredRelease) -> Completion:
+    """Where effects cannot be learned: inside a bucket every matching is as likely as the next."""
     tables = read_tables(release)
     places = np.repeat(np.arange(len(tables.count)), tables.count)
     places = places[np.argsort(tables.entry_bucket[places], kind="stable")]

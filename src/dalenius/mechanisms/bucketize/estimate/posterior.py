@@ -56,8 +56,9 @@ class Posterior:
     """Rows × values: how likely each value is this row's."""
     features: Features
     basis: Basis
-    hidden: Floats
-    """Values × values: how uniform matchings vary."""
+    contents: Contents
+    effects: Floats
+    """Features × values: the most likely ones."""
     white: Floats
     """Features × directions: makes the features uncorrelated, of variance 1."""
     name = "matching"
@@ -84,7 +85,8 @@ class Posterior:
             weights=_weights(buckets, features, contents, effects),
             features=features,
             basis=basis,
-            hidden=contents.hidden,
+            contents=contents,
+            effects=effects,
             white=vectors[:, kept] / np.sqrt(V[kept]),
         )
 
@@ -150,7 +152,7 @@ class Posterior:
         related = [self.features.with_score(sums.scores[k].rows, sums.scores[k].values) for k in used]
         with_features = np.stack(related) if related else np.zeros((0, len(self.white)))
         loads, plain = with_features @ self.basis.features, with_features @ self.white
-        moved = targets.weights @ self.hidden  # terms × values
+        moved = targets.weights @ self.contents.hidden  # terms × values
         turned, told = moved @ self.basis.values, self._uncertain()
         variance = sums.variance[targets.score]
         left = np.maximum(variance - (plain**2).sum(axis=1)[place], 0.0)

@@ -1,0 +1,72 @@
+"""Whole matchings drawn from the posterior: who has which of a bucket's values, in one possible world.
+
+First effects are drawn, from what the release leaves open about them. Given effects a matching of a bucket is
+as likely as the product of its people's p(value | columns). It is drawn by swaps: two people of a bucket
+exchange their values with the Metropolis rule, which has that law exactly in the long run, from any start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalenius.arrays import Floats, Ints
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
+from dalenius.mechanisms.bucketize.estimate.effects import MOST_CELLS, Fit
+from dalenius.mechanisms.bucketize.estimate.matching import Block, Places
+from dalenius.mechanisms.bucketize.estimate.posterior import LARGER, Posterior
+
+_SWEEPS, _PER_PERSON = 20, 2
+"""How often everybody is offered a swap: so often, and as often again for each person of the bucket."""
+
+
+def draw_values(posterior: Posterior, buckets: Buckets, stream: np.random.Generator) -> Ints:
+    """The code of a value for each row."""
+    effects = draw_effects(posterior, stream)
+    values = np.empty(buckets.n_rows, dtype=np.int64)
+    n_parts = -(-buckets.n_rows * buckets.composition.shape[1] // MOST_CELLS)
+    for chosen in np.array_split(np.arange(len(buckets.size)), n_parts):
+        places = Places.of(buckets, chosen)
+        fit = Fit.of(posterior.features, posterior.contents, places)
+        values[places.rows] = draw_matching(places, fit.logs(effects)[0], stream)
+    return values
+
+
+def draw_effects(posterior: Posterior, stream: np.random.Generator) -> Floats:
+    """Features × values: the most likely effects, moved by as much as the release leaves them uncertain."""
+    basis = posterior.basis
+    times = stream.choice([size for size, _ in LARGER], p=[share for _, share in LARGER])
+    error = np.sqrt(times / (1 + times * (basis.precision - 1)))
+    return posterior.effects + basis.effects(error * stream.normal(size=error.shape))
+
+
+def draw_matching(places: Places, logs: Floats, stream: np.random.Generator) -> Ints:
+    """The code of a value for each row of the places, given log p of every entry."""
+    found, first = np.empty(len(places.rows), dtype=np.int64), 0
+    for block in places.blocks:
+        n_buckets, size, width = block.shape
+        slot = _draw_block(block, logs[block.entries], places.held[block.slots], stream)
+        value = places.value[block.entries].reshape(n_buckets * size, width)
+        last = first + n_buckets * size
+        found[first:last] = value[np.arange(len(value)), slot.ravel()]
+        first = last
+    return found
+
+
+def _draw_block(block: Block, logs: Floats, held: Floats, stream: np.random.Generator) -> Ints:
+    """Buckets × people: which of the bucket's different values each has."""
+    n_buckets, size, width = block.shape
+    slots = np.repeat(np.tile(np.arange(width), n_buckets), held.astype(np.int64))
+    slot: Ints = stream.permuted(slots.reshape(n_buckets, size), axis=1)
+    if width == 1:
+        return slot
+    log, bucket = logs.reshape(block.shape), np.arange(n_buckets)[:, None]
+    half = size // 2
+    for _ in range(_SWEEPS + _PER_PERSON * size):
+        order = stream.permutation(size)
+        one, two = order[:half], order[half : 2 * half]
+        mine, yours = slot[:, one], slot[:, two]
+        gain = log[bucket, one, yours] + log[bucket, two, mine] - log[bucket, one, mine]
+        gain -= log[bucket, two, yours]
+        swapped = np.log(stream.random(gain.shape)) < gain
+        slot[:, one], slot[:, two] = np.where(swapped, yours, mine), np.where(swapped, mine, yours)
+    return slot
