@@ -1,65 +1,184 @@
-"""Numbers are dealt to buckets in an order that mixes large with small, the same for every such table."""
+"""The plan of a table from its counts: groups as runs, refusals that name nothing secret, and words."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from fractions import Fraction
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pytest
 
-import dalenius
-from dalenius.mechanisms.bucketize.table_plan import mix_numbers
+from dalenius.errors import InternalError, PromiseNotMet
+from dalenius.mechanisms.bucketize import table_plan
+from dalenius.mechanisms.bucketize.config import BucketizeConfig
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run
+from dalenius.mechanisms.bucketize.statement import state_plan
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan, cap_above, plan_promise
+from dalenius.mechanisms.bucketize.words import say_plan
+from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.groups import Group, arrange
+from dalenius.promises.l_diversity import LDiversity
 from dalenius.tables.histogram import Histogram
 
+COUNTS = {"Flu": 40, "Cold": 30, "HIV": 6, "Lung": 4, "Gout": 20}
+HISTOGRAM = Histogram.of(("ill",), Counter({(value,): n for value, n in COUNTS.items()}))
+SCHEMA = pa.schema([("age", pa.int64()), ("ill", pa.string())])
 
-def salaries(n: int = 2_000) -> pa.Table:
-    """Everybody earns something else; departments differ."""
-    rng = np.random.default_rng(3)
-    dept = rng.integers(0, 4, n)
-    return pa.table(
-        {"dept": [f"d{k}" for k in dept], "salary": 20_000.0 + 9_000 * dept + 10 * rng.permutation(n)}
+
+def group(name: str, at_most: str, *values: str) -> Group:
+    return Group(name=name, values=tuple((value,) for value in values), at_most=Fraction(at_most))
+
+
+def promise(**values: object) -> FPrivacy:
+    section = {"default": {"times": 2, "plus": 0.05}, "values": values}
+    return FPrivacy.from_policy(section, ("ill",))
+
+
+def planned(**values: object) -> BucketizePlan:
+    return plan_promise(BucketizeConfig(), promise(**values), HISTOGRAM, SCHEMA)
+
+
+def test_thresholds_and_counts_are_those_of_the_promise() -> None:
+    """2f + 0.05, and at most one half: 0.4 and 0.3 of 100 become 1/2, 0.06 becomes 0.17."""
+    plan = planned(HIV="0.1")
+    of_value = dict(zip((value for (value,) in plan.histogram.values), plan.thresholds, strict=True))
+    assert of_value == {
+        "Flu": Fraction(1, 2),
+        "Cold": Fraction(1, 2),
+        "HIV": Fraction(1, 10),
+        "Lung": Fraction("0.13"),
+        "Gout": Fraction("0.45"),
+    }
+    assert plan.problem.counts == plan.histogram.counts
+    assert (plan.n_rows, plan.outright) == (100, 0)
+    plan.buckets.check(plan.problem)
+    assert plan.plans == (plan.buckets,)
+    assert {plan.histogram.values[code] for code in plan.named} == {("HIV",)}
+
+
+def test_a_plan_as_json_has_sizes_and_measures() -> None:
+    plan = planned()
+    told = plan.to_dict()
+    assert told["rows"] == 100
+    assert sum(entry["size"] * entry["count"] for entry in told["buckets"]) == 100
+    assert (told["loss"], told["lower_bound"]) == (plan.buckets.loss, plan.buckets.lower_bound)
+    assert "fakes" not in told
+    assert "regions" not in told
+
+
+def test_groups_become_runs_the_inner_ones_first() -> None:
+    groups = (group("outer", "1/2", "HIV", "Lung", "Gout"), group("inner", "1/4", "HIV", "Lung"))
+    arranged = arrange(groups, HISTOGRAM)
+    runs = table_plan._runs(groups, arranged)
+    names = [value for (value,) in arranged.values]
+    assert [set(names[run.begin : run.end]) for run in runs] == [{"HIV", "Lung"}, {"HIV", "Lung", "Gout"}]
+    assert [run.threshold for run in runs] == [Fraction(1, 4), Fraction(1, 2)]
+    assert runs[1].holds(runs[0])
+    # a limit of 1 is none, and a group that nobody is of limits nothing
+    assert table_plan._runs((group("x", "1", "Flu"), group("y", "1/2", "Rabies")), arranged) == ()
+
+
+def test_values_of_a_group_that_stand_apart_are_an_error_of_ours() -> None:
+    """By name Cold, Flu, Gout, HIV, Lung: Cold and Gout have Flu between them."""
+    with pytest.raises(InternalError, match="do not stand together"):
+        table_plan._runs((group("x", "1/2", "Cold", "Gout"),), HISTOGRAM)
+    assert table_plan._runs((group("x", "1/2", "Cold", "Flu"),), HISTOGRAM) == (
+        Run(begin=0, end=2, threshold=Fraction(1, 2)),
     )
 
 
-def policy(table: pa.Table, release: Path) -> dalenius.Policy:
-    return dalenius.Policy.from_dict(
+def test_a_group_at_its_share_is_kept_and_below_it_refused() -> None:
+    table_plan._check_shares((group("cancer", "0.1", "HIV", "Lung"),), HISTOGRAM)
+    with pytest.raises(PromiseNotMet, match=r"group 'cancer' \(0\.099\) is below its share \(0\.1\)"):
+        table_plan._check_shares((group("cancer", "0.099", "HIV", "Lung"),), HISTOGRAM)
+
+
+def test_a_named_value_below_its_share_is_named_and_others_are_not() -> None:
+    with pytest.raises(PromiseNotMet, match=r"threshold of 'HIV' \(0\.05\) is below its frequency \(0\.06\)"):
+        planned(HIV="0.05")
+    with pytest.raises(PromiseNotMet, match="1 of 5 values of 'ill' are more frequent") as caught:
+        plan_promise(BucketizeConfig(), LDiversity(l=3), HISTOGRAM, SCHEMA)
+    said = f"{caught.value.message} {caught.value.hint}"
+    assert "Flu" not in said
+    assert "the commonest makes up 0.4 of the records" in said
+    assert "nor l above 2" in said  # 100/40 = 2.5
+    assert "[suppress]" in said
+
+
+def test_a_share_that_only_whole_tables_have_gets_a_hint() -> None:
+    """601 of 1,001 and a threshold of just that; 31/50 is the next that a bucket of 50 can keep."""
+    share = Fraction(601, 1_001)
+    problem = BucketProblem(counts=(601, 400), thresholds=(share, Fraction(1, 2)), max_bucket=50)
+    hint = table_plan._room_hint(problem)
+    assert hint is not None
+    assert hint.endswith("cap = 0.62")
+    assert cap_above(share, 50) == Fraction(31, 50)
+    loose = BucketProblem(counts=(601, 400), thresholds=(Fraction(2, 3), Fraction(1, 2)), max_bucket=50)
+    assert table_plan._room_hint(loose) is None
+    full = BucketProblem(counts=(99, 1), thresholds=(Fraction(99, 100), Fraction(1, 2)), max_bucket=50)
+    assert table_plan._room_hint(full) is None  # only 1 is above
+
+
+def test_what_no_bucket_fits_is_told_with_the_hint() -> None:
+    held = Histogram.of(("ill",), Counter({("a",): 601, ("b",): 400}))
+    asked = FPrivacy.from_policy({"default": {"times": 1, "plus": 0}}, ("ill",))
+    with pytest.raises(NoSettingFits) as caught:
+        plan_promise(BucketizeConfig(), asked, held, SCHEMA)
+    assert caught.value.needed == 1_001
+    assert "makes up" in (caught.value.hint or "")
+
+
+def test_a_plan_in_words_tells_limits_certainty_and_errors() -> None:
+    told = list(say_plan(planned(HIV="0.1")))
+    assert "can link nobody to HIV with more than" in told[0]
+    assert "any of the 4 others" in told[0]
+    assert "Nobody's value is certain." in told
+    assert any("commonest protected value" in line for line in told)
+    assert not any(name in line for line in told for name in ("Flu", "Cold", "Lung", "Gout"))
+
+
+def test_people_whose_value_is_no_secret_are_counted_as_certain() -> None:
+    plan = planned(Flu=1)
+    told = list(say_plan(plan))
+    if plan.outright:
+        certain = sum(plan.buckets.certain)
+        assert any(
+            line.startswith(f"{certain:,} ") and "Flu, which you called no secret" in line for line in told
+        )
+    all_open = plan_promise(
+        BucketizeConfig(),
+        promise(**dict.fromkeys(COUNTS, 1)),
+        HISTOGRAM,
+        SCHEMA,
+    )
+    assert list(say_plan(all_open)) == ["No value is protected: each of them is named with 1 in the policy."]
+    assert all_open.outright == 100
+
+
+def test_a_group_with_a_value_that_nobody_has_is_asked_about() -> None:
+    asked = FPrivacy.from_policy(
         {
-            "source": table,
-            "release": str(release),
-            "columns": {"quasi": ["dept"], "sensitive": ["salary"]},
-            "promise": {"kind": "f-privacy", "default": {"times": 2, "plus": "1/20"}},
-            "mechanism": {"kind": "bucketize"},
-        }
+            "default": {"times": 2, "plus": 0.05},
+            "groups": {"cancer": {"values": ["Lung", "Brest"], "at_most": 0.2}},
+        },
+        ("ill",),
     )
+    told = list(say_plan(plan_promise(BucketizeConfig(), asked, HISTOGRAM, SCHEMA)))
+    (line,) = [line for line in told if "group" in line]
+    assert "the group cancer (1 value)" in line
+    assert "1 value of it not in the table: is the spelling the table's?" in line
 
 
-def test_buckets_hold_random_numbers_not_neighbours(tmp_path: Path) -> None:
-    table = salaries()
-    release = dalenius.publish(policy(table, tmp_path / "r"), seed=1)
-    assert release.verify().ok
-    held = pq.read_table(release.stored.files("st")[0]).to_pandas()
-    means = held.groupby("bucket")["salary"].mean()
-    salary = table["salary"].to_numpy()
-    expected = salary.std() / np.sqrt(len(held) / len(means))
-    assert 0.6 * expected < means.std() < 1.5 * expected  # in their own order: 0, or that of all salaries
-    assert (held.groupby("bucket")["salary"].agg(np.ptp) > 0.4 * np.ptp(salary)).all()
-    answer = release.ask("SELECT dept, AVG(salary) FROM t GROUP BY dept")
-    for row, truth in zip(answer.rows, table.to_pandas().groupby("dept")["salary"].mean(), strict=True):
-        assert row.low is not None
-        assert row.high is not None
-        assert row.low < truth < row.high
-
-
-def test_the_order_is_a_function_of_the_number_of_values() -> None:
-    schema, texts = pa.schema([("x", pa.int64())]), pa.schema([("x", pa.string())])
-    many = Histogram.of(("x",), {(k,): 1 for k in range(500)})
-    others = Histogram.of(("x",), {(10 * k,): 1 + k % 2 for k in range(500)})
-    mixed = mix_numbers(many, schema)
-    assert mixed == mix_numbers(many, schema)
-    assert sorted(mixed.values) == list(many.values)
-    assert [10 * k for (k,) in mixed.values] == [k for (k,) in mix_numbers(others, schema).values]
-    assert mixed.values != many.values
-    assert mix_numbers(many, texts) is many
-    few = Histogram.of(("x",), {(k,): 1 for k in range(100)})
-    assert mix_numbers(few, schema) is few
+def test_what_a_manifest_states_depends_on_columns_and_groups() -> None:
+    plain = state_plan(promise(), planned())
+    assert plain.parameters == {"buckets": planned().to_dict()["buckets"]}
+    assert any("only each single value has a threshold" in text for text in plain.not_covered)
+    assert any("corruption" in text for text in plain.not_covered)
+    pairs = Histogram.of(
+        ("ill", "ward"), Counter({("a", "x"): 5, ("b", "x"): 5, ("a", "y"): 5, ("b", "y"): 5})
+    )
+    both = FPrivacy.from_policy({"default": "1/2"}, ("ill", "ward"))
+    schema = pa.schema([("ill", pa.string()), ("ward", pa.string())])
+    stated = state_plan(both, plan_promise(BucketizeConfig(), both, pairs, schema))
+    assert stated.not_covered[-1].startswith("a single sensitive column")
+    assert len(stated.not_covered) == len(plain.not_covered) + 1
