@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -19,8 +19,8 @@ from dalenius.engines.local.errors import engine_errors
 from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.base import Draft, Plan, Repeated
-from dalenius.mechanisms.registry import stage_rooms
-from dalenius.mechanisms.stages import dated_mechanism, mechanism_of, serial_mechanism
+from dalenius.mechanisms.registry import stage_room, stage_rooms
+from dalenius.mechanisms.stages import dated_mechanism, kept_counts, mechanism_of, serial_mechanism
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
@@ -46,6 +46,7 @@ from dalenius.release.series import (
     next_batch,
     next_date,
     next_view,
+    published_counts,
     rehearse_first,
     series_folder,
     view_folder,
@@ -100,6 +101,20 @@ class Preview:
     """Or why there is none."""
     uniqueness: Uniqueness | None
     """None: the mechanism publishes nobody's quasi-identifiers as they are."""
+    series: Told | None = None
+    """What the next batch would tell together with those before, where records are withheld."""
+
+    def findings(self) -> dict[str, Any]:
+        """What was found beside the plan, as `plan --json` prints it."""
+        found = {"uniqueness": self.uniqueness, "series": self.series}
+        return {name: one.to_dict() for name, one in found.items() if one is not None}
+
+    def lines(self) -> Iterator[str]:
+        """The same in words."""
+        if self.series is not None:
+            yield self.series.sentence()
+        if self.uniqueness is not None:
+            yield from self.uniqueness.paragraph()
 
 
 def make_plan(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Plan:
@@ -128,7 +143,28 @@ def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress 
             plan = _plan(policy, scan)
         except PromiseNotMet as error:
             return Preview(plan=error, uniqueness=found)
-    return Preview(plan=plan, uniqueness=found)
+    return Preview(plan=plan, uniqueness=found, series=_tell_series(policy, plan))
+
+
+class Told(Protocol):
+    """A finding that says itself."""
+
+    def sentence(self) -> str:
+        """In words."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As data."""
+
+
+def _tell_series(policy: Policy, plan: Plan) -> Told | None:
+    """Every batch is thinned by itself; who sees all of them knows more."""
+    kept = kept_counts(plan)
+    is_safe = policy.promise.kind == "l-diversity" and policy.suppress and policy.suppress.method == "safe"
+    if policy.series != "batches" or kept is None or not is_safe:
+        return None
+    earlier = published_counts(policy)
+    believed: Told = stage_room("suppress", "published").believe_in_one([*earlier, kept])
+    return believed if earlier else None
 
 
 def _study_people(policy: Policy, scan: OpenedTable) -> Uniqueness:

@@ -140,8 +140,20 @@ def test_a_missing_policy_file_says_how_to_make_one(tmp_path: Path) -> None:
         ({"suppress": {"method": "unsafe"}}, "did you mean 'safe'"),
         ({"suppress": {"methods": "safe"}}, "did you mean 'method'"),
         (
-            {"suppress": {}, "promise": {"kind": "f-privacy", "default": 0.5}},
-            "does not go with f-privacy",
+            {"suppress": {}, "promise": {"kind": "f-privacy", "default": {"times": 2, "plus": 0.1}}},
+            "does not go with a default that depends",
+        ),
+        (
+            {"suppress": {"method": "exact"}, "promise": {"kind": "f-privacy", "default": 0.5}},
+            "method 'exact' is for l-diversity",
+        ),
+        (
+            {
+                "suppress": {},
+                "promise": {"kind": "rho-privacy", "rho1": 0.1, "rho2": 0.5},
+                "mechanism": {"kind": "perturb"},
+            },
+            "does not go with rho-privacy of perturb",
         ),
         ({"suppress": {}, "mechanism": {"max_bucket": 4}}, "max_bucket 4 is too small"),
         ({"suppress": {}, "mechanism": {"fakes": 1}}, "does not go with fakes"),

@@ -27,6 +27,8 @@ class MechanismConfig:
     """The first is the default."""
     stages: ClassVar[tuple[str, ...]] = ()
     """What may be done to the table before: the sections of a policy that go with this one."""
+    needs_strict_limits: ClassVar[bool] = False
+    """Whether a value must be below its limit in the whole table, and not at it."""
     series: ClassVar[tuple[str, ...]] = ()
     """The kinds of series that `[series]` may ask for."""
     uses_domains: ClassVar[bool] = False

@@ -191,6 +191,13 @@ class Staged:
         return self.mechanism.count_outright(connection, manifest)
 
 
+def kept_counts(plan: Plan) -> Histogram | None:
+    """What a stage is certain to leave of each value; None without a stage, or where that is drawn."""
+    if not isinstance(plan, StagedPlan) or plan.stage.certain is None:
+        return None
+    return _keep(plan.histogram, plan.stage.certain)
+
+
 def _keep(histogram: Histogram, kept: tuple[int, ...]) -> Histogram:
     """The counts of what is published; a value that is wholly withheld is not in it."""
     return Histogram.of(histogram.columns, dict(zip(histogram.values, kept, strict=True)))
@@ -240,6 +247,5 @@ def check_release(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     checks: list[Check] = list(mechanism.check(connection, manifest))
     for stage in config_of(kind, method).stages:
         counted = mechanism.count_values(connection, manifest)
-        counts = () if counted is None else counted.counts
-        checks.insert(-1, registry.stage_room(stage, "check").check_stage(manifest, counts))
+        checks.insert(-1, registry.stage_room(stage, "check").check_stage(manifest, counted))
     return checks

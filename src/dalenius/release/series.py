@@ -30,6 +30,7 @@ from dalenius.release.dates import NextDate, new_series_id
 from dalenius.release.folder import StoredRelease, changed_files, describe_columns, sha256
 from dalenius.release.ledger import Entry, Ledger, open_ledger
 from dalenius.release.manifest import FILE_NAME, SeriesEntry
+from dalenius.tables.histogram import Histogram
 
 Kind = Literal["views", "batches", "dates"]
 
@@ -317,6 +318,16 @@ def _refuse_other_rule(earlier: tuple[StoredRelease, ...], policy: Policy) -> No
             f"the series was published with [series] changed = {stated[-1]!r}",
             hint="one rule holds for all dates from the first one that states it",
         )
+
+
+def published_counts(policy: Policy) -> tuple[Histogram, ...]:
+    """How often each batch so far has each value, as far as their tables tell."""
+    found = []
+    for release in () if policy.release is None else releases_in(policy.release):
+        mechanism = registry.room(release.mechanism, release.method, "mechanism").MECHANISM
+        with release.connect() as connection:
+            found.append(mechanism.count_values(connection, release.manifest))
+    return tuple(counts for counts in found if counts is not None)
 
 
 def as_batch(draft: Draft) -> Draft:

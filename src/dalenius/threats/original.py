@@ -179,6 +179,24 @@ class People:
         return np.where(once, row, -1)[self.profile]
 
 
+def keep_published(original: pa.Table, published: pa.Table, quasi: Sequence[str]) -> pa.Table:
+    """The people of whom it is certain that they are published, where some were withheld.
+
+    Of people with one profile of whom some are published nobody can say which.
+    """
+    people = People.find(original, published, quasi)
+    n = people.n_profiles
+    here, there = (np.bincount(p, minlength=n) for p in (people.profile, people.row_profile))
+    kept = original.filter(pa.array((here <= there)[people.profile]))
+    if not kept.num_rows:
+        raise InputError(
+            "records were withheld, and everybody shares the quasi-identifiers with somebody who was: it "
+            "cannot be told who is published",
+            hint="audit a rehearsal of the policy without [suppress]",
+        )
+    return kept
+
+
 _TOGETHER = Threat(
     knows="two releases about the same people, and everybody's quasi-identifiers",
     wants="a person's sensitive value, from both together",

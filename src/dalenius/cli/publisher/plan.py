@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,8 +32,7 @@ def command(
         parsed = replace(parsed, mechanism=parsed.mechanism.with_seconds(seconds))
     with progress_bar() as progress:
         seen = preview(parsed, progress=progress)
-    told: dict[str, Any] = {} if seen.uniqueness is None else {"uniqueness": seen.uniqueness.to_dict()}
-    plan = seen.plan
+    told, plan = seen.findings(), seen.plan
     if isinstance(plan, PromiseNotMet):
         if not as_json:
             raise plan
@@ -63,9 +62,8 @@ def command(
         say(f"\n{plan}" if sentences else str(plan))
         if plan.outright is not None:
             say(tell_outright(plan.outright, parsed.columns.sensitive))
-        if seen.uniqueness is not None:
-            for line in seen.uniqueness.paragraph():
-                say(line)
+        for line in seen.lines():
+            say(line)
         say("This plan is computed from private counts.")
         if seconds is not None:
             say(f"`seconds = {seconds}` in [mechanism] publishes this plan")

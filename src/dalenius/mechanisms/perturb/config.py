@@ -15,6 +15,8 @@ class PerturbConfig(MechanismConfig):
 
     kind = "perturb"
     promises = ("rho-privacy", "f-privacy")
+    stages = ("suppress",)
+    needs_strict_limits = True
     methods = ("best", "small-domain", "least-variance", "paper", "uniform")
 
 

@@ -14,7 +14,6 @@ from dalenius.mechanisms.base import (
     Batches,
     Check,
     Draft,
-    Mechanism,
     PolicyOf,
     PublishedTable,
     Repeated,
@@ -34,6 +33,7 @@ from dalenius.mechanisms.perturb.published import read, to_parameters
 from dalenius.mechanisms.perturb.repeated import repeat_perturbation
 from dalenius.mechanisms.perturb.statement import state
 from dalenius.mechanisms.sharding import Census, Shards
+from dalenius.mechanisms.stages import CountsMechanism
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
@@ -77,11 +77,16 @@ class Perturb:
     """(ρ1,ρ2)-privacy by replacing sensitive values at random, within parts or over the whole domain."""
 
     kind = "perturb"
+    plans = "parts"
+    plan_keys = ("parts", "error_bound", "error_bound_hoeffding")
 
     def plan(self, policy: PerturbPolicy, scan: Scan) -> PerturbTablePlan:
         """The parts, how many records of each value go to each, and each part's law."""
+        return self.plan_counts(policy, scan.histogram(policy.columns.sensitive), scan.schema)
+
+    def plan_counts(self, policy: PerturbPolicy, histogram: Histogram, schema: pa.Schema) -> PerturbTablePlan:
+        """The same for a table with these counts."""
         config, promise = policy.mechanism, policy.promise
-        histogram = scan.histogram(policy.columns.sensitive)
         promised = None
         if isinstance(promise, FPrivacy):
             perturbation, limits = plan_thresholds(histogram, promise, config.method)
@@ -89,7 +94,7 @@ class Perturb:
         else:
             perturbation = plan_for_release(histogram.counts, promise, config.method)
         return PerturbTablePlan(
-            histogram=histogram, schema=scan.schema, perturbation=perturbation, promised=promised
+            histogram=histogram, schema=schema, perturbation=perturbation, promised=promised
         )
 
     def draft(self, policy: PerturbPolicy, plan: PerturbTablePlan, randomness: Randomness) -> Draft:
@@ -128,6 +133,35 @@ class Perturb:
             n_published=plan.n_rows,
             outright=plan.outright,
         )
+
+    def draft_part(
+        self,
+        policy: PerturbPolicy,
+        plan: PerturbTablePlan,
+        whole: Histogram,  # noqa: ARG002
+        randomness: Randomness,
+    ) -> Draft:
+        """The same for a plan of a part of a table's records, which is made on one machine."""
+        draft = self.draft(policy, plan, randomness)
+        return replace(draft, tables=tuple(replace(table, shards=None) for table in draft.tables))
+
+    def repeat_part(
+        self,
+        policy: PerturbPolicy,
+        plan: PerturbTablePlan,
+        whole: Histogram,  # noqa: ARG002
+        times: int,
+    ) -> Repeated:
+        """The same where each release leaves some people out: whoever is in all of them learns no less."""
+        return self.repeat(policy, plan, times)
+
+    def count_values(
+        self,
+        connection: duckdb.DuckDBPyConnection,  # noqa: ARG002
+        manifest: Manifest,  # noqa: ARG002
+    ) -> Histogram | None:
+        """Published values are perturbed: they do not tell how many records have each."""
+        return None
 
     def repeat(self, policy: PerturbPolicy, plan: PerturbTablePlan, times: int) -> Repeated:  # noqa: ARG002
         """A person's published values and parts in all releases, multiplied."""
@@ -170,4 +204,4 @@ def _advice(plan: PerturbPlan) -> list[str]:
     return lines
 
 
-MECHANISM: Mechanism = Perturb()
+MECHANISM: CountsMechanism = Perturb()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.registry import room
+from dalenius.mechanisms.suppress.limits import cut_to_limits
 from dalenius.mechanisms.suppress.plan import SuppressPlan, plan_suppression
-from dalenius.mechanisms.suppress.published import read
+from dalenius.mechanisms.suppress.published import PublishedSuppression, read
+from dalenius.promises.bounds import Thresholds
 from dalenius.question.targets import Score, Targets
 from dalenius.release.folder import StoredRelease
-from dalenius.tables.histogram import label
+from dalenius.tables.histogram import label, write_cells
 from dalenius.threats.counts import Counts, judge_laws, summed
 from dalenius.threats.facets import Facets
 from dalenius.threats.laws import Draws, alike_neighbours
@@ -37,10 +40,38 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
         return
     withheld = Withheld.of(subject)
     counts = withheld.counts
+    if stated.l is None:
+        yield from _attack_limits(withheld, subject.release, stated)
+        return
     yield attack_eligibility(counts[counts > 0].tolist(), stated.l, stated.method)
-    yield attack_law_of_withholding(withheld, stated.l, stated.method)
+    plan = plan_suppression(counts[counts > 0].tolist(), stated.l, stated.method)
+    yield attack_law_of_withholding(withheld, strange=_is_strange(plan, withheld))
     if withheld.n_withheld:
-        yield attack_withheld_people(withheld, subject.release, stated.l)
+        tied = np.flatnonzero(withheld.published == withheld.published.max())
+        yield attack_withheld_people(withheld, subject.release, tied, Fraction(1, stated.l))
+
+
+def _attack_limits(
+    withheld: Withheld, release: StoredRelease, stated: PublishedSuppression
+) -> Iterator[AttackResult]:
+    """The same where values have limits of their own."""
+    found = Thresholds.of(release.manifest.promise)
+    limits = [found.of_value(cells) or Fraction(1) for cells in withheld.cells]
+    kept, cuts = cut_to_limits(withheld.counts.tolist(), limits)
+    worst = max((cut.posterior / cut.limit for cut in cuts), default=Fraction(0))
+    yield AttackResult(
+        name="eligibility",
+        threat=THREAT,
+        success=float(max((cut.posterior for cut in cuts), default=Fraction(1, len(limits)))),
+        baseline=1 / len(limits),
+        bound=None if stated.bound is None else float(max(cut.at_most for cut in stated.limits)),
+        holds=None if stated.bound is None else worst <= 1,
+        detail={"limits": [{"at_most": float(c.limit), "alike": c.alike} for c in cuts]},
+    )
+    yield attack_law_of_withholding(withheld, strange=tuple(withheld.published.tolist()) != kept)
+    for cut in cuts:
+        tied = [i for i, f in enumerate(limits) if f == cut.limit and kept[i] == cut.level]
+        yield attack_withheld_people(withheld, release, np.array(tied), cut.limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,6 +83,8 @@ class Withheld:
     """Of each person."""
     published: Ints
     """How many records of each value are published."""
+    cells: tuple[tuple[str | None, ...], ...]
+    """How a manifest writes each value."""
     labels: tuple[str, ...]
 
     @classmethod
@@ -69,6 +102,7 @@ class Withheld:
             people=People.find(original, rows, quasi),
             value=value,
             published=np.bincount(entry, counts, len(cells)).astype(np.int64),
+            cells=tuple(map(write_cells, cells)),
             labels=tuple(map(label, cells)),
         )
 
@@ -121,7 +155,7 @@ _WHO = Threat(
 )
 
 
-def attack_law_of_withholding(withheld: Withheld, ell: int, method: str) -> AttackResult:
+def attack_law_of_withholding(withheld: Withheld, *, strange: bool) -> AttackResult:
     """Which records of a value are withheld may depend on nothing; how many are is up to the method."""
     people = withheld.people
     alike = known_values(people.profile, withheld.value, people.n_profiles) >= 0
@@ -148,8 +182,6 @@ def attack_law_of_withholding(withheld: Withheld, ell: int, method: str) -> Atta
         order = located[np.argsort(draws.stratum[located], kind="stable")]
         yield alike_neighbours("the next record of a value", draws.stratum[order], draws.outcome[order])
 
-    plan = plan_suppression(withheld.counts[withheld.counts > 0].tolist(), ell, method)
-    strange = _is_strange(plan, withheld)
     return judge_laws(
         "law of withholding",
         _WHO,
@@ -181,13 +213,14 @@ _ASKS = Threat(
 )
 
 
-def attack_withheld_people(withheld: Withheld, release: StoredRelease, ell: int) -> AttackResult:
+def attack_withheld_people(
+    withheld: Withheld, release: StoredRelease, tied: Ints, stated: Fraction
+) -> AttackResult:
     """Which of the values that the release has most of goes with the people who were withheld?
 
     They are mostly of the commonest values, and the release can be asked how its values go with each
     quasi-identifier. The value under which the withheld people's quasi-identifiers are likeliest is guessed.
     """
-    tied = np.flatnonzero(withheld.published == withheld.published.max())
     guess = int(tied[_likelihoods(withheld, release, tied).argmax()])
     lost = withheld.counts - withheld.published
     total = max(int(lost.sum()), 1)
@@ -201,7 +234,7 @@ def attack_withheld_people(withheld: Withheld, release: StoredRelease, ell: int)
         detail={
             "finds_the_commonest": bool(commonest[guess]),
             "tied": len(tied),
-            "stated": 1 / ell,
+            "stated": float(stated),
         },
         advice="drop or coarsen the quasi-identifiers that go with the commonest value, or do not let it be "
         "known who is in the source"

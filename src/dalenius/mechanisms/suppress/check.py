@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.suppress.d_suppression import is_candidate_for_l
-from dalenius.mechanisms.suppress.published import read
+from dalenius.mechanisms.suppress.limits import fewest_alike
+from dalenius.mechanisms.suppress.published import PublishedSuppression, read
+from dalenius.promises.bounds import Thresholds
 from dalenius.release.manifest import Manifest
+from dalenius.tables.histogram import Histogram, write_cells
 
 
-def check_stage(manifest: Manifest, counts: Iterable[int]) -> Check:
+def check_stage(manifest: Manifest, counted: Histogram | None) -> Check:
     """Whether what was withheld fits the method that the manifest names.
 
     Args:
         manifest: what the release says.
-        counts: how many published records have each value.
+        counted: how many published records have each value; None: the tables do not tell.
     """
-    problem = _problem(manifest, sorted(counts, reverse=True))
+    stated = read(manifest)
+    if stated is not None and stated.l is None:
+        problem = _problem_of_limits(manifest, stated, counted)
+    else:
+        problem = _problem(manifest, sorted(() if counted is None else counted.counts, reverse=True))
     withheld = manifest.rows.suppressed
     fine = f"{withheld} records were withheld, and the counts fit the method" if withheld else "none withheld"
     return Check(name="suppression", ok=problem is None, detail=problem or fine)
@@ -29,7 +35,7 @@ def _problem(manifest: Manifest, counts: list[int]) -> str | None:
     if not withheld:
         return None
     stated = read(manifest)
-    if stated is None:
+    if stated is None or stated.l is None:
         return f"{withheld} records were withheld, and the manifest names no method"
     ell, posterior = stated.l, stated.posterior
     n_rows, padded = sum(counts) + withheld, counts + [0] * ell
@@ -44,4 +50,32 @@ def _problem(manifest: Manifest, counts: list[int]) -> str | None:
         return f"safe suppression leaves at least {ell} values equally common; {n_highest} are"
     if posterior is None or posterior.exact != Fraction(1, n_highest):
         return f"the stated posterior is not 1/{n_highest}"
+    return None
+
+
+def _problem_of_limits(
+    manifest: Manifest, stated: PublishedSuppression, counted: Histogram | None
+) -> str | None:
+    """Of every limit that was passed, enough values look the same, and those that are said."""
+    if bool(manifest.rows.suppressed) != bool(stated.limits):
+        return (
+            f"{manifest.rows.suppressed} records were withheld, and {len(stated.limits)} limits were passed"
+        )
+    for limit in stated.limits:
+        if limit.alike < fewest_alike(limit.at_most, is_strict=False):
+            return f"{limit.alike} values look the same: fewer than the limit {limit.at_most} needs"
+    posterior = stated.posterior
+    if posterior is not None and posterior.exact not in {Fraction(1, one.alike) for one in stated.limits}:
+        return "the stated posterior is not one over the number of values that look the same"
+    if counted is None or not stated.limits:
+        return None
+    thresholds = Thresholds.of(manifest.promise)
+    pairs = [
+        (thresholds.of_value(write_cells(value)), count)
+        for value, count in zip(counted.values, counted.counts, strict=True)
+    ]
+    for limit in stated.limits:
+        own = [count for at_most, count in pairs if at_most == limit.at_most]
+        if own.count(max(own, default=0)) != limit.alike:
+            return f"{limit.alike} values with the limit {limit.at_most} should look the same, and do not"
     return None

@@ -1,4 +1,4 @@
-"""Suppression as a stage: withhold records until no value is above 1/ℓ, before ℓ-diversity is kept."""
+"""Suppression as a stage: withhold records until no value is above its limit, before it is kept."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.errors import PromiseNotMet
+from dalenius.exact import show
 from dalenius.mechanisms.base import Batches, Statement
 from dalenius.mechanisms.dealing import Dealer
 from dalenius.mechanisms.suppress.config import SuppressConfig
 from dalenius.mechanisms.suppress.d_suppression import Counts
+from dalenius.mechanisms.suppress.limits import Cut, cut_to_limits
 from dalenius.mechanisms.suppress.plan import SuppressPlan, expect_costs, plan_suppression, view_posterior
-from dalenius.mechanisms.suppress.statement import posterior_dict, with_suppression
+from dalenius.mechanisms.suppress.statement import (
+    exactly,
+    limits_dict,
+    posterior_dict,
+    with_limits,
+    with_suppression,
+)
+from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
 from dalenius.tables.histogram import Histogram
@@ -79,14 +89,7 @@ class SuppressStagePlan:
 
     def withhold(self, batches: Batches, encoder: Encoder, kept: Counts, randomness: Randomness) -> Batches:
         """The kept records of each batch."""
-        kept_counts = np.array(kept, dtype=np.int64)
-        withholder = Withholder(
-            encoder,
-            kept=kept_counts,
-            withheld=np.array(self.suppression.counts, dtype=np.int64) - kept_counts,
-            stream=randomness.stream("suppress", "records"),
-        )
-        return withholder.thin(batches)
+        return withhold(batches, encoder, self.suppression.counts, kept, randomness)
 
     def state(self, statement: Statement, kept: Counts) -> Statement:
         """What was withheld, and how sure an attacker can be of the commonest value."""
@@ -111,11 +114,98 @@ class SuppressStagePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suppress:
-    """ℓ-diversity for a table whose commonest value is too common for it."""
+class LimitsStagePlan:
+    """What is withheld so that every value is within a limit of its own. Nothing of it is left to chance."""
 
-    def plan(self, config: SuppressConfig, promise: LDiversity, histogram: Histogram) -> SuppressStagePlan:
+    counts: Counts
+    kept: Counts
+    cuts: tuple[Cut, ...]
+
+    @property
+    def certain(self) -> Counts:
+        """What is kept."""
+        return self.kept
+
+    @property
+    def likeliest(self) -> Counts:
+        """What is kept."""
+        return self.kept
+
+    @property
+    def n_withheld(self) -> int:
+        """How many records are not published."""
+        return sum(self.counts) - sum(self.kept)
+
+    def draw(self, randomness: Randomness) -> Counts:  # noqa: ARG002
+        """What is kept."""
+        return self.kept
+
+    def withhold(self, batches: Batches, encoder: Encoder, kept: Counts, randomness: Randomness) -> Batches:
+        """The kept records of each batch."""
+        return withhold(batches, encoder, self.counts, kept, randomness)
+
+    def state(self, statement: Statement, kept: Counts) -> Statement:  # noqa: ARG002
+        """What was withheld, and how sure an attacker can be of the commonest value of each limit."""
+        return with_limits(statement, self.cuts, self.n_withheld)
+
+    def __str__(self) -> str:
+        n_rows = sum(self.counts)
+        lines = [
+            "suppress, method safe, by the limits of values",
+            f"  rows                    {n_rows}",
+            f"  withheld                {self.n_withheld} ({self.n_withheld / n_rows:.2%})",
+        ]
+        lines += [
+            f"  values with limit {show(cut.limit)}: {cut.alike} look the same, cut to {cut.level} records; "
+            f"posterior {float(cut.posterior):.4f}"
+            for cut in self.cuts
+        ]
+        return "\n".join(lines if self.cuts else [*lines, "  no value is too common"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `dalenius plan --json` prints of it."""
+        worst = max((cut.posterior for cut in self.cuts), default=None)
+        return {
+            "suppressed": self.n_withheld,
+            "suppress": {
+                "method": "safe",
+                "needed": bool(self.cuts),
+                "limits": limits_dict(self.cuts),
+                "worst_posterior": None if worst is None else posterior_dict(exactly(worst)),
+            },
+        }
+
+
+def withhold(
+    batches: Batches, encoder: Encoder, counts: Counts, kept: Counts, randomness: Randomness
+) -> Batches:
+    """A uniformly random choice of each value's records is kept."""
+    kept_counts = np.array(kept, dtype=np.int64)
+    withholder = Withholder(
+        encoder,
+        kept=kept_counts,
+        withheld=np.array(counts, dtype=np.int64) - kept_counts,
+        stream=randomness.stream("suppress", "records"),
+    )
+    return withholder.thin(batches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppress:
+    """A promise for a table in which a value is too common for it."""
+
+    def plan(
+        self, config: SuppressConfig, promise: LDiversity | FPrivacy | RhoPrivacy, histogram: Histogram
+    ) -> SuppressStagePlan | LimitsStagePlan:
         """The law of what is kept; no coin is tossed."""
+        if not isinstance(promise, LDiversity):
+            limits = (
+                (promise.rho2,) * len(histogram)
+                if isinstance(promise, RhoPrivacy)
+                else promise.thresholds(histogram)
+            )
+            kept, cuts = cut_to_limits(histogram.counts, limits, is_strict=config.is_strict)
+            return LimitsStagePlan(counts=histogram.counts, kept=kept, cuts=cuts)
         return SuppressStagePlan(
             suppression=plan_suppression(histogram.counts, promise.l, config.method),
             costs=expect_costs(histogram.counts, promise.l),

@@ -6,11 +6,15 @@ paper states one that does not hold, so its manifest has the posterior of the pu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
+from dalenius.exact import as_written, show
 from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.suppress.d_suppression import Posterior
+from dalenius.mechanisms.suppress.limits import Cut
 
 _MOST_DIGITS = 60
 _PAPER = "Publishing Skewed Sensitive Microdata"
@@ -38,6 +42,7 @@ _WITHHELD_PEOPLE = (
 _NOT_COVERED = (
     "an attacker who knows beforehand which value is the commonest: no method protects against her",
 )
+_HOW_MANY = "how many records were withheld, and so the number of records of the source"
 _ASSUMES = (
     "the method of suppression was chosen without looking at the counts or at a draw, and drawn once",
 )
@@ -111,6 +116,50 @@ def with_suppression(
     )
 
 
+_LIMITS_PRIOR = (
+    "any on the counts that treats the names of values with the same limit alike, also that of one who knows "
+    "the sorted counts of each limit's values; she does not look at who was withheld"
+)
+
+
+def with_limits(statement: Statement, cuts: Sequence[Cut], withheld: int) -> Statement:
+    """The statement of what is published after values were thinned to limits of their own."""
+    worst = max(cuts, key=lambda cut: cut.posterior / cut.limit, default=None)
+    promise = {
+        **statement.promise,
+        "suppression": {
+            "method": "safe",
+            "name": "safe suppression by limits",
+            "about": "how sure the attacker can be which value is the commonest of those with its limit",
+            "attacker": _ATTACKER.replace("l, the number", "the limits, the number"),
+            "prior": _LIMITS_PRIOR,
+            "bound": None if worst is None else as_written(worst.limit),
+            "posterior": None if worst is None else posterior_dict(exactly(worst.posterior)),
+            "limits": limits_dict(cuts),
+        },
+    }
+    told = tuple(f"that a value with the limit {show(cut.limit)} makes up more of the source" for cut in cuts)
+    return replace(
+        statement,
+        promise=promise,
+        assumes=(*statement.assumes, *_ASSUMES),
+        not_covered=(*statement.not_covered, *((*_NOT_COVERED, _SEES_WHO) if withheld else ())),
+        disclosed=(*_about_published(statement.disclosed), _HOW_MANY, *told)
+        if withheld
+        else (*statement.disclosed, "that no value makes up more than its limit of the source"),
+    )
+
+
+def limits_dict(cuts: Sequence[Cut]) -> list[dict[str, Any]]:
+    """What was cut: the limit, and how many values with it look the same now."""
+    return [{"at_most": as_written(cut.limit), "alike": cut.alike} for cut in cuts]
+
+
+def exactly(value: Fraction) -> Posterior:
+    """A posterior that is known."""
+    return Posterior(value=value, low=value, high=value, how="closed form")
+
+
 def posterior_dict(posterior: Posterior) -> dict[str, Any]:
     """A posterior as manifests and plans have it; the exact fraction where there is one of a sane length."""
     exact = str(posterior.value) if posterior.low == posterior.value == posterior.high else None
@@ -138,6 +187,6 @@ def _disclose(ell: int, withheld: int) -> tuple[str, ...]:
             "the counts and the commonest value of the source are public",
         )
     return (
-        "how many records were withheld, and so the number of records of the source",
+        _HOW_MANY,
         f"that some sensitive value makes up more than 1/{ell} of the source: otherwise nothing is withheld",
     )

@@ -26,7 +26,7 @@ def describe_withheld(release: StoredRelease) -> doc.Section | None:
         return doc.Section(id="withheld", title="Withheld records", blocks=(doc.Paragraph(text=text),))
     text = (
         f"{plural(n_withheld, 'record was', 'records were')} withheld of {n_withheld + n_published:,}: "
-        f"some value of {sensitive_names(release)} makes up more than 1 in {stated[-1].l} of the table. "
+        f"some value of {sensitive_names(release)} makes up more than {_limit(stated[-1])} of the table. "
         f"{_hidden(stated)} Counts and answers are about the published records."
     )
     rows = tuple(row for part in parts for row in _rows(part))
@@ -34,6 +34,10 @@ def describe_withheld(release: StoredRelease) -> doc.Section | None:
     if rows:
         blocks.append(_tabulate(rows, stated[-1]))
     return doc.Section(id="withheld", title="Withheld records", blocks=tuple(blocks))
+
+
+def _limit(stated: PublishedSuppression) -> str:
+    return "its limit" if stated.l is None else f"1 in {stated.l}"
 
 
 def _hidden(stated: list[PublishedSuppression]) -> str:
@@ -49,7 +53,7 @@ def _rows(part: StoredRelease) -> list[tuple[doc.Cell, ...]]:
         return []
     index = part.manifest.series and part.manifest.series.index
     found = stated.posterior.exact or Fraction(stated.posterior.value)
-    limit = None if stated.bound is None else Fraction(1, stated.l)
+    limit = stated.bound
     verdict = (
         doc.Verdict(tone="note", text="nothing is promised")
         if limit is None
@@ -88,7 +92,7 @@ def say_promise(release: StoredRelease) -> str | None:
         return (
             "Records were withheld so that an attacker who sees the published counts alone, and believed "
             f"beforehand what the manifest states, can be no surer than {percent(stated.bound)} which value "
-            "is the commonest of the table."
+            "is the commonest of the table" + (" among those with its limit." if stated.l is None else ".")
         )
     if stated is not None and release.manifest.rows.suppressed:
         return (

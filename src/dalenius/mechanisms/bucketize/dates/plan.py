@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dalenius.arrays import Ints
 from dalenius.display import PrivatePlan
-from dalenius.errors import PromiseNotMet
+from dalenius.errors import InputError, PromiseNotMet
 from dalenius.mechanisms.base import NEW, WITHHELD, KeptPeople
 from dalenius.mechanisms.bucketize.config import MEASURES
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan, BucketPolicy, plan_promise
@@ -126,6 +126,12 @@ class DatePlan(PrivatePlan):
         if told["changed"]:
             lines.append(f"{told['changed']} people have another value now; {told['withheld']} are withheld")
         return "\n".join(lines)
+
+    def draw(self, altair: Any) -> Any:
+        """The picture that `dalenius plan --chart` saves: of the new buckets."""
+        if self.newcomers is None:
+            raise InputError("nobody is new, so there are no new buckets to draw")
+        return self.newcomers.draw(altair)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as `dalenius plan --json` prints it; the measures are those of the new buckets."""

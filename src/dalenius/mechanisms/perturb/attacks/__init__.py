@@ -20,7 +20,15 @@ from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.perturb.attacks.laws import PerturbCase, attack_laws
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.chance import SHARE, Chance, clopper_pearson, least_level, least_rate
-from dalenius.threats.original import Linked, Subject, expect_right, link, shared_coins, two_releases
+from dalenius.threats.original import (
+    Linked,
+    Subject,
+    expect_right,
+    keep_published,
+    link,
+    shared_coins,
+    two_releases,
+)
 from dalenius.threats.result import AttackResult, Threat, against_chance
 from dalenius.threats.traces import attack_metadata, attack_table_order
 
@@ -28,6 +36,9 @@ from dalenius.threats.traces import attack_metadata, attack_table_order
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """All attacks."""
     release, original = subject.release, subject.original
+    if release.manifest.rows.suppressed:
+        quasi = release.columns("quasi")
+        original = keep_published(original, release.read("data", quasi), quasi)
     case = PerturbCase.load(release, original)
     yield attack_linking(case)
     yield attack_retention(case)
