@@ -70,10 +70,17 @@ class Release:
         estimator: str | None = None,
         tables: Mapping[str, pa.Table] | None = None,
         consistent: bool = False,
+        differences: bool = False,
     ) -> Answer:
         """Answer a question with its error bars, e.g. `SELECT COUNT(*) FROM t WHERE age > 60`."""
         return ask(
-            self.stored, sql, confidence=confidence, estimator=estimator, tables=tables, consistent=consistent
+            self.stored,
+            sql,
+            confidence=confidence,
+            estimator=estimator,
+            tables=tables,
+            consistent=consistent,
+            differences=differences,
         )
 
     def ask_many(

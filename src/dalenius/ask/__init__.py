@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Floats
+from dalenius.ask.differences import compare_groups
 from dalenius.ask.finishing import Result, finish, make_consistent
 from dalenius.ask.formulas import (
     Estimated,
@@ -92,6 +93,7 @@ def ask(
     estimator: str | None = None,
     tables: Mapping[str, pa.Table] | None = None,
     consistent: bool = False,
+    differences: bool = False,
     limits: Limits | None = None,
 ) -> Answer:
     """Answer a question from a release; `ask_many` explains the arguments."""
@@ -102,6 +104,7 @@ def ask(
         estimator=estimator,
         tables=tables,
         consistent=consistent,
+        differences=differences,
         limits=limits,
     )[0]
 
@@ -114,6 +117,7 @@ def ask_many(
     estimator: str | None = None,
     tables: Mapping[str, pa.Table] | None = None,
     consistent: bool = False,
+    differences: bool = False,
     limits: Limits | None = None,
 ) -> list[Answer]:
     """Answer many questions; work that they share is done once.
@@ -125,6 +129,7 @@ def ask_many(
         estimator: One of the mechanism's estimators; None: its default.
         tables: Auxiliary tables that sub-selects may read, by name.
         consistent: Move the estimates to a table that is possible: no negative counts, totals that add up.
+        differences: Compare every pair of groups, and say between which ranks each group is.
         limits: Time and memory, for all questions together; by default the time grows with their number.
     """
     texts = list(sqls)
@@ -135,6 +140,7 @@ def ask_many(
         estimator=estimator or "",
         tables=tables or {},
         consistent=consistent,
+        differences=differences,
         limits=limits or Limits(seconds=60.0 + 0.5 * len(texts)),
     )
     with blamed_on(release):
@@ -218,7 +224,12 @@ def answer_asked(
             next(found) if isinstance(item.formula, StatisticRef) else next(columns)
             for item in one.query.items
         ]
-        answers.append(finish(model, one, results, by_question.get(one.number, {}), request, workspace))
+        answer = finish(model, one, results, by_question.get(one.number, {}), request, workspace)
+        if request.differences:
+            shown = list(dict.fromkeys(row.group for row in answer.rows))
+            differences, ranks = compare_groups(model, one, request, workspace, shown)
+            answer = replace(answer, differences=differences, ranks=ranks)
+        answers.append(answer)
     return answers
 
 

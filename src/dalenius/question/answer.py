@@ -37,6 +37,51 @@ class AnswerRow:
         return {"group": group, **plain_fields(self, "column", "estimate", "std_error", "low", "high")}
 
 
+Group = tuple[tuple[str, Any], ...]
+"""Names and values of a group's keys."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One group less another, with an interval of its own: groups of one release err together."""
+
+    column: str
+    first: Group
+    second: Group
+    estimate: float | None
+    std_error: float | None
+    low: float | None
+    high: float | None
+    covariance: float | None
+    """Of the two groups' estimates."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `ask --differences --json` prints it."""
+        groups = {"first": _plain_group(self.first), "second": _plain_group(self.second)}
+        return {
+            **groups,
+            **plain_fields(self, "column", "estimate", "std_error", "low", "high", "covariance"),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """Where a group may stand among all, 1 being the largest."""
+
+    column: str
+    group: Group
+    low: int
+    high: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `ask --differences --json` prints it."""
+        return {"group": _plain_group(self.group), **plain_fields(self, "column", "low", "high")}
+
+
+def _plain_group(group: Group) -> dict[str, Any]:
+    return {name: plain(value) for name, value in group}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a release says about a question."""
@@ -49,6 +94,9 @@ class Answer:
     """The formula, the weights and what was read, in words."""
     notes: tuple[str, ...] = ()
     """What to know of the question, e.g. that no published row has a value that it names."""
+    differences: tuple[Difference, ...] = ()
+    """Of every pair of groups, where they were asked for."""
+    ranks: tuple[Rank, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -62,7 +110,14 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
-        return plain_fields(self, "rows", "confidence", "assumption", "notes")
+        asked = plain_fields(self, "rows", "confidence", "assumption", "notes")
+        if not self.differences:
+            return asked
+        compared = {
+            "differences": [one.to_dict() for one in self.differences],
+            "ranks": [one.to_dict() for one in self.ranks],
+        }
+        return {**asked, **compared}
 
     def to_arrow(self) -> pa.Table:
         """One row per group and aggregate: the group's columns, then the estimate's."""

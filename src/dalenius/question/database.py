@@ -144,6 +144,7 @@ class Request:
     confidence: float = 0.95
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     consistent: bool = False
+    differences: bool = False
     limits: Limits = field(default_factory=Limits)
 
 

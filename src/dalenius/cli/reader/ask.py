@@ -38,6 +38,10 @@ def command(
     consistent: Annotated[
         bool, typer.Option("--consistent", help="Non-negative numbers that add up, instead of unbiased ones.")
     ] = False,
+    differences: Annotated[
+        bool,
+        typer.Option("--differences", help="Compare the groups: differences, and ranks."),
+    ] = False,
     seconds: Annotated[float, typer.Option(min=0.001, help="Time for the question.")] = 60.0,
     memory: Annotated[int, typer.Option(min=1, help="Megabytes for the question.")] = 2048,
 ) -> int:
@@ -52,6 +56,7 @@ def command(
             estimator=estimator,
             tables=tables,
             consistent=consistent,
+            differences=differences,
             limits=limits,
         )
     if as_json:
@@ -118,6 +123,34 @@ def say_answer(answer: Answer) -> None:
         say(f"note: {note}")
     if answer.rows:
         say(answer.sentence)
+    if answer.differences:
+        _say_differences(answer, per_cent)
+
+
+def _say_differences(answer: Answer, per_cent: str) -> None:
+    """Pairs of groups, and the ranks that each group may have."""
+    say("")
+    rows = [
+        [
+            f"{_label(one.first)} − {_label(one.second)}",
+            one.column,
+            _number(one.estimate),
+            _number(one.std_error),
+            f"{_number(one.low)} … {_number(one.high)}",
+        ]
+        for one in answer.differences
+    ]
+    say_table(["difference", "aggregate", "estimate", "std error", f"{per_cent} interval"], rows)
+    say("")
+    ranks = [
+        [_label(one.group), one.column, f"{one.low}" if one.low == one.high else f"{one.low} to {one.high}"]
+        for one in answer.ranks
+    ]
+    say_table(["group", "aggregate", "rank"], ranks)
+
+
+def _label(group: tuple[tuple[str, object], ...]) -> str:
+    return ", ".join(label_cell(cell) for _, cell in group)
 
 
 def _number(value: float | None) -> str:
