@@ -16,7 +16,15 @@ from dalenius.mechanisms.perturb.channel import reconstruct
 from dalenius.mechanisms.perturb.plan.methods import plan_perturbation
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
-from dalenius.reproduce.answers import Bucketized, Perturbed, TrueCounts, anatomy, anatomy_pool, equality_pool
+from dalenius.reproduce.answers import (
+    Bucketized,
+    Perturbed,
+    Pool,
+    TrueCounts,
+    anatomy,
+    anatomy_pool,
+    equality_pool,
+)
 from dalenius.reproduce.census import draw_rows, sensitive_codes, value_counts
 
 SEED = Randomness.seeded(1)
@@ -99,3 +107,28 @@ def test_drawing_records_keeps_columns_together(patients: Original) -> None:
     assert more.n_rows == 9_000
     known = set(zip(*patients.table.to_pydict().values(), strict=True))
     assert set(zip(*more.table.to_pydict().values(), strict=True)) <= known
+
+
+def test_answers_of_a_pool_are_those_of_its_conditions_value_by_value() -> None:
+    """Six people by hand: conditions of rows 0, 1, 2 and of rows 3, 4, each with every value."""
+    table = pa.table({"x": [1, 1, 1, 2, 2, 3], "s": list("aabbcc")})
+    original = Original.of(table, ["s"])
+    asked = [np.array([0, 1, 2]), np.array([3, 4])]
+    truth = TrueCounts(sensitive=sensitive_codes(original), n_values=3)
+    each = Pool(conditions=asked, is_counted=None, original=original).cells(truth)
+    assert each.truth.tolist() == [2, 0, 1, 1, 0, 1]  # a, b and c, in both conditions
+    wanted = np.array([[True, False], [True, True], [False, True]])
+    together = Pool(conditions=asked, is_counted=wanted, original=original).cells(truth)
+    assert together.truth.tolist() == [3, 2]  # a or b among the first three; b or c among the others
+    assert together.scale.tolist() == [6, 6]
+
+
+def test_withheld_records_count_for_nothing() -> None:
+    """Of six people the last two are withheld: a condition on them alone is answered with 0."""
+    table = pa.table({"x": list(range(6)), "s": list("ababaa")})
+    original = Original.of(table, ["s"])
+    release = anatomy(original, 2, SEED)
+    withheld = np.flatnonzero(release.place < 0)
+    assert len(withheld) == 2
+    assert release.by_value([withheld]).tolist() == [[0.0], [0.0]]
+    assert release.by_value([np.arange(6)]).sum() == pytest.approx(4)

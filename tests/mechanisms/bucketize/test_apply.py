@@ -7,17 +7,21 @@ from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.errors import InternalError
+from dalenius.mechanisms.bucketize import apply
 from dalenius.mechanisms.bucketize.apply import Assigner, Layout
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
+from dalenius.tables.histogram import Histogram
 from tests.chance import FALSE_ALARM
+from tests.mechanisms.bucketize.problems import bucket_plans, deal_by_hand
 
 
 def plan_for(counts: list[int], times: int = 2) -> BucketPlan:
@@ -85,3 +89,80 @@ def uniformity_p_value(*, in_file_order: bool) -> float:
 def test_every_matching_is_equally_likely_and_file_order_is_caught() -> None:
     assert uniformity_p_value(in_file_order=False) > FALSE_ALARM
     assert uniformity_p_value(in_file_order=True) < FALSE_ALARM
+
+
+@given(bucket_plans(), st.integers(0, 50))
+def test_contents_are_the_dealt_buckets_under_their_numbers(plan: BucketPlan, seed: int) -> None:
+    layout = Layout.shuffled(plan, Randomness.seeded(seed))
+    by_hand = deal_by_hand(plan)
+    assert sorted(layout.numbers.tolist()) == list(range(1, len(by_hand) + 1))
+    entries = [
+        (int(number), code, held.count(code))
+        for number, held in zip(layout.numbers.tolist(), by_hand, strict=True)
+        for code in sorted(set(held))
+    ]
+    listed = [entry for part in layout.contents() for entry in zip(*(c.tolist() for c in part), strict=True)]
+    assert listed == sorted(entries)
+    assert layout.n_places == [sum(row) for row in plan.loads]
+    for value in range(len(plan.loads)):
+        homes = Counter(layout.places(value).tolist())
+        assert homes == {number: n for number, code, n in entries if code == value}
+
+
+@pytest.mark.parametrize("per_batch", [1, 2, 5])
+def test_contents_are_the_same_in_batches_of_any_size(
+    per_batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_for([9, 7, 5, 3])
+    layout = Layout.shuffled(plan, Randomness.seeded(2))
+    whole = [np.concatenate(parts) for parts in zip(*layout.contents(), strict=True)]
+    monkeypatch.setattr(apply, "BUCKETS_PER_BATCH", per_batch)
+    parts = list(layout.contents())
+    assert all(len(set(bucket.tolist())) <= per_batch for bucket, _, _ in parts)
+    for one, many in zip(whole, zip(*parts, strict=True), strict=True):
+        assert one.tolist() == np.concatenate(many).tolist()
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=60), st.integers(0, 99))
+def test_keys_order_rows_by_bucket_and_by_nothing_else(buckets: list[int], seed: int) -> None:
+    numbers = np.array(buckets, dtype=np.int64)
+    keys = apply.random_within(numbers, 9, np.random.default_rng(seed))
+    assert numbers[np.argsort(keys)].tolist() == sorted(buckets)
+    assert (keys >= 0).all()
+    again = apply.random_within(numbers, 9, np.random.default_rng(seed + 1))
+    assert len(buckets) < 12 or not np.array_equal(keys, again)
+
+
+def test_rows_of_one_bucket_come_in_every_order() -> None:
+    seen = {
+        tuple(np.argsort(apply.random_within(np.array([3, 3, 3]), 9, np.random.default_rng(seed))).tolist())
+        for seed in range(200)
+    }
+    assert len(seen) == 6
+
+
+def test_both_tables_are_written_from_the_same_places() -> None:
+    """Six people, two values: every published row's value is one of its bucket's, as often as listed."""
+    histogram = Histogram.of(("ill",), Counter({("a",): 3, ("b",): 3}))
+    schema = pa.schema([("age", pa.int64()), ("ill", pa.string())])
+    plan = BucketPlan(method="", sizes=(2,), n_buckets=(3,), loads=((3,), (3,)), lower_bound=None)
+    randomness = Randomness.seeded(3)
+    layout, encoder = Layout.shuffled(plan, randomness), histogram.encoder(schema)
+    batches = [
+        pa.record_batch({"age": [1, 2, 3], "ill": ["a", "b", "a"]}, schema=schema),
+        pa.record_batch({"age": [4, 5, 6], "ill": ["b", "b", "a"]}, schema=schema),
+    ]
+    order = np.random.default_rng(4)
+    rows = pa.Table.from_batches(
+        apply.qit_rows(iter(batches), ("age",), encoder, Assigner(layout, randomness), order, "key")
+    )
+    assert rows.column_names == ["age", "bucket", "key"]
+    ill = dict(zip(range(1, 7), "ababba", strict=True))
+    held = Counter(
+        (b, ill[age]) for b, age in zip(rows["bucket"].to_pylist(), rows["age"].to_pylist(), strict=True)
+    )
+    listed = pa.Table.from_batches(apply.st_rows(layout, encoder)).to_pylist()
+    assert held == {(row["bucket"], row["ill"]): row["count"] for row in listed}
+    too_few = apply.qit_rows(iter(batches[:1]), ("age",), encoder, Assigner(layout, randomness), order, "key")
+    with pytest.raises(InternalError, match="fewer records"):
+        list(too_few)
