@@ -38,11 +38,11 @@ def start(folder: str) -> tuple[subprocess.Popen[str], str]:
     return studio, json.loads(told)["url"]
 
 
-def take(page: Any, name: str) -> None:
-    """The page as a desk and a phone show it."""
+def take(page: Any, name: str, first: str = "h1") -> None:
+    """The page as a desk and a phone show it, from an element on."""
     for width, height in ((1280, 900), (390, 800)):
         page.set_viewport_size({"width": width, "height": height})
-        page.evaluate("window.scrollTo(0, 0)")
+        page.evaluate(f"document.querySelector('{first}').scrollIntoView()")
         page.screenshot(path=TARGET / f"{name}-{width}.png")
     page.set_viewport_size({"width": 1280, "height": 900})
 
@@ -66,9 +66,10 @@ def walk(page: Any) -> None:
     page.wait_for_selector("text=Nobody is published outright")
     take(page, "promise")
     page.click("a:has-text('Next: Choose')")
+    page.check("label:has-text('district') input")
     page.click("text=Measure all ways")
     page.wait_for_selector("text=Answers are off")
-    take(page, "choose")
+    take(page, "choose", ".frontier")
     page.click("article[aria-label='bucketize'] button")
     page.click("button:has-text('Rehearse')")
     page.wait_for_selector("a:has-text('Next: Publish')")

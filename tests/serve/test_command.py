@@ -6,12 +6,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from bench.serve_load import memory
 from tests.conftest import PROJECT
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -35,7 +38,7 @@ class Running:
 @pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
     started = subprocess.Popen(
-        command(str(RELEASES / "perturb"), "--port", "0", "--seconds", "600", "--json"),
+        command(str(RELEASES / "perturb"), "--port", "0", "--seconds", "600", "--waiting", "100", "--json"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -85,6 +88,26 @@ def test_it_answers_and_refuses_over_http(running: Running) -> None:
     good = httpx.post(url, json={"sql": "SELECT COUNT(*) FROM t"}, headers=running.headers, timeout=600)
     assert good.json()["rows"][0]["estimate"] > 0
     assert httpx.post(url, json={"sql": "SELECT COUNT(*) FROM t"}).status_code == 401
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads resident memory from /proc")
+def test_fifty_analysts_at_once_are_answered_and_memory_stays_flat(running: Running) -> None:
+    """`python -m bench.serve_load --minutes 60` is the long form."""
+    asked = [f"SELECT disease, COUNT(*) FROM t WHERE age >= {20 + i} GROUP BY disease" for i in range(50)]
+    many = httpx.Limits(max_connections=50)
+    seen = []
+    with (
+        httpx.Client(base_url=running.url, headers=running.headers, timeout=600, limits=many) as client,
+        ThreadPoolExecutor(50) as analysts,
+    ):
+
+        def ask(sql: str) -> int:
+            return int(client.post("/releases/perturb/ask", json={"sql": sql}).status_code)
+
+        for _ in range(3):
+            assert set(analysts.map(ask, asked)) == {200}
+            seen.append(memory(running.process.pid))
+    assert seen[-1] <= seen[1] + 48, f"megabytes after each round of questions: {seen}"
 
 
 @pytest.mark.parametrize(

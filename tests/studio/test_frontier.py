@@ -45,7 +45,7 @@ def test_a_card_says_the_worst_case_and_what_is_not_stopped() -> None:
     policy = {"promise": {"kind": "l-diversity", "l": 20}}
     shown = to_text(card("secret", "bucketize", policy, found, is_chosen=False))
     for text in (
-        "Nobody becomes more than 5 in 100 sure of a person's sensitive value.",
+        "becomes at most 5 in 100 sure of a person's sensitive value.",
         "1,998",
         "7 people's value would be certain",
         "What it does not stop",

@@ -160,6 +160,9 @@ def test_what_is_no_table_is_refused_on_the_page(
     response = post(client, "/data", **sent)
     assert response.status_code == 400
     assert message in response.text
+    swapped = client.get(str(response.url), headers={"HX-Request": "true"})
+    assert swapped.status_code == 200, "or the script leaves the page that waits as it is"
+    assert message in swapped.text
 
 
 def test_an_upload_stays_in_a_private_folder_that_is_removed(project: Path, tmp_path: Path) -> None:

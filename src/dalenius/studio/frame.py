@@ -102,7 +102,10 @@ def show(
     """A page: steps, content, and the command and the Python that do the same."""
     parts = [_steps(studio_of(request).project, step), *content, _same(same, python)]
     page = render(step.capitalize(), parts, script="/static/htmx.min.js", style="/studio.css")
-    return HTMLResponse(page, status)
+    is_part = (
+        "hx-request" in request.headers
+    )  # the script shows only what succeeded, and an error is a page too
+    return HTMLResponse(page, 200 if is_part else status)
 
 
 async def patiently(task: Task) -> Task:

@@ -16,7 +16,7 @@ from dalenius.evaluate.frontier import (
     place_points,
 )
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, LABEL // 2, 12, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78, LABEL // 2, 12, 46
 """Pixels around the axes."""
 _N_TICKS = 5
 

@@ -59,10 +59,11 @@ def _measured(found: Mapping[str, Any]) -> list[doc.Block]:
 
 
 def worst_case(bound: float, what: str) -> str:
-    """A bound as a sentence.
+    """A bound as a sentence, about the attacker whom the promise is about.
 
     >>> worst_case(0.05, "a person's sensitive value")
-    "Nobody becomes more than 5 in 100 sure of a person's sensitive value."
+    "The attacker whom the promise is about becomes at most 5 in 100 sure of a person's sensitive value."
     """
     link = "" if what.startswith("that ") else "of "
-    return f"Nobody becomes more than {chances(Fraction(str(bound)))} sure {link}{what}."
+    sure = f"at most {chances(Fraction(str(bound)))} sure {link}{what}"
+    return f"The attacker whom the promise is about becomes {sure}."

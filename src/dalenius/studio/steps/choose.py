@@ -122,7 +122,6 @@ async def _show(request: Request, before: list[Element], status: int = 200) -> R
     content = [
         *before,
         element("p", "Each way is published a few times into a private folder, asked, and thrown away."),
-        _questions_form(request, data, asked),
         *await _content(request, studio, asked),
         next_link("rehearse", is_open="mechanism" in data, why="choose a way first"),
     ]
@@ -137,18 +136,20 @@ async def _content(request: Request, studio: Studio, asked: Asked) -> list[Eleme
         return waiting(request, ways, "Looking for ways to keep the promise")
     if ways.error is not None:
         return [refusal(ways.error)]
-    task = studio.tasks.find(key_of(studio, asked))
+    data, task = studio.project.read(), studio.tasks.find(key_of(studio, asked))
+    form_shown = _questions_form(request, data, asked)
     if task is not None and not task.finished:
-        return waiting(request, task, "Publishing and asking", cancel=f"/choose/cancel{asked.query}")
+        cancel_at = f"/choose/cancel{asked.query}"
+        return [form_shown, *waiting(request, task, "Publishing and asking", cancel=cancel_at)]
     failed = [refusal(task.error)] if task is not None and task.error is not None else []
     result = task.result if task is not None and not failed else None
-    chosen = studio.project.read().get("mechanism", {}).get("kind")
+    chosen = data.get("mechanism", {}).get("kind")
     cards = element("div", class_="cards")
     for name, policy in ways.result.items():
         is_chosen = name == chosen
         within(cards, card(request.scope["csrf"], name, policy, _measured(result, name), is_chosen=is_chosen))
     picture = taken_in([result["picture"]]) if result is not None and result["picture"] else []
-    return [*failed, *picture, cards]
+    return [form_shown, *failed, *picture, cards]
 
 
 def _measured(result: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:

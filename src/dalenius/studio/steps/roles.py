@@ -113,7 +113,8 @@ def _roles_form(request: Request, found: FirstPolicy, data: dict[str, Any]) -> l
         row = element("tr", role="row")
         titles = ("column", "type", "different values", "it looks like")
         for i, (title, text) in enumerate(zip(titles, cells, strict=True)):
-            cell = element("td" if i else "th", text, data_label=title, class_="words")
+            kind = "words" if i in (0, 3) else "plain"
+            cell = element("td" if i else "th", text, data_label=title, class_=kind)
             cell.set("role", "cell" if i else "rowheader")
             within(row, cell)
         for title, parts in (("role", [role]), ("published", coarser)):
@@ -125,7 +126,7 @@ def _roles_form(request: Request, found: FirstPolicy, data: dict[str, Any]) -> l
     live.set("hx-include", "closest form")
     live.set("hx-trigger", "load, change from:closest form delay:200ms")
     saved = element("button", "Keep these roles", type="submit")
-    made = form("/roles", request.scope["csrf"], within(element("figure"), table), live, saved)
+    made = form("/roles", request.scope["csrf"], live, within(element("figure"), table), saved)
     meanings = doc.Facts(items=tuple((role, text) for role, text in MEANING.items() if role))
     return [*blocks([meanings]), made]
 
