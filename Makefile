@@ -88,8 +88,8 @@ bench-peers: .venv-peers/.peers  ## the same jobs beside what a user could insta
 	touch $@
 
 FUZZ_CASES ?= 100000
-fuzz: .venv/.tests  ## damaged releases by the hundred thousand; findings are added to the corpus
-	for kind in manifest table bytes; do \
+fuzz: .venv/.tests  ## damaged input of every kind by the hundred thousand; findings are added to the corpus
+	for kind in manifest table bytes policy sql source service; do \
 	  $(BIN)/python -m tests.fuzz $$kind --cases $(FUZZ_CASES) --keep tests/fuzz/corpus.jsonl || exit 1; done
 
 audit: .venv/.tests  ## known vulnerabilities of the pinned versions; needs the network

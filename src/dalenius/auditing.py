@@ -17,8 +17,8 @@ from dalenius.randomness import Randomness
 from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import blamed_on
-from dalenius.sql import connect, identifiers
-from dalenius.tables.source import Source, open_source
+from dalenius.sql import identifiers
+from dalenius.tables.source import Source, open_source, scanning
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Audit
 
@@ -77,8 +77,8 @@ def read_original(original: Any, release: StoredRelease, progress: Progress = si
             return scan.source.table().select(list(names))
     source = open_source(original)
     _refuse_missing(source, source.column_names, names)
-    with connect() as connection:
-        table = connection.sql(f"SELECT {identifiers(names)} FROM {source.scan(connection)}").to_arrow_table()
+    with scanning(source) as (connection, scan):
+        table = connection.sql(f"SELECT {identifiers(names)} FROM {scan}").to_arrow_table()
     if not table.num_rows:
         raise SourceError(f"{source.name} has no rows", hint="give the table that was published")
     return table

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import PolicyError
 
+_NO_FLOAT = 10**300
 _DIGITS = 6
+_LONG_EXPONENT = r"[eE][+-]?[0-9_]{5,}"
 
 
 def parse_fraction(value: Any, where: str) -> Fraction:
@@ -19,8 +22,10 @@ def parse_fraction(value: Any, where: str) -> Fraction:
     (Fraction(29, 100), Fraction(1, 13))
     """
     if isinstance(value, Fraction | int | Decimal | str | float) and not isinstance(value, bool):
+        written = repr(value) if isinstance(value, float) else value
         try:
-            return Fraction(repr(value) if isinstance(value, float) else value)
+            if not re.search(_LONG_EXPONENT, str(written)):  # whose digits would fill the memory
+                return Fraction(written)
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
     raise PolicyError(
@@ -48,7 +53,8 @@ def show(value: Fraction) -> str:
     rounded = Decimal(value.numerator) / Decimal(value.denominator)
     if Fraction(rounded) == value and len(str(rounded)) <= 8:
         return str(rounded)
-    return f"{value} ({float(value):.4g})"
+    about = float(value) if abs(value) < _NO_FLOAT else rounded
+    return f"{value} ({about:.4g})"
 
 
 def as_written(value: Fraction) -> str:

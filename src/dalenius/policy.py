@@ -260,7 +260,7 @@ def parse_promise(section: Any, columns: Columns) -> Promise:
     """`[promise]`: what must hold."""
     section = _table(section, "promise", 'kind = "f-privacy", default = { times = 4, plus = 0.02 }')
     kind = section.get("kind")
-    if kind not in PROMISES:
+    if not isinstance(kind, str) or kind not in PROMISES:
         raise PolicyError(f"[promise] kind {kind!r} is unknown; {did_you_mean(str(kind), PROMISES)}")
     return PROMISES[kind].from_policy(section, columns.sensitive)
 
@@ -385,8 +385,8 @@ def _refuse_choice(data: Mapping[str, Any], columns: Columns, name: str) -> None
 
 
 def _protects_rows(promise: Any) -> bool:
-    kind = PROMISES.get(promise.get("kind", "")) if isinstance(promise, Mapping) else None
-    return kind is not None and kind.protects == "row"
+    kind = promise.get("kind") if isinstance(promise, Mapping) else None
+    return isinstance(kind, str) and kind in PROMISES and PROMISES[kind].protects == "row"
 
 
 def parse_outright(value: Any) -> bool:

@@ -14,9 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dalenius.release.folder import sha256
-
-Edit = list[Any]
-"""What is done, where, and with what: plain JSON."""
+from tests.fuzz.cases import Edit
 
 _STRANGE: tuple[Any, ...] = (
     None,
@@ -114,9 +112,13 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(part, (*path, key))
 
 
-def draw_manifest_edits(manifest: dict[str, Any], rng: random.Random) -> list[Edit]:
-    """A few changes; more often in what mechanisms read than in sentences."""
-    listed = [path for path in places(manifest) if path[0] not in ("assumes", "not_covered", "disclosed")]
+def places_of_manifest(manifest: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """What mechanisms read, and no sentences."""
+    return [path for path in places(manifest) if path[0] not in ("assumes", "not_covered", "disclosed")]
+
+
+def draw_manifest_edits(listed: list[tuple[Any, ...]], rng: random.Random) -> list[Edit]:
+    """A few changes at some places."""
     edits: list[Edit] = []
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         path = list(rng.choice(listed))
@@ -135,8 +137,12 @@ def draw_manifest_edits(manifest: dict[str, Any], rng: random.Random) -> list[Ed
 
 
 def edit_manifest(manifest: dict[str, Any], edits: list[Edit]) -> dict[str, Any]:
-    """The manifest after the edits; one whose place is gone does nothing."""
-    data = copy.deepcopy(manifest)
+    """The manifest after the edits."""
+    return edit_json(copy.deepcopy(manifest), edits)
+
+
+def edit_json(data: dict[str, Any], edits: list[Edit]) -> dict[str, Any]:
+    """A value after edits in place; one whose place is gone does nothing."""
     for how, path, value in edits:
         try:
             holder: Any = data
@@ -150,7 +156,7 @@ def edit_manifest(manifest: dict[str, Any], edits: list[Edit]) -> dict[str, Any]
 
 def _edit(data: Any, holder: Any, key: Any, how: str, value: Any) -> None:
     if how == "set":
-        holder[key] = value
+        holder[key] = copy.deepcopy(value)
     elif how == "remove":
         del holder[key]
     elif how == "near":
@@ -160,6 +166,8 @@ def _edit(data: Any, holder: Any, key: Any, how: str, value: Any) -> None:
         holder[key] = holder[key][::-1]
     elif how == "rename":
         holder[value] = holder.pop(key)
+    elif how == "put":
+        holder[key][value[0]] = copy.deepcopy(value[1])
     elif how == "deep":
         holder[key] = _Deep(value)
     elif how == "copy":

@@ -50,9 +50,10 @@ def people() -> pa.Table:
     )
 
 
-def make_seeds(folder: Path) -> dict[str, Path]:
+def make_seeds(folder: Path, *, kept: bool = True) -> dict[str, Path]:
     """Every seed release, by name."""
-    found = {path.name: shutil.copytree(path, folder / path.name) for path in sorted(_KEPT.iterdir())}
+    old = sorted(_KEPT.iterdir()) if kept else []
+    found = {path.name: shutil.copytree(path, folder / path.name) for path in old}
     for number, (name, sections) in enumerate(MADE.items()):
         policy = {
             "source": people(),

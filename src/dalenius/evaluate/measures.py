@@ -25,9 +25,8 @@ from dalenius.evaluate.original import Original
 from dalenius.evaluate.workload import Cells, Questions, joint_counts
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease
-from dalenius.sql import connect
 from dalenius.tables.codes import find_codes
-from dalenius.tables.source import open_source
+from dalenius.tables.source import open_source, scanning
 
 HELD_OUT = 0.2
 _MOST_ROWS = 20_000
@@ -93,8 +92,8 @@ def _split(sample: Sample) -> tuple[Ints, Ints]:
 
 def _on_rows(policy: Policy, rows: Ints) -> Policy:
     """The policy for some records of its source, which a scan gives in the order of the original."""
-    with connect() as connection:
-        table = connection.sql(f"FROM {policy.source.scan(connection)}").to_arrow_table()
+    with scanning(policy.source) as (connection, scan):
+        table = connection.sql(f"FROM {scan}").to_arrow_table()
     return replace(policy, source=open_source(table.take(pa.array(np.sort(rows)))))
 
 

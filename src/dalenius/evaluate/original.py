@@ -19,11 +19,11 @@ from dalenius.engines.base import Progress
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import InputError
 from dalenius.policy import Policy
-from dalenius.sql import connect, identifier, literal
+from dalenius.sql import identifier, literal
 from dalenius.tables.columns import Coded, CodedTable
 from dalenius.tables.frames import FrameSource
 from dalenius.tables.histogram import Histogram
-from dalenius.tables.source import Source
+from dalenius.tables.source import Source, scanning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +179,8 @@ def in_memory(source: Source) -> FrameSource:
     """The whole source as a data frame, under its own name."""
     if isinstance(source, FrameSource):
         return source
-    with connect() as connection:
-        table = connection.sql(f"SELECT * FROM {source.scan(connection)}").to_arrow_table()
+    with scanning(source) as (connection, scan):
+        table = connection.sql(f"SELECT * FROM {scan}").to_arrow_table()
     return FrameSource(name=source.name, table=table)
 
 

@@ -20,10 +20,10 @@ from dalenius.mechanisms import registry
 from dalenius.mechanisms.config import config_of
 from dalenius.mechanisms.feasible import ColumnFacts, Finding, TableFacts
 from dalenius.plain import plain
-from dalenius.sql import connect, identifier, one_row
+from dalenius.sql import identifier, one_row
 from dalenius.tables.histogram import Histogram, count_values, label
 from dalenius.tables.recode import parse_recode
-from dalenius.tables.source import Source
+from dalenius.tables.source import Source, scanning
 from dalenius.tables.uniqueness import Uniqueness, study_uniqueness
 
 
@@ -120,20 +120,19 @@ def study_people(
         folder: Where the files are that it names; None: here.
     """
     columns = tuple(dict.fromkeys(quasi))
-    with connect() as connection:
-        relation = _recoded(connection, source, columns, recode, folder)
+    with scanning(source) as (connection, scan):
+        relation = _recoded(connection, scan, columns, recode, folder)
         return study_uniqueness(connection, relation, columns, fixed=list(recode or ()))
 
 
 def _recoded(
     connection: duckdb.DuckDBPyConnection,
-    source: Source,
+    relation: str,
     columns: Sequence[str],
     recode: Mapping[str, Any] | None,
     folder: Path | None,
 ) -> str:
     """SQL to select from: these columns as a policy's `[recode]` makes them."""
-    relation = source.scan(connection)
     recodes = tuple(
         (name, parse_recode(name, spec, folder or Path(), lambda: (connection, relation)))
         for name, spec in (recode or {}).items()
@@ -163,8 +162,7 @@ def suggest_sections(facts: TableFacts) -> str:
 
 def look_at(source: Source, sensitive: tuple[str, ...] = ()) -> TableFacts:
     """How many values every column has, and how often the sensitive ones occur."""
-    with connect() as connection:
-        scan = source.scan(connection)
+    with scanning(source) as (connection, scan):
         described = connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
         counted = one_row(
             connection,
@@ -195,8 +193,8 @@ def with_histogram(
     """The same table, with how often these values occur, as a policy's `[recode]` makes them."""
     if not sensitive or not facts.n_rows:
         return facts
-    with connect() as connection:
-        relation = _recoded(connection, source, sensitive, recode, folder)
+    with scanning(source) as (connection, scan):
+        relation = _recoded(connection, scan, sensitive, recode, folder)
         histogram = count_values(connection, relation, sensitive)
     return replace(facts, histogram=histogram)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import duckdb
 
 from dalenius.mechanisms.feasible import ColumnFacts, TableFacts
-from dalenius.sql import connect, identifier, literal, one_row
+from dalenius.sql import identifier, literal, one_row
 from dalenius.tables.files.csv import CsvSource
-from dalenius.tables.source import Source
+from dalenius.tables.source import Source, scanning
 
 _SAMPLE_ROWS = 20_000
 _TEXT_CODES = (
@@ -80,13 +80,13 @@ def how_read(source: Source) -> dict[str, str]:
 
 def look_closer(source: Source, facts: TableFacts) -> Look:
     """Look at a sample of every column's cells."""
-    with connect() as connection:
+    with scanning(source) as (connection, scan):
         cells = ", ".join(
             f"nullif(trim({identifier(column.name)}::VARCHAR), '') AS {identifier(column.name)}"
             for column in facts.columns
         )
         connection.execute(
-            f"CREATE TEMP TABLE sample AS SELECT {cells} FROM {source.scan(connection)} "
+            f"CREATE TEMP TABLE sample AS SELECT {cells} FROM {scan} "
             f"USING SAMPLE reservoir({_SAMPLE_ROWS} ROWS) REPEATABLE (1)"
         )
         shapes = tuple(_shape(connection, column) for column in facts.columns)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dalenius.sql import connect, identifier, literal, one_row
-from dalenius.tables.source import Source
+from dalenius.sql import identifier, literal, one_row
+from dalenius.tables.source import Source, scanning
 
 _SAMPLE_ROWS = 5_000
 _WORD = r"[\p{Lu}\p{Lo}][\p{L}\p{M}'’.-]*"
@@ -48,8 +48,7 @@ class Shape:
 
 def look_at_shapes(source: Source) -> dict[str, Shape]:
     """The shapes of every column, from a sample of its rows."""
-    with connect() as connection:
-        scan = source.scan(connection)
+    with scanning(source) as (connection, scan):
         texts = ", ".join(
             f"nullif(trim({identifier(name)}::VARCHAR), '') AS {identifier(name)}"
             for name in source.column_names

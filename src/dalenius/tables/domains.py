@@ -115,7 +115,7 @@ def _read_file(where: str, path: Path) -> tuple[str | None, ...]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.reader(file))[1:]
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise PolicyError(
             f"{where}: file {path} cannot be read", hint='a range is written "17..90", a list in brackets'
         ) from error

@@ -190,7 +190,7 @@ def _parse_hierarchy(where: str, value: Any, spec: Mapping[str, Any], folder: Pa
 
 
 def _parse_date(where: str, value: Any, *_: Any) -> DatePart:
-    if value not in DATE_PARTS:
+    if not isinstance(value, str) or value not in DATE_PARTS:
         raise PolicyError(f"{where}: date {value!r} is unknown; {did_you_mean(str(value), DATE_PARTS)}")
     return DatePart(part=value)
 

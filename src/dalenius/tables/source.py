@@ -6,7 +6,8 @@ A `Source` can be scanned as often as needed; it shows itself to DuckDB as somet
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from typing import Any, Protocol
 import duckdb
 
 from dalenius.errors import PolicyError, SourceError
-from dalenius.sql import identifiers, refuse_unusable_names
+from dalenius.sql import connect, identifiers, refuse_unusable_names
 from dalenius.tables.files.bytes import COMPRESSED_SUFFIXES, STANDARD_INPUT, FileBytes
 from dalenius.tables.files.csv import CSV_SUFFIXES, CsvSource
 from dalenius.tables.files.databases import DATABASE_SUFFIXES, SQLITE_START, DuckDbSource, open_sqlite
@@ -105,6 +106,27 @@ class SeveralSource:
                         hint="give it one type in all files",
                     )
         return "(" + " UNION ALL ".join(f"SELECT {listed} FROM {scan}" for scan in scans) + ")"
+
+
+@contextmanager
+def scanning(source: Source) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    """A connection, and what to select from on it; a file that turns out to be damaged is refused."""
+    with connect() as connection, explained(source):
+        yield connection, source.scan(connection)
+
+
+@contextmanager
+def explained(source: Source) -> Iterator[None]:
+    """What a reader makes of a damaged file, without its words, which may quote a cell."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise SourceError(
+            f"{source.name} cannot be read ({type(error).__name__})",
+            hint="is it damaged, or not whole? get it again from where it came",
+        ) from error
 
 
 def open_source(spec: Any, options: SourceOptions | None = None) -> Source:

@@ -320,7 +320,7 @@ def _read_rows(path: Path, what: str, delimiter: str) -> list[list[str]]:
             return [row for row in csv.reader(file, delimiter=delimiter) if row]
     except OSError as error:
         raise PolicyError(f"{what} {path} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
+    except (ValueError, csv.Error) as error:  # bytes that are no text, or a zero in the file's name
         raise PolicyError(f"{what} {path} cannot be read: it is not CSV in UTF-8") from error
 
 

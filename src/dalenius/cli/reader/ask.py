@@ -20,9 +20,8 @@ from dalenius.question.answer import Answer
 from dalenius.question.database import Limits
 from dalenius.question.limits import GRACE, LOOK_EVERY, resident
 from dalenius.release.series import open_release
-from dalenius.sql import connect
 from dalenius.tables.histogram import label_cell
-from dalenius.tables.source import open_source
+from dalenius.tables.source import open_source, scanning
 
 
 def command(
@@ -163,5 +162,5 @@ def _read_table(spec: str) -> tuple[str, pa.Table]:
     name, _, file = spec.partition("=")
     if not name or not file:
         raise InputError(f"--table {spec!r} must be NAME=FILE", hint="e.g. --table regions=regions.csv")
-    with connect() as connection:
-        return name, connection.sql(f"SELECT * FROM {open_source(file).scan(connection)}").to_arrow_table()
+    with scanning(open_source(file)) as (connection, scan):
+        return name, connection.sql(f"SELECT * FROM {scan}").to_arrow_table()

@@ -19,7 +19,6 @@ from dalenius.inspection.reading import how_read
 from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
-from dalenius.sql import connect
 from dalenius.studio.frame import (
     Studio,
     command,
@@ -33,6 +32,7 @@ from dalenius.studio.frame import (
 )
 from dalenius.tables.histogram import label_cell
 from dalenius.tables.postgres import hide_passwords
+from dalenius.tables.source import scanning
 from dalenius.web.page import blocks, choice, element, field, form, within
 
 PREVIEW = 50
@@ -215,8 +215,8 @@ def _multipart(made: Element) -> Element:
 def _preview(studio: Studio, spec: Any) -> list[doc.Block]:
     """The first rows, and how the file was read."""
     source = open_source_of(spec, studio.project.folder)
-    with connect() as connection:
-        found = connection.execute(f"SELECT * FROM {source.scan(connection)} LIMIT {PREVIEW}")
+    with scanning(source) as (connection, scan):
+        found = connection.execute(f"SELECT * FROM {scan} LIMIT {PREVIEW}")
         names = [escape_controls(column[0]) for column in found.description or []]
         rows = found.fetchall()
     table = doc.Table(

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import weakref
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -178,7 +179,14 @@ def _explained(name: str) -> Iterator[None]:
     """What goes wrong with bytes, by the file's name."""
     try:
         yield
-    except (OSError, EOFError, zipfile.BadZipFile, NotImplementedError, pa.ArrowException) as error:
+    except (
+        OSError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        pa.ArrowException,
+    ) as error:
         what = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise SourceError(
             f"{name} cannot be read: {what}",

@@ -100,9 +100,10 @@ def read_arrow(file: FileBytes, options: SourceOptions) -> pa.Table:
     plain = file.plain()
     try:
         mapped = pa.memory_map(plain.path)
-        if plain.start().startswith(_ARROW_START):
-            return pa.ipc.open_file(mapped).read_all()
-        return pa.ipc.open_stream(mapped).read_all()
+        opened = pa.ipc.open_file if plain.start().startswith(_ARROW_START) else pa.ipc.open_stream
+        table = opened(mapped).read_all()
+        table.validate(full=True)  # offsets and indices are used as they are, and may lead anywhere
+        return table
     except (pa.ArrowException, OSError) as error:
         raise SourceError(
             f"{file.name} cannot be read as an Arrow file: {str(error).splitlines()[0]}",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,38 +14,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dalenius
-from dalenius.errors import DaleniusError, InternalError
+from dalenius.errors import DaleniusError
 from dalenius.pages.writing import RENDERERS
 from dalenius.release.admission import read_stated
 from dalenius.release.series import open_release
 from dalenius.reporting.build import build_report
 from dalenius.sql import identifier
 from tests.fuzz import mutations as mutate
+from tests.fuzz.cases import Case, Finding, attempt
 from tests.fuzz.seeds import people
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A release and what was done to it."""
+class Releases:
+    """Small releases of every kind, read once, to be damaged in a folder of their own."""
 
-    kind: str
-    """`manifest`, `table` or `bytes`."""
-    release: str
-    edits: list[mutate.Edit]
-
-    def to_json(self) -> str:
-        return json.dumps({"kind": self.kind, "release": self.release, "edits": self.edits})
-
-    @classmethod
-    def from_json(cls, line: str) -> Case:
-        return cls(**json.loads(line))
-
-
-class Seeds:
-    """The seed releases, read once."""
-
-    def __init__(self, folders: dict[str, Path]) -> None:
+    def __init__(self, folders: dict[str, Path], work: Path) -> None:
         self.folders = folders
+        self.work = work
         self.manifests = {
             name: json.loads((path / "manifest.json").read_text()) for name, path in folders.items()
         }
@@ -57,42 +41,73 @@ class Seeds:
             }
             for name, path in folders.items()
         }
+        self.places = {name: mutate.places_of_manifest(found) for name, found in self.manifests.items()}
 
     def draw(self, kind: str, number: int) -> Case:
         """Case number n of a kind, always the same one."""
         rng = random.Random(f"{kind} {number}")  # noqa: S311  (no secret)
         name = rng.choice(sorted(self.folders))
         if kind == "manifest":
-            edits = mutate.draw_manifest_edits(self.manifests[name], rng)
+            edits = mutate.draw_manifest_edits(self.places[name], rng)
         elif kind == "table":
             edits = mutate.draw_table_edits(self.tables[name], rng)
         else:
             files = self.folders[name].glob("*.parquet")
             edits = mutate.draw_byte_edits({path.name: path.stat().st_size for path in files}, rng)
-        return Case(kind=kind, release=name, edits=edits)
+        return Case(kind=kind, start=name, edits=edits)
 
-    def write(self, case: Case, folder: Path) -> None:
+    def write(self, case: Case) -> None:
         """The damaged release, with hashes that fit what was damaged."""
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        source, manifest = self.folders[case.release], self.manifests[case.release]
-        for path in source.glob("*.parquet"):
-            if case.kind == "bytes":
-                mine = [edit for edit in case.edits if edit[1] == path.name]
-                (folder / path.name).write_bytes(mutate.edit_bytes(path.read_bytes(), mine))
-            else:
-                (folder / path.name).hardlink_to(path)
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir(parents=True)
+        source, manifest = self.folders[case.start], self.manifests[case.start]
         if case.kind == "manifest":
             manifest = mutate.edit_manifest(manifest, case.edits)
         else:
             manifest = json.loads(json.dumps(manifest))
             if case.kind == "table":
-                for path in folder.glob("*.parquet"):
-                    path.unlink()
-                tables = mutate.edit_tables(self.tables[case.release], case.edits)
-                mutate.write_tables(folder, manifest, tables)
-            mutate.rehash(folder, manifest)
-        mutate.write_json(folder / "manifest.json", manifest)
+                tables = mutate.edit_tables(self.tables[case.start], case.edits)
+                mutate.write_tables(self.work, manifest, tables)
+            for path in source.glob("*.parquet") if case.kind == "bytes" else ():
+                mine = [edit for edit in case.edits if edit[1] == path.name]
+                (self.work / path.name).write_bytes(mutate.edit_bytes(path.read_bytes(), mine))
+            mutate.rehash(self.work, manifest)
+        mutate.write_json(self.work / "manifest.json", manifest)
+
+    def run(self, case: Case, number: int = 0) -> Iterator[Finding]:
+        """Write the release and let every command at it, or with a number only some of them."""
+        is_manifest = case.kind == "manifest"
+        if is_manifest and self.work.is_dir():  # by far the most cases end at reading it
+            manifest = mutate.edit_manifest(self.manifests[case.start], case.edits)
+            mutate.write_json(self.work / "manifest.json", manifest)
+        else:
+            self.write(case)
+        yield from attempt("read", lambda: read(self.work))
+        due = [
+            (name, call)
+            for name, (call, one_in) in COMMANDS.items()
+            if number % (one_in if is_manifest else max(1, one_in // 10)) == 0
+        ]
+        if due and is_manifest and _opens(self.work):
+            for path in self.folders[case.start].glob("*.parquet"):
+                (self.work / path.name).hardlink_to(path)
+        elif is_manifest:
+            return  # no command would come any further
+        for name, call in due:
+            yield from attempt(name, partial(call, self.work))
+        left = [p.name for p in self.work.parent.iterdir() if "partial" in p.name or "unfinished" in p.name]
+        if left:
+            yield Finding(command="all", what=f"left behind: {left}")
+        if is_manifest:
+            shutil.rmtree(self.work)
+
+
+def _opens(folder: Path) -> bool:
+    try:
+        read(folder)
+    except DaleniusError:
+        return False
+    return True
 
 
 def questions(folder: Path) -> list[str]:
@@ -152,60 +167,10 @@ def read(folder: Path) -> None:
 
 
 COMMANDS: dict[str, tuple[Callable[[Path], Any], int]] = {
-    "read": (read, 1),
-    "verify": (dalenius.verify, 4),
-    "ask": (ask_all, 4),
-    "export": (export_all, 20),
-    "report": (report_all, 40),
-    "audit": (audit_all, 40),
+    "verify": (dalenius.verify, 40),
+    "ask": (ask_all, 40),
+    "export": (export_all, 400),
+    "report": (report_all, 400),
+    "audit": (audit_all, 400),
 }
-"""What is called, and in one of how many cases."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """An end that a stranger's file must not bring about."""
-
-    command: str
-    what: str
-    case: Case
-
-
-def run_case(seeds: Seeds, case: Case, folder: Path, number: int = 0) -> Iterator[Finding]:
-    """Write the release and let every command at it, or with a number only some of them."""
-    seeds.write(case, folder)
-    for command, (call, one_in) in COMMANDS.items():
-        if number % one_in:
-            continue
-        if command != "read" and case.kind == "manifest" and not _opens(folder):
-            return  # no command would come any further
-        try:
-            call(folder)
-        except InternalError as error:
-            yield Finding(command=command, what=f"InternalError: {error}", case=case)
-        except DaleniusError:
-            pass
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit):
-                raise
-            yield Finding(command=command, what=_place(error), case=case)
-    left = [
-        path.name for path in folder.parent.iterdir() if "partial" in path.name or "unfinished" in path.name
-    ]
-    if left:
-        yield Finding(command="all", what=f"left behind: {left}", case=case)
-
-
-def _opens(folder: Path) -> bool:
-    try:
-        read(folder)
-    except DaleniusError:
-        return False
-    return True
-
-
-def _place(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "/dalenius/" in f.filename] or list(frames)
-    place = own[-1]
-    return f"{type(error).__name__} in {'/'.join(Path(place.filename).parts[-3:])}:{place.lineno}"
+"""What is called, and in one of how many damaged manifests; ten times as often with damaged tables."""
