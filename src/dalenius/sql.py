@@ -12,8 +12,8 @@ from typing import Any
 
 import duckdb
 
-from dalenius import system
 from dalenius.errors import SourceError
+from dalenius.files import own_temporary_folder
 
 _MEMORY_BEFORE_SPILLING = "1GiB"
 """Of each database. Sorting 10 million rows of 8 columns in 400 MB took as long as in 18 GB."""
@@ -68,7 +68,7 @@ def connect(spill: Path | None = None, *, threads: int | None = None) -> duckdb.
     # The files of a release all have the time of their day: another one under the same name looks the same.
     connection.execute("SET enable_external_file_cache = false")
     # DuckDB's own place, `.tmp` in the working folder, can be read by everybody.
-    folder = system.private_temporary_folder() / secrets.token_hex(8) if spill is None else spill
+    folder = own_temporary_folder() / secrets.token_hex(8) if spill is None else spill
     connection.execute(f"SET temp_directory = {literal(str(folder))}")
     if spill is not None:
         connection.execute(f"SET memory_limit = {literal(_MEMORY_BEFORE_SPILLING)}")

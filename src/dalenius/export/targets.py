@@ -6,8 +6,6 @@ It is there whole or not at all, and never over anything else.
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +16,7 @@ import duckdb
 
 from dalenius.errors import DaleniusError, EngineError, InputError
 from dalenius.export.staging import StagedExport
+from dalenius.files import folder_beside
 from dalenius.mechanisms.base import VIEW
 from dalenius.sql import identifier, literal
 from dalenius.tables.postgres import connected, without_password, without_secrets
@@ -30,20 +29,16 @@ def unfinished(target: Path) -> Iterator[Path]:
     refuse_taken(target)
     if not target.parent.is_dir():
         raise InputError(f"folder {target.parent} does not exist", hint="make it first")
-    folder = None
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
-        # The final name: a DuckDB file knows itself by it.
-        hidden = folder / target.name
-        yield hidden
-        refuse_taken(target)
-        hidden.rename(target)
+        with folder_beside(target) as folder:
+            # The final name: a DuckDB file knows itself by it.
+            hidden = folder / target.name
+            yield hidden
+            refuse_taken(target)
+            hidden.rename(target)
     except (OSError, duckdb.IOException, duckdb.OutOfMemoryException) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "not enough disk or memory"
         raise EngineError(f"{target} cannot be written: {reason}") from error
-    finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def refuse_taken(target: Path) -> None:

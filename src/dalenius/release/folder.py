@@ -9,13 +9,14 @@ What it says of itself is the manifest of a draft whose tables have been written
 from __future__ import annotations
 
 import datetime
+import glob
 import hashlib
 import os
 import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 
 from dalenius import system
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
+from dalenius.files import folder_beside
 from dalenius.mechanisms.base import Check, Draft
 from dalenius.policy import Policy
 from dalenius.release.manifest import (
@@ -126,7 +128,6 @@ class StoredRelease:
 
 
 _ROWS_AT_ONCE = 2**18
-_LOCK = ".lock"
 SPILL = ".spill"
 _DAY = 24 * 60 * 60
 
@@ -139,43 +140,15 @@ def new_release(target: Path) -> Iterator[Path]:
         raise InputError(
             f"folder {target.parent} does not exist", hint="make it, or change `release` in the policy"
         )
-    _remove_abandoned(target)
-    folder = target.parent / f".{target.name}.partial-{secrets.token_hex(8)}"
-    with _hold(folder, target):
+    with ExitStack() as stack:
         try:
-            try:
-                system.make_private_folder(folder)
-                (folder / SPILL).mkdir()
-            except OSError as error:
-                raise _cannot_write(target, error) from error
-            yield folder
-            shutil.rmtree(folder / SPILL)
-            _seal(folder, target)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _hold(folder: Path, target: Path) -> Iterator[None]:
-    """Hold a lock beside the folder while it is written: other runs see that it is not abandoned."""
-    path = _lock_of(folder)
-    try:
-        try:
-            file = path.open("w")
+            folder = stack.enter_context(folder_beside(target))
+            (folder / SPILL).mkdir()
         except OSError as error:
             raise _cannot_write(target, error) from error
-        with file:
-            system.lock(file)
-            if not path.exists():
-                raise EngineError(f"another run took {folder} for abandoned", hint="try again")
-            yield
-    finally:
-        with suppress(OSError):  # Windows: another run looks whether it is held, and removes it
-            path.unlink()
-
-
-def _lock_of(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}{_LOCK}")
+        yield folder
+        shutil.rmtree(folder / SPILL)
+        _seal(folder, target)
 
 
 def _cannot_write(target: Path, error: OSError) -> EngineError:
@@ -194,7 +167,7 @@ def draft_of(release: Path) -> Path:
 @contextmanager
 def earlier_draft_aside(target: Path) -> Iterator[None]:
     """An earlier draft makes place for what is written, and comes back if nothing is."""
-    for left in target.parent.glob(f".{target.name}.before-*"):  # by a killed run
+    for left in target.parent.glob(f".{glob.escape(target.name)}.before-*"):  # by a killed run
         shutil.rmtree(left, ignore_errors=True)
     if not target.exists():
         yield
@@ -246,23 +219,6 @@ def _seal(folder: Path, target: Path) -> None:
         refuse_existing(target)  # another run was faster
         raise
     system.sync(target.parent)
-
-
-def _remove_abandoned(target: Path) -> None:
-    """Remove what killed runs left behind: hidden folders of this release that no process holds."""
-    for path in target.parent.glob(f".{target.name}.partial-*"):
-        folder = path.with_name(path.name.removesuffix(_LOCK))
-        lock = _lock_of(folder)
-        if lock.exists():
-            try:
-                with lock.open("a") as file:
-                    system.lock(file)
-                    shutil.rmtree(folder, ignore_errors=True)
-                lock.unlink()
-            except OSError:
-                continue  # another run is writing there
-        else:  # by an earlier version, which locked a file in the folder
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 MALFORMED = (
