@@ -177,14 +177,14 @@ def test_an_infeasible_default_names_no_value(folder: Path, capsys: pytest.Captu
     assert not any(disease in json.dumps(error) for disease in hospital(2_000)["disease"].to_pylist())
 
 
-def test_verify_exits_3_on_a_changed_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_exits_1_on_a_changed_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call(capsys, "publish", folder / "patients.toml", "--seed", 1)
     release = folder / "patients.release"
     assert call(capsys, "verify", release)[0] == 0
     assert call(capsys, "verify", release, "--strict")[0] == 3
     (release / "st.parquet").write_bytes(b"")
     code, verdict = call(capsys, "verify", release)
-    assert (code, verdict["ok"]) == (3, False)
+    assert (code, verdict["ok"], verdict["damaged"]) == (1, False, True)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
+from dalenius.cli.main import run
 from tests.auditing.releases import sign
 
 FOLDER = Path(__file__).parents[1] / "releases"
@@ -94,3 +95,33 @@ def test_a_manifest_of_other_columns_is_found_out(file: Path) -> None:
     except dalenius.ReleaseCorrupt as error:  # a domain is of its columns
         failed = ["columns"] if "domains are not those of its columns" in str(error) else []
     assert "columns" in failed
+
+
+def test_damage_exits_1_and_a_broken_promise_3(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    release = file.parent
+    assert run(["verify", str(release)]) == 0
+    content = file.read_bytes()
+    for how in (without_a_row, without_a_column, with_texts_for_numbers):
+        change(file, how)
+        if how is not without_a_row:
+            sign(release)
+        assert run(["verify", str(release)]) == 1
+        assert "the release is damaged" in capsys.readouterr().out
+        file.write_bytes(content)
+    file.write_bytes(content[:-9])
+    assert run(["verify", str(release)]) == 1
+    file.write_bytes(content)
+    sign(release)
+    assert run(["verify", str(release)]) == 0
+
+
+def test_a_promise_that_is_not_kept_is_no_damage(tmp_path: Path) -> None:
+    release = shutil.copytree(FOLDER / "bucketize", tmp_path / "r")
+    path = release / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for entry in manifest["promise"]["thresholds"]:
+        entry["at_most"] = "1/1000"
+    path.write_text(json.dumps(manifest))
+    found = dalenius.verify(release)
+    assert (found.ok, found.damaged) == (False, False)
+    assert run(["verify", str(release)]) == 3

@@ -22,6 +22,9 @@ from dalenius.release.signing import check_signature, read_public_key
 from dalenius.sql import identifier
 from dalenius.tables.uniqueness import count_rare
 
+_DAMAGE = ("files", "rows", "columns", "tables")
+"""Checks that fail where a release is not the one that was published, or none at all."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
@@ -30,6 +33,8 @@ class Verification:
     checks: tuple[Check, ...]
     outright: int | None = None
     """How many people's sensitive value the tables tell for certain; None: they cannot be read."""
+    damaged: bool = False
+    """Whether what is there is not what was published, so that nothing can be said of the promise."""
 
     @property
     def ok(self) -> bool:
@@ -38,7 +43,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """As `verify --json` prints it."""
-        return plain_fields(self, "ok", "checks", "outright")
+        return plain_fields(self, "ok", "damaged", "checks", "outright")
 
 
 def verify_release(
@@ -62,7 +67,8 @@ def verify_release(
             checks.append(_check_outright(release.manifest, outright))
     if strict:
         checks.append(_check_publishable(release.manifest))
-    return Verification(checks=tuple(checks), outright=outright)
+    damaged = any(check.name in _DAMAGE for check in checks if not check.ok)
+    return Verification(checks=tuple(checks), outright=outright, damaged=damaged)
 
 
 def count_published_outright(release: StoredRelease) -> int:
@@ -115,15 +121,16 @@ def _check_outright(manifest: Manifest, counted: int) -> Check:
 
 def _verify_series(release: StoredRelease, *, strict: bool, signer: str | None) -> Verification:
     """Every release of the series by itself, and whether they belong together."""
-    checks, outright = [], 0
+    checks, outright, damaged = [], 0, False
     for one in (*release.earlier, replace(release, earlier=())):
         found = verify_release(one, strict=strict, signer=signer)
         outright += found.outright or 0
+        damaged |= found.damaged
         checks += [replace(check, name=f"{one.path.name}: {check.name}") for check in found.checks]
     if release.series.kind == "dates":
         checks += check_dates(release.mechanism, release.method, release.parts)
         outright = found.outright or 0
-    return Verification(checks=(*checks, _check_series(release)), outright=outright)
+    return Verification(checks=(*checks, _check_series(release)), outright=outright, damaged=damaged)
 
 
 def _check_series(release: StoredRelease) -> Check:

@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_table
-from dalenius.errors import PromiseNotMet
+from dalenius.errors import PromiseNotMet, ReleaseCorrupt
 from dalenius.release.verify import verify
 
 _AGREES = "what the release shows agrees with its promise; whether its coins were fair cannot be seen in it"
+
+_BROKEN = "the release does NOT hold what it promises"
+_DAMAGED = "the release is damaged: get it again from whoever published it"
 
 
 def command(
@@ -24,7 +27,10 @@ def command(
         Path | None, typer.Option(help="Whose it must be: a public Ed25519 key, a PEM file.")
     ] = None,
 ) -> int:
-    """Check hashes, schema and the promise on the published tables; exit 3 if anything does not hold."""
+    """Check hashes, schema and the promise on the published tables.
+
+    Exit 1 if the release is damaged, 3 if what it shows does not hold what it promises.
+    """
     verdict = verify(release, strict=strict, signer=signer)
     if as_json:
         print_json(verdict.to_dict())
@@ -34,5 +40,7 @@ def command(
         )
         if verdict.outright:
             say(f"{verdict.outright:,} people are published outright: their sensitive value is certain")
-        say(_AGREES if verdict.ok else "the release does NOT hold what it promises")
+        say(_AGREES if verdict.ok else _DAMAGED if verdict.damaged else _BROKEN)
+    if verdict.damaged:
+        return ReleaseCorrupt.exit_code
     return 0 if verdict.ok else PromiseNotMet.exit_code
