@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dalenius
-from dalenius.errors import EngineError, InputError
+from dalenius.errors import EngineError, InputError, PromiseNotMet
 from dalenius.release.folder import new_release
 from tests.contract.subject import people
 from tests.mechanisms.bucketize.subjects import SUBJECTS
@@ -70,3 +70,53 @@ def test_a_full_disk_is_a_clear_error_and_leaves_nothing(
     with pytest.raises(EngineError, match="the disk is full; nothing was published"):
         dalenius.publish(POLICY(people(), tmp_path / "r"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stopped", [KeyboardInterrupt, OSError])
+def test_a_run_that_is_stopped_after_its_last_step_stays_in_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: type[BaseException]
+) -> None:
+    """The release is there: if the ledger forgot it, another one of the same people would not be refused."""
+
+    def stop(_: Path) -> None:
+        raise stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dalenius.system.share", stop)
+        if stopped is KeyboardInterrupt:
+            with pytest.raises(KeyboardInterrupt):
+                dalenius.publish(POLICY(people(), tmp_path / "r"))
+        else:  # it is there all the same
+            dalenius.publish(POLICY(people(), tmp_path / "r"))
+    assert dalenius.verify(tmp_path / "r").ok
+    with pytest.raises(PromiseNotMet, match="published before"):
+        dalenius.publish(POLICY(people(), tmp_path / "again"))
+
+
+def test_a_run_that_is_stopped_before_its_last_step_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dalenius.system.rename", stop)
+        with pytest.raises(KeyboardInterrupt):
+            dalenius.publish(POLICY(people(), tmp_path / "r"))
+    assert list(tmp_path.iterdir()) == []
+    dalenius.publish(POLICY(people(), tmp_path / "again"))
+
+
+def test_nothing_can_be_read_by_others_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+
+    def rename(source: Path, target: Path) -> None:
+        modes.append(source.stat().st_mode & 0o077)
+        source.rename(target)
+
+    monkeypatch.setattr("dalenius.system.rename", rename)
+    release = dalenius.publish(POLICY(people(), tmp_path / "r"))
+    assert modes == [0]
+    assert release.path.stat().st_mode & 0o055 == 0o055

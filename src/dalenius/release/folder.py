@@ -16,7 +16,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -209,7 +209,6 @@ def refuse_existing(target: Path) -> None:
 
 def _seal(folder: Path, target: Path) -> None:
     today = int(time.time()) // _DAY * _DAY
-    system.share(folder)
     for path in (*folder.rglob("*"), folder):
         os.utime(path, (today, today))  # copies keep it, and a release tells the day it was made, never finer
         system.sync(path)
@@ -218,7 +217,9 @@ def _seal(folder: Path, target: Path) -> None:
     except OSError:
         refuse_existing(target)  # another run was faster
         raise
-    system.sync(target.parent)
+    with suppress(OSError):  # it is there: nothing that fails now may be told as if it were not
+        system.share(target)  # not before: a killed run leaves nothing that others can read
+        system.sync(target.parent)
 
 
 MALFORMED = (
