@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 import signal
@@ -66,7 +67,7 @@ def test_access_is_written_by_owner_and_reset_when_published(
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert calls == [
         ["icacls", str(folder), "/inheritance:r", "/grant:r", "*S-1-3-4:(OI)(CI)F", "/Q"],
-        ["icacls", str(folder), "/reset", "/T", "/Q"],
+        ["icacls", str(tmp_path / "r"), "/reset", "/T", "/Q"],
     ]
 
 
@@ -125,3 +126,20 @@ def test_a_run_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
         run.send_signal(signal.SIGTERM)
         assert run.wait() != 0
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits of addresses are those of POSIX")
+def test_too_little_memory_is_said_and_is_no_bug(tmp_path: Path) -> None:
+    """Native libraries that get no memory abort, crash or exit as they like."""
+    (tmp_path / "p.toml").write_text('source = "none.csv"\n')
+    limit = "import resource as r; r.setrlimit(r.RLIMIT_AS, (300_000_000,) * 2)"
+    ask = f"{limit}; from dalenius.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", ask, "plan", str(tmp_path / "p.toml"), "--json"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "not enough memory" in json.loads(done.stdout)["error"]["message"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Collection
@@ -47,6 +48,8 @@ ROOMS = {
 
 _COMPLETING = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Where bash, and other shells, put the line that is being typed."""
+_NOT_MAPPED = "failed to map segment|[Cc]annot allocate memory|unable to allocate"
+"""What the system says of a library that does not fit into memory."""
 _STOPPED = 130
 """What typer gives back after Ctrl-C."""
 
@@ -90,22 +93,27 @@ def _not_loaded() -> None: ...
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 3 a promise is not met."""
-    system.stop_on_signals()
     # threads of OpenBLAS wait for each other by spinning: on a machine with other work they take ten times as
     # long as one of them alone, and to start them is a tenth of a small question; who sets it has their way
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for stream in (sys.stdout, sys.stderr):  # "≤" where the locale has no such character is no reason to end
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     if "_DALENIUS_COMPLETE" in os.environ:  # a shell asks how a line may go on
         words = " ".join(os.environ.get(name, "") for name in _COMPLETING).split()
         application(words)(prog_name="dalenius")
-    # matrices here are small: a second thread waits, at the cost of a core, more than it works
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = sys.argv[1:] or ["--help"]
+    code = system.work_apart_if_limited(lambda: _run_here(arguments))
+    if code is None:
+        say_error(_too_little_memory().to_dict(), as_json="--json" in arguments)
+    sys.exit(EngineError.exit_code if code is None else code)
+
+
+def _run_here(arguments: list[str]) -> int:
+    system.stop_on_signals()
+    for stream in (sys.stdout, sys.stderr):  # "≤" where the locale has no such character is no reason to end
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if arguments[0] in COMMANDS and "--help" not in arguments:
         _keep_pandas_out()
-    sys.exit(run(arguments))
+    return run(arguments)
 
 
 def _keep_pandas_out() -> None:
@@ -150,12 +158,18 @@ def run(arguments: list[str]) -> int:
         return EngineError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return _stop(as_json=as_json)
+    except MemoryError:
+        say_error(_too_little_memory().to_dict(), as_json=as_json)
+        return EngineError.exit_code
     except Exception as error:
         # The last resort: a traceback or an unknown message could quote a record, so only its place is shown.
         if _was_stopped(error):
             return _stop(as_json=as_json)
         if "DALENIUS_TRACEBACK" in os.environ:
             raise
+        if isinstance(error, ImportError) and re.search(_NOT_MAPPED, str(error)):
+            say_error(_too_little_memory().to_dict(), as_json=as_json)
+            return EngineError.exit_code
         say_error(_bug(error).to_dict(), as_json=as_json)
         return InternalError.exit_code
     if code == _STOPPED:
@@ -192,6 +206,13 @@ def _not_done(error: OSError) -> EngineError:
     return EngineError(
         f"the machine could not do it: {what}{error.strerror or error}; nothing was published",
         hint="is there room on the disk and in the temporary folder (TMPDIR), and are few enough files open?",
+    )
+
+
+def _too_little_memory() -> EngineError:
+    return EngineError(
+        "there is not enough memory; what is under the name of the release is whole, or not there",
+        hint="raise or remove the limit (`ulimit -v`), or use a machine with more memory",
     )
 
 

@@ -19,6 +19,7 @@ if sys.platform == "win32":
         share,
         stop_on_signals,
         sync,
+        work_apart_if_limited,
     )
 else:
     from dalenius.system.posix import (
@@ -33,6 +34,7 @@ else:
         share,
         stop_on_signals,
         sync,
+        work_apart_if_limited,
     )
 
 __all__ = [
@@ -47,4 +49,5 @@ __all__ = [
     "share",
     "stop_on_signals",
     "sync",
+    "work_apart_if_limited",
 ]

@@ -21,6 +21,8 @@ from typing import IO
 
 _OWNERS = 0o600
 _OWNERS_FOLDER = 0o700
+_OWN_EXIT, _MOST_EXIT = 64, 3
+"""What a child adds to its exit code, so that an exit of somebody else is not taken for its own."""
 
 
 def lock(file: IO[str]) -> None:
@@ -88,6 +90,24 @@ def stop_on_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` has it ignored
             signal.signal(number, signal.default_int_handler)
+
+
+def work_apart_if_limited(work: Callable[[], int]) -> int | None:
+    """The exit code of some work, done by a child where memory is limited (`ulimit -v`); None: it was ended.
+
+    A native library that gets no memory ends its process as it likes: it aborts, crashes or exits. Only a
+    process that is not ended can say what happened.
+    """
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return work()
+    child = os.fork()
+    if child == 0:
+        sys.exit(_OWN_EXIT + work())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal tells the child, too
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda told, _: os.kill(child, told))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) - _OWN_EXIT
+    return code if 0 <= code <= _MOST_EXIT else None
 
 
 def run_apart(work: Callable[[], bytes], *, memory: int, seconds: int) -> bytes | None:
