@@ -92,7 +92,13 @@ def _is_spared(parent: ast.AST, field: str, child: ast.AST) -> bool:
         return True
     if isinstance(child, ast.Raise | ast.Assert) or isinstance(parent, ast.Assert):
         return True
+    if isinstance(child, ast.IfExp) and any(map(_is_words, (child.body, child.orelse))):
+        return True
     return isinstance(child, ast.keyword) and child.arg in _WORDS
+
+
+def _is_words(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def apply(source: str, mutant: Mutant) -> str:
@@ -126,11 +132,7 @@ def _change(node: ast.AST) -> str | None:
 
 def _is_text(node: ast.BinOp) -> bool:
     sides = (node.left, node.right)
-    return any(
-        isinstance(s, ast.JoinedStr | ast.List | ast.Tuple)
-        or (isinstance(s, ast.Constant) and isinstance(s.value, str))
-        for s in sides
-    )
+    return any(isinstance(side, ast.List | ast.Tuple) or _is_words(side) for side in sides)
 
 
 def take_on(module: ModuleType, source: str) -> int:
