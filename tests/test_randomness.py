@@ -108,3 +108,12 @@ def test_usual_names_have_the_streams_that_they_always_had() -> None:
     """Seeded results of earlier versions can be made again."""
     expected = hmac.new(Randomness.seeded(1).key, b"str:x\x1fint:3", hashlib.sha256).digest()
     assert Randomness.seeded(1).derived_key("x", 3) == expected
+
+
+def test_what_is_not_for_publication_says_so() -> None:
+    for made in (Randomness.seeded(1), Randomness.rehearsing()):
+        assert made.is_seeded
+        assert made.child("x").is_seeded
+        assert len(made.key) == 32
+    assert Randomness.rehearsing().key != Randomness.rehearsing().key
+    assert not Randomness.fresh().child("x").is_seeded

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
+import pkgutil
 import resource
 import tempfile
 import time
@@ -15,7 +17,7 @@ from pathlib import Path
 from tests.fuzz.cases import Case, Fuzzer
 from tests.fuzz.kinds import KINDS
 
-_CHUNK = {"manifest": 5_000, "policy": 2_000, "sql": 1_000, "service": 1_000}
+_CHUNK = {"manifest": 10_000, "policy": 10_000, "sql": 2_000, "service": 2_000}
 """Cases that one child runs; of others, where a library may crash, fewer."""
 _SLOW = 60
 """Seconds of the processor for a case: more is taken for a hang."""
@@ -73,12 +75,9 @@ class _Run:
 
     def _run_here(self, numbers: range, pipe: int) -> None:
         warnings.simplefilter("ignore")
-        with (
-            tempfile.TemporaryDirectory(dir=self.folder) as folder,
-            os.fdopen(pipe, "w", buffering=1) as told,
-        ):
-            os.environ["DALENIUS_LEDGER"] = str(Path(folder) / "ledger")
-            fuzzer: Fuzzer = KINDS[self.kind](Path(folder))
+        os.environ["DALENIUS_LEDGER"] = str(self.folder / "ledger")
+        with os.fdopen(pipe, "w", buffering=1) as told:
+            fuzzer: Fuzzer = KINDS[self.kind](self.folder)
             for number in numbers:
                 used = resource.getrusage(resource.RUSAGE_SELF)
                 most = int(used.ru_utime + used.ru_stime) + _SLOW
@@ -99,6 +98,14 @@ class _Run:
         self.found[what] += 1
 
 
+def _load() -> None:
+    """Everything that a case may need, so that no child has to: modules, but no thread and no database."""
+    for package in ("mechanisms", "engines.local", "pages", "reporting", "tables.files", "export"):
+        around = importlib.import_module(f"dalenius.{package}")
+        for module in pkgutil.walk_packages(around.__path__, f"{around.__name__}."):
+            importlib.import_module(module.name)
+
+
 def main() -> int:
     """Run the cases that are asked for."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
@@ -107,6 +114,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="a file that the cases of findings are added to")
     given = parser.parse_args()
+    _load()
     place = Path("/dev/shm") if Path("/dev/shm").is_dir() else Path(tempfile.gettempdir())  # noqa: S108
     with tempfile.TemporaryDirectory(dir=place) as folder:
         return _Run(given, Path(folder)).run()

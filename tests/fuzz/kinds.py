@@ -14,8 +14,11 @@ from tests.fuzz.sources import Sources
 
 
 def _releases(folder: Path) -> Fuzzer:
-    (folder / "seeds").mkdir()
     return Releases(make_seeds(folder / "seeds"), folder / "work" / "r")
+
+
+def _questions(folder: Path) -> Fuzzer:
+    return Questions(make_seeds(folder / "seeds", kept=False))
 
 
 def _service(_: Path) -> Fuzzer:
@@ -29,7 +32,7 @@ KINDS: dict[str, Callable[[Path], Fuzzer]] = {
     "table": _releases,
     "bytes": _releases,
     "policy": Policies,
-    "sql": Questions,
+    "sql": _questions,
     "source": Sources,
     "service": _service,
 }

@@ -11,7 +11,6 @@ from dalenius.ask import Limits, ask
 from dalenius.question.sql import parse_shared
 from dalenius.release.series import open_release
 from tests.fuzz.cases import Case, Finding, attempt
-from tests.fuzz.seeds import make_seeds
 
 _COLUMNS = ("age", "sex", "ill", "AGE", '"ill"', "t.age", "agee", "bucket", "rowid", '"a b"', "x.y.z", '""')
 _LITERALS = (
@@ -252,8 +251,8 @@ class Grammar:
 class Questions:
     """Questions of a small release of every kind."""
 
-    def __init__(self, folder: Path) -> None:
-        self.releases = {name: open_release(path) for name, path in make_seeds(folder, kept=False).items()}
+    def __init__(self, folders: dict[str, Path]) -> None:
+        self.releases = {name: open_release(path) for name, path in folders.items()}
 
     def draw(self, kind: str, number: int) -> Case:
         """Case number n, always the same one."""

@@ -86,7 +86,7 @@ class Releases:
         due = [
             (name, call)
             for name, (call, one_in) in COMMANDS.items()
-            if number % (one_in if is_manifest else max(1, one_in // 10)) == 0
+            if number % (one_in if is_manifest else max(1, one_in // 50)) == 0
         ]
         if due and is_manifest and _opens(self.work):
             for path in self.folders[case.start].glob("*.parquet"):
@@ -167,10 +167,10 @@ def read(folder: Path) -> None:
 
 
 COMMANDS: dict[str, tuple[Callable[[Path], Any], int]] = {
-    "verify": (dalenius.verify, 40),
-    "ask": (ask_all, 40),
-    "export": (export_all, 400),
-    "report": (report_all, 400),
-    "audit": (audit_all, 400),
+    "verify": (dalenius.verify, 100),
+    "ask": (ask_all, 100),
+    "export": (export_all, 1000),
+    "report": (report_all, 1000),
+    "audit": (audit_all, 1000),
 }
-"""What is called, and in one of how many damaged manifests; ten times as often with damaged tables."""
+"""What is called, and in one of how many damaged manifests; fifty times as often with damaged tables."""

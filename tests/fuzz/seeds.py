@@ -51,7 +51,10 @@ def people() -> pa.Table:
 
 
 def make_seeds(folder: Path, *, kept: bool = True) -> dict[str, Path]:
-    """Every seed release, by name."""
+    """Every seed release, by name; those that are in the folder already are taken as they are."""
+    if folder.exists():
+        return {path.name: path for path in sorted(folder.iterdir())}
+    folder.mkdir()
     old = sorted(_KEPT.iterdir()) if kept else []
     found = {path.name: shutil.copytree(path, folder / path.name) for path in old}
     for number, (name, sections) in enumerate(MADE.items()):

@@ -95,7 +95,7 @@ def test_numbers_that_are_not_canonical_stay_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a,b\n1,secret\n2\n", "line 3, column 2 ('b'): expected 2 fields, found 1"),
+        ("a,b\n1,secret\n2\n", "line 3, column 2: expected 2 fields, found 1"),
         ("a,b\n1,secret\n2,secret,4\n", "line 3, column 3: expected 2 fields, found 3"),
         ('a,b\n1,"secret\n', "line 2"),
         ("a,,c\n1,secret,3\n", "line 1, column 2: the column has no name"),

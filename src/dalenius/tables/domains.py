@@ -26,7 +26,7 @@ from dalenius.errors import PolicyError
 NULL = "NULL"
 MOST_VALUES = 2**25
 """The largest domain of one column; a larger one could not be asked about."""
-_RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
+_RANGE = re.compile(r"\s*(-?\d{1,18})\s*\.\.\s*(-?\d{1,18})\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

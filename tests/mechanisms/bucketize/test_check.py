@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.mechanisms.bucketize.check import check_buckets
+from dalenius.mechanisms.bucketize.check import _count_different, _count_malformed, check_buckets
+from dalenius.mechanisms.bucketize.published import read_entries
 from dalenius.release.manifest import Manifest
 from dalenius.sql import connect_shared
 
@@ -125,3 +127,59 @@ def test_a_fake_from_outside_the_domain_is_found() -> None:
 @pytest.mark.parametrize("stated", [4, 6])
 def test_the_manifest_counts_the_records(stated: int) -> None:
     assert failed(PEOPLE, ENTRIES, published=stated) == ["records"]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [(1, "a", 1), (1, "a", 1), (1, "b", 0)],
+        [(1, "a", 1), (1, "a", 2), (1, "b", -1)],
+        [(2, "a", 1), (2, "b", 1), (1, "a", 1), (1, "a", 1)],
+        [(2, "a", 1), (2, "b", 1), (1, "a", 2), (1, "b", 0)],
+    ],
+)
+def test_two_mistakes_do_not_make_up_for_each_other(entries: list[tuple[int, str, int]]) -> None:
+    """A value that is repeated, one out of order and one that counts nobody are three mistakes."""
+    people = [bucket for bucket, _, n in entries for _ in range(n)]
+    assert "sensitive table" in failed(people, entries, l=1)
+
+
+def test_a_bucket_that_goes_on_in_another_batch_is_out_of_order() -> None:
+    table = pa.table({"bucket": [3, 3], "ill": ["a", "b"], "count": [1, 1]})
+    with connect_shared() as connection:
+        connection.register("st", table)
+        (entries,) = read_entries(connection, ("ill",), "TRUE")
+    assert [_count_malformed(entries, last) for last in (2, 3, 4)] == [0, 1, 1]
+
+
+def test_buckets_need_not_begin_at_one() -> None:
+    assert failed([2, 2], [(2, "a", 1), (2, "b", 1)]) == []
+
+
+@pytest.mark.parametrize("window", [1, 2, 3])
+def test_a_window_of_buckets_is_checked_like_the_whole(monkeypatch: pytest.MonkeyPatch, window: int) -> None:
+    monkeypatch.setattr("dalenius.mechanisms.bucketize.check._WINDOW", window)
+    people, entries = [*PEOPLE, 3, 3, 4, 4], [*ENTRIES, (3, "a", 1), (3, "b", 1), (4, "b", 1), (4, "c", 1)]
+    assert failed(people, entries) == []
+    for bucket in (1, 2, 3, 4):
+        assert failed([*people, bucket], entries) == ["bucket sizes"]
+        broken = [(*entry[:2], 2) if entry[0] == bucket else entry for entry in entries]
+        many = [one for one in people for _ in range(2 if one == bucket else 1)]
+        assert failed(many, broken, l=3)[-1] == "promise"
+
+
+def test_different_keys_are_counted_however_few_there_are() -> None:
+    assert _count_different(np.array([5, 5, 10**9, 7])) == 3
+    assert _count_different(np.array([5, 5, 6, 7])) == 3
+
+
+def test_groups_are_a_share_of_the_people_and_not_of_the_fakes() -> None:
+    """Two of four values are one half, and two of three people are not."""
+    promise = {
+        "kind": "f-privacy",
+        "thresholds": [{"value": [v], "at_most": "1"} for v in "abc"],
+        "groups": [{"name": "g", "values": [["a"], ["b"]], "at_most": "1/2"}],
+    }
+    entries = [(1, "a", 1), (1, "b", 1), (1, "c", 2)]
+    assert failed([1] * 4, entries, promise=promise) == []
+    assert failed([1] * 3, entries, promise=promise, n_fakes=1) == ["promise on groups"]

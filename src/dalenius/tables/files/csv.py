@@ -210,7 +210,8 @@ def _ragged(source: CsvSource, reject: tuple[Any, ...]) -> SourceError:
         what = "a quote is opened and not closed as CSV demands"
         hint = 'a quote inside a quoted field is written twice: ""; --quote says which character quotes'
     of = next((file.name for file in source.files if file.path == path), source.name)
-    where = f"column {column}" + (f" ({name!r})" if name else "")
+    # a first line that runs into the next one has a cell for a name
+    where = f"column {column}" + (f" ({name!r})" if name and not found else "")
     return SourceError(f"{of}, line {line + bool(source.dialect.skip)}, {where}: {what}", hint=hint)
 
 
