@@ -12,7 +12,7 @@ random choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 
@@ -49,6 +49,7 @@ class Places:
     """Of each row."""
     place: Ints
     """Of each row."""
+    _made: dict[str, Estimator] = field(default_factory=dict)
 
     @classmethod
     def load(cls, parts: Sequence[StoredRelease]) -> Places:
@@ -122,19 +123,19 @@ class Places:
         return self._estimator(MATCHING, sign, f"the change from date {earlier} to date {later}")
 
     def _estimator(self, name: str, sign: Floats, what: str) -> DateEstimator:
-        columns = [column.ranked() for column in self.rows.columns.values()]
-        latest = self._latest()
-        codes: list[Codes] = [_with_unknown(column[latest], latest < 0) for column, _ in columns]
-        if name == MATCHING and self.buckets.n_rows < _FEW:
-            name = Shrinkage.name
-        made = make_estimator(
-            name,
-            self.buckets,
-            [*codes, self._presence()],
-            self.cohort,
-            [*(is_number for _, is_number in columns), False],
-        )
+        made = self._prepare(Shrinkage.name if name == MATCHING and self.buckets.n_rows < _FEW else name)
         return DateEstimator(buckets=self.buckets, made=made, place=self.place, sign=sign, what=what)
+
+    def _prepare(self, name: str) -> Estimator:
+        """What is learned from all dates is the same for every question, and learned once."""
+        if name not in self._made:
+            columns = [column.ranked() for column in self.rows.columns.values()]
+            latest = self._latest()
+            codes: list[Codes] = [_with_unknown(column[latest], latest < 0) for column, _ in columns]
+            numbers = [*(is_number for _, is_number in columns), False]
+            columns_of_places = [*codes, self._presence()]
+            self._made[name] = make_estimator(name, self.buckets, columns_of_places, self.cohort, numbers)
+        return self._made[name]
 
     def _latest(self) -> Ints:
         """The last row that each place had; −1: none that was opened."""
