@@ -112,7 +112,8 @@ def main() -> None:
                     f"{arguments.analysts} analysts, {len(times)} questions, {failed} failed: "
                     f"median {cuts[49]:.3f} s, p99 {cuts[98]:.3f} s, {rate:.0f} questions per second, "
                     f"{rate * alone:.2f} × ask_many in one process ({alone * 1000:.1f} ms each); "
-                    f"{memory(server.pid)} MB"
+                    f"{memory(server.pid)} MB",
+                    flush=True,
                 )
                 if time.monotonic() > end:
                     return

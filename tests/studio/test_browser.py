@@ -183,6 +183,7 @@ def test_from_a_dropped_file_to_a_report(page: Any, tmp_path: Path) -> None:
     page.click("text=Show private")
     page.wait_for_selector("text=Signed off by Ada")
     assert "PRIVATE" in page.title()
+    assert "PRIVATE" in page.evaluate("getComputedStyle(document.body, '::before').content"), "a watermark"
     assert not errors, errors
 
 
