@@ -78,7 +78,7 @@ def test_a_file_of_own_questions(folder: Path, capsys: pytest.CaptureFixture[str
     people = hospital(400)
     n_groups = len(people.filter(pc.equal(people["sex"], "F"))["disease"].unique())
     assert found["workload"] == {"name": "own.sql", "questions": 1, "cells": n_groups}
-    (folder / "own.sql").write_text("SELECT COUNT(*) FROM t;\nSELECT COUNT(DISTINCT age) FROM t;")
+    (folder / "own.sql").write_text("SELECT COUNT(*) FROM t;\nSELECT SUM(DISTINCT age) FROM t;")
     code, found = call(capsys, "diverse.toml", "--workload", "own.sql")
     assert code == 2
     assert "own.sql, line 2, column " in found["error"]["message"]

@@ -62,7 +62,7 @@ def test_counts_change_by_one_or_by_two_where_they_are_grouped() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "reason"),
     [
-        ("SELECT COUNT(*) FROM t;\n  SELECT MEDIAN(age) FROM t", "own.sql, line 2, column 10", "median()"),
+        ("SELECT COUNT(*) FROM t;\n  SELECT MODE(age) FROM t", "own.sql, line 2, column 10", "mode()"),
         ("SELECT COUNT(*) FROM t;\nSELECT COUNT(*) FROM t JOIN u", "own.sql, line 2", "join"),
         ("SELECT COUNT(*) FROM t WHERE agee = 3", "line 1, column 30", "age"),
         ("\nSELECT zip, COUNT(*) FROM t GROUP BY zip\nLIMIT 3", "own.sql, line 3, column 1", "LIMIT"),
