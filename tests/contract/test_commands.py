@@ -102,6 +102,7 @@ def test_what_is_exported_adds_up_to_what_is_answered(
 def test_a_comparison_has_a_place_for_it(
     subject: Subject, policy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("sklearn", reason="accuracy is that of a model of scikit-learn")
     measures = ("--metric", "rmse", "--metric", "retention", "--metric", "accuracy", "--metric", "loss")
     chart = policy.parent / "frontier.svg"
     few = ("--queries", 5, "--seeds", 1, "--seed", 1, "--chart", chart)
