@@ -1,4 +1,4 @@
-"""Verifying, asking and auditing a large release: processor time, time by the clock and peak memory.
+"""Commands on a large release: processor time, time by the clock and peak memory.
 
     python -m bench.large_release [--rows 3000000] [--values 1404] [--skip audit]
 
@@ -34,14 +34,24 @@ kind = "bucketize"
 COMMANDS = {
     "publish": ["publish", "policy.toml"],
     "verify": ["verify", "t.release"],
-    "ask one value": ["ask", "t.release", "SELECT COUNT(*) FROM t WHERE age > 40 AND code = 3"],
+    "ask one value": [
+        "ask",
+        "t.release",
+        "SELECT COUNT(*) FROM t WHERE age > 40 AND code = 3",
+        "--seconds",
+        "600",
+    ],
     "ask by value": [
         "ask",
         "t.release",
         "SELECT code, COUNT(*) FROM t WHERE age > 40 GROUP BY code",
+        "--seconds",
+        "600",
         "--json",
     ],
+    "report": ["report", "t.release"],
     "audit": ["audit", "t.release", "--original", "policy.toml"],
+    "compare": ["compare", "policy.toml", "--queries", "50", "--seeds", "1", "--seed", "1"],
 }
 
 
@@ -77,13 +87,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--values", type=int, default=1_404)
     parser.add_argument("--skip", nargs="*", default=[], choices=list(COMMANDS))
+    parser.add_argument("--only", nargs="*", default=list(COMMANDS), choices=list(COMMANDS))
+    parser.add_argument("--folder", type=Path, help="where the table is, or goes; it stays there")
     options = parser.parse_args()
     print(f"{'command':<14} {'processor s':>12} {'clock s':>9} {'peak MiB':>9}")
     with tempfile.TemporaryDirectory() as name:
-        generate(options.rows, options.values, Path(name))
-        for what, arguments in COMMANDS.items():
+        folder = options.folder or Path(name)
+        if not (folder / "t.parquet").exists():
+            generate(options.rows, options.values, folder)
+        for what in options.only:
             if what not in options.skip:
-                processor, clock, peak = run(arguments, Path(name))
+                processor, clock, peak = run(COMMANDS[what], folder)
                 print(f"{what:<14} {processor:>12.2f} {clock:>9.2f} {peak:>9,.0f}", flush=True)
 
 
