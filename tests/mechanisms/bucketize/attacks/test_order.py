@@ -18,6 +18,7 @@ from dalenius.mechanisms.bucketize.attacks.order import (
     attack_row_order,
     attack_source_order,
 )
+from dalenius.threats.chance import Chance
 from dalenius.threats.counts import Counts
 from dalenius.threats.facets import Facet
 from tests.mechanisms.bucketize.attacks.cases import make_case
@@ -114,6 +115,16 @@ def test_neighbours_in_the_sources_order_vary_as_harper_says(n: int) -> None:
     falling = attack_source_order(make_case([0] * n, [0] * n, order=list(range(n))[::-1]))
     assert rising.success == falling.success == 1.0  # both are as bad
     assert rising.n_trials == n - 1
+
+
+def test_chance_has_the_variance_of_all_buckets_orders() -> None:
+    """Buckets of 4, 4, 3 and one of a single row: (5 + 5 + 4)/12, and nothing for the row alone."""
+    bucket = [0] * 4 + [1] * 4 + [2] * 3 + [3]
+    found = attack_source_order(make_case([0] * 12, bucket, order=list(range(12))))
+    chance = Chance(expected=8 / 2, variance=14 / 12, sides=2)
+    assert (found.n_trials, found.success) == (8, 1.0)
+    assert found.p_value == pytest.approx(chance.p_value(8))
+    assert found.bound == pytest.approx(min(1.0, chance.limit() / 8))
 
 
 def test_rows_in_the_sources_order_in_many_buckets_are_noticed() -> None:
