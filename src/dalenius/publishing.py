@@ -101,16 +101,23 @@ class Preview:
     """Or why there is none."""
     uniqueness: Uniqueness | None
     """None: the mechanism publishes nobody's quasi-identifiers as they are."""
+    columns: tuple[str, ...] = ()
+    """The sensitive ones."""
+    spellings: int = 0
+    """How many people have a sensitive value that is written in several ways."""
     series: Told | None = None
     """What the next batch would tell together with those before, where records are withheld."""
 
     def findings(self) -> dict[str, Any]:
         """What was found beside the plan, as `plan --json` prints it."""
         found = {"uniqueness": self.uniqueness, "series": self.series}
-        return {name: one.to_dict() for name, one in found.items() if one is not None}
+        told = {name: one.to_dict() for name, one in found.items() if one is not None}
+        return {**told, "spellings": self.spellings}
 
     def lines(self) -> Iterator[str]:
         """The same in words."""
+        if self.spellings:
+            yield f"warning: {tell_spellings(self.spellings, self.columns)}; publish wants --yes"
         if self.series is not None:
             yield self.series.sentence()
         if self.uniqueness is not None:
@@ -141,9 +148,16 @@ def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress 
             if found is not None and policy.columns.k is not None and found.rarity.n_few:
                 raise refuse_rare(found)
             plan = _plan(policy, scan)
+            spellings = count_spellings(policy, scan)
         except PromiseNotMet as error:
             return Preview(plan=error, uniqueness=found)
-    return Preview(plan=plan, uniqueness=found, series=_tell_series(policy, plan))
+    return Preview(
+        plan=plan,
+        uniqueness=found,
+        columns=policy.columns.sensitive,
+        spellings=spellings,
+        series=_tell_series(policy, plan),
+    )
 
 
 class Told(Protocol):
@@ -239,8 +253,11 @@ def write_release(
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft, buckets = _draft(policy, plan, randomness, next_one)
-            if draft.outright and not (yes or is_draft or policy.outright_allowed):
-                raise refuse_outright(policy, draft.outright)
+            if not (yes or is_draft or policy.outright_allowed):
+                if draft.outright:
+                    raise refuse_outright(policy, draft.outright)
+                if not randomness.is_seeded:
+                    refuse_spellings(policy, scan)
             series = None if next_one is None else next_one.entry()
             tables = scan.write(draft.tables, folder)
             manifest = build_manifest(
@@ -305,6 +322,38 @@ def refuse_outright(policy: Policy, n_people: int) -> PromiseNotMet:
         hint="give no value a threshold of 1 (`dalenius plan` shows the count); if it is what you want, "
         '`dalenius publish --yes`, or outright = "allowed" at the top of the policy',
     )
+
+
+def count_spellings(policy: Policy, scan: OpenedTable) -> int:
+    """How many people have a sensitive value that others have too, written with other letters or spaces."""
+    if policy.promise.protects != "value":
+        return 0
+    return scan.histogram(policy.columns.sensitive).n_spelt_otherwise
+
+
+def tell_spellings(n_people: int, columns: tuple[str, ...]) -> str:
+    """In plain words.
+
+    >>> tell_spellings(7, ("test",))
+    "7 people have a value of 'test' that is written in several ways, which differ in case or spaces only"
+    """
+    people = "1 person has" if n_people == 1 else f"{n_people:,} people have"
+    what = " × ".join(map(repr, columns))
+    return f"{people} a value of {what} that is written in several ways, which differ in case or spaces only"
+
+
+def refuse_spellings(policy: Policy, scan: OpenedTable) -> None:
+    """Hiv beside HIV would be two values, and a bucket of both would tell everybody's."""
+    n_people = count_spellings(policy, scan)
+    if n_people:
+        told = tell_spellings(n_people, policy.columns.sensitive)
+        name = policy.columns.sensitive[0]
+        raise PromiseNotMet(
+            f"nothing was published. {told}: each way would count as a value of its own, and people whose "
+            "bucket holds nothing else would be published outright",
+            hint=f'write them alike: {name} = {{ map = "{name}.csv" }} under [recode], a file with columns '
+            'from and to; if they are different values, `dalenius publish --yes`, or outright = "allowed"',
+        )
 
 
 def _posterior(manifest: Manifest) -> float | None:

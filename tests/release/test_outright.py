@@ -165,3 +165,38 @@ def test_the_commands_say_how_many(tmp_path: Path, capsys: pytest.CaptureFixture
     assert told("verify", tmp_path / "t.release")[1]["outright"] == planned
     assert run(["report", str(tmp_path / "t.release"), "--output", str(tmp_path / "r.html")]) == 0
     assert f"{planned} people are published outright" in (tmp_path / "r.html").read_text()
+
+
+def test_values_that_are_written_in_several_ways_are_refused_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bucket of HIV, hiv and Hiv tells everybody in it, and each of them is within its threshold."""
+    monkeypatch.chdir(tmp_path)
+    tests = ["HIV", "hiv", "Hiv ", "negative"] * 60
+    rows = [f"{20 + i % 50},{test}" for i, test in enumerate(tests)]
+    Path("t.csv").write_text("\n".join(["age,test", *rows]) + "\n", encoding="utf-8")
+    assert run(["init", "t.csv", "--sensitive", "test", "--quasi", "age"]) == 0
+    assert run(["plan", "t.toml"]) == 0
+    assert "180 people have a value of 'test' that is written in several ways" in capsys.readouterr().out
+    assert run(["publish", "t.toml"]) == 3
+    refused = capsys.readouterr().err
+    assert "180 people" in refused
+    assert "--yes" in refused
+    assert "hiv" not in refused.lower()
+    assert not Path("t.release").exists()
+    assert run(["publish", "t.toml", "--draft"]) == 0
+    assert run(["publish", "t.toml", "--yes"]) == 0
+    by_bucket: dict[int, set[str]] = {}
+    for row in pq.read_table("t.release/st.parquet").to_pylist():
+        by_bucket.setdefault(row["bucket"], set()).add(row["test"].strip().lower())
+    assert any(held == {"hiv"} for held in by_bucket.values())  # what the refusal is for
+    capsys.readouterr()
+    (Path("t.toml")).write_text(
+        Path("t.toml").read_text(encoding="utf-8").replace("t.release", "u.release")
+        + '\n[recode]\ntest = { map = "test.csv" }\n',
+        encoding="utf-8",
+    )
+    mapped = "from,to\nHIV,HIV\nhiv,HIV\nHiv ,HIV\nnegative,negative\n"
+    Path("test.csv").write_text(mapped, encoding="utf-8")
+    assert run(["plan", "t.toml", "--json"]) in (0, 3)
+    assert json.loads(capsys.readouterr().out).get("spellings", 0) == 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+from unicodedata import normalize
 
 import duckdb
 import pyarrow as pa
@@ -72,6 +73,20 @@ class Histogram(Counted):
         n_rows = self.n_rows
         return tuple(Fraction(count, n_rows) for count in self.counts)
 
+    @property
+    def n_spelt_otherwise(self) -> int:
+        """How many records have a value that others have too, written in another case or with other spaces.
+
+        >>> Histogram.of(("test",), {("HIV",): 2, ("hiv ",): 3, ("none",): 4}).n_spelt_otherwise
+        5
+        """
+        if not any(isinstance(cell, str) for value in self.values for cell in value):
+            return 0
+        ways: dict[Value, list[int]] = {}
+        for value, count in zip(self.values, self.counts, strict=True):
+            ways.setdefault(tuple(map(_say_alike, value)), []).append(count)
+        return sum(sum(counts) for counts in ways.values() if len(counts) > 1)
+
     def encoder(self, schema: pa.Schema) -> Encoder:
         """The codes of the values in a table of that schema."""
         by_column = list(zip(*self.values, strict=True)) or [()] * len(self.columns)
@@ -81,6 +96,11 @@ class Histogram(Counted):
                 for name, cells in zip(self.columns, by_column, strict=True)
             }
         )
+
+
+def _say_alike(cell: Any) -> Any:
+    """A text as one would say it: without case, nor spaces that hardly show."""
+    return " ".join(normalize("NFKC", cell).casefold().split()) if isinstance(cell, str) else cell
 
 
 def count_values(
