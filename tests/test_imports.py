@@ -198,6 +198,7 @@ def test_the_public_names_are_these() -> None:
         "SourceError",
         "audit",
         "compare",
+        "gather_persons",
         "open_release",
         "plan",
         "pool",

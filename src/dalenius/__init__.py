@@ -20,7 +20,18 @@ from dalenius.errors import (
 )
 
 if TYPE_CHECKING:
-    from dalenius.api import Release, audit, compare, open_release, plan, pool, publish, report, verify
+    from dalenius.api import (
+        Release,
+        audit,
+        compare,
+        gather_persons,
+        open_release,
+        plan,
+        pool,
+        publish,
+        report,
+        verify,
+    )
     from dalenius.policy import Policy
 
 __all__ = [
@@ -37,6 +48,7 @@ __all__ = [
     "SourceError",
     "audit",
     "compare",
+    "gather_persons",
     "open_release",
     "plan",
     "pool",

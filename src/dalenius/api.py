@@ -40,6 +40,7 @@ from dalenius.release.folder import StoredRelease
 from dalenius.release.signing import read_public_key
 from dalenius.release.verify import Verification, verify_release
 from dalenius.reporting.build import build_report
+from dalenius.tables.source import gather_persons as gather_persons  # noqa: PLC0414  (a word of this module)
 from dalenius.threats.result import Audit
 
 _LOG = logging.getLogger("dalenius.api")

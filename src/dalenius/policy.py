@@ -122,7 +122,7 @@ def open_source_of(spec: Any, base: Path) -> Source:
     """The table that a policy names; relative paths are under `base`."""
     if isinstance(spec, Mapping):
         path, options = split_source(spec)
-        return open_source(_place(path, base), options)
+        return open_source(_place(path, base), options, spec.get("persons"))
     return open_source(_place(spec, base) if isinstance(spec, str | Path) else spec)
 
 

@@ -14,7 +14,7 @@ from dalenius.mechanisms.alphabeta.repeated import repeat_views
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.bucketize.fakes.plan import plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, Run
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, Together
 from dalenius.mechanisms.bucketize.repeated import Contents, plan_contents, repeat_buckets
 from dalenius.mechanisms.frapp.plan import plan_frapp
 from dalenius.mechanisms.frapp.repeated import repeat_records
@@ -67,7 +67,7 @@ def test_two_bucketizations_are_bayes_by_enumeration() -> None:
 def test_the_group_of_two_bucketizations_is_bayes_by_enumeration() -> None:
     """Whether a person has one of two values, from two dealings; single values are no secret here."""
     counts = (3, 2, 1)
-    group = Run(begin=1, end=3, threshold=Fraction(1, 2))
+    group = Together(own=slice(1, 3), threshold=Fraction(1, 2))
     plan, problem = buckets(counts, 2)
     people = [x for x, count in enumerate(counts) for _ in range(count)]
     ways = dealings(plan, counts)

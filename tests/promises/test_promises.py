@@ -10,12 +10,15 @@ from dalenius.promises import PROMISES, read_promise
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.promises.proximity import Distance, Proximity
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.tables.histogram import Histogram
 
 HISTOGRAM = Histogram.of(("disease",), {("Flu",): 5, ("HIV",): 1, (None,): 2})
+NEAR = Proximity(within=Distance.parse("12.5%"), at_most=Fraction(1, 3))
 READ_BACK = [
     (LDiversity(l=3), LDiversity(l=3).to_dict(HISTOGRAM)),
+    (NEAR, NEAR.to_dict(HISTOGRAM)),
     (RhoPrivacy(rho1=None, rho2=Fraction(1, 2)), {"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"}),
     (
         RhoPrivacy(rho1=Fraction(1, 13), rho2=Fraction(1, 6)),
@@ -45,4 +48,4 @@ def test_thresholds_are_read_back_of_every_value_null_too() -> None:
 
 
 def test_every_kind_can_be_read() -> None:
-    assert {promise.kind for promise, _ in READ_BACK} | {"f-privacy"} == set(PROMISES)  # type: ignore[attr-defined]
+    assert {promise.kind for promise, _ in READ_BACK} | {"f-privacy", "sets"} == set(PROMISES)  # type: ignore[attr-defined]

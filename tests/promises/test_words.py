@@ -28,6 +28,10 @@ SAID = [
         ],
     ),
     (
+        {"kind": "proximity", "within": "10%", "at_most": "1/5"},
+        ["within 10 % of the person's true “disease” with more certainty than 20 %."],
+    ),
+    (
         RHO,
         ["surer of it than 16.7 %", "It holds for every value that at most 7.7 % of the people have."],
     ),

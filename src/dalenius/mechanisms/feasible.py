@@ -105,5 +105,7 @@ def largest_limit(promise: Mapping[str, Any]) -> Fraction:
     """
     if promise.get("kind") == "l-diversity":
         return Fraction(1, int(promise["l"]))
+    if promise.get("kind") == "proximity":
+        return Fraction(str(promise["at_most"]))
     default = promise.get("default", {})
     return Fraction(str(default.get("cap", "1/2") if isinstance(default, Mapping) else default))

@@ -10,13 +10,24 @@ from dalenius.plain import Stated
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.promises.proximity import Proximity
 from dalenius.promises.rho_privacy import RhoPrivacy
+from dalenius.promises.sets import SetPrivacy
 
-BucketPromise = FPrivacy | LDiversity
+BucketPromise = FPrivacy | LDiversity | Proximity | SetPrivacy
 """The promises that set a threshold for every value."""
 Promise = BucketPromise | RhoPrivacy | DGammaPrivacy
-PROMISES: dict[str, type[FPrivacy] | type[LDiversity] | type[RhoPrivacy] | type[DGammaPrivacy]] = {
-    promise.kind: promise for promise in (FPrivacy, LDiversity, RhoPrivacy, DGammaPrivacy)
+PROMISES: dict[
+    str,
+    type[FPrivacy]
+    | type[LDiversity]
+    | type[Proximity]
+    | type[SetPrivacy]
+    | type[RhoPrivacy]
+    | type[DGammaPrivacy],
+] = {
+    promise.kind: promise
+    for promise in (FPrivacy, LDiversity, Proximity, SetPrivacy, RhoPrivacy, DGammaPrivacy)
 }
 
 

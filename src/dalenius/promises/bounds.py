@@ -36,16 +36,26 @@ class Thresholds:
     common: Fraction | None
     """Of every value that is not listed; None: nothing is promised about it."""
     listed: Mapping[tuple[str | None, ...], Fraction]
+    having: tuple[Fraction, ...] | None = None
+    """Of people with several values: the threshold of each column that is true, and at the end of none."""
 
     @classmethod
     def of(cls, promise: Mapping[str, Any]) -> Thresholds:
-        """Of l-diversity or f-privacy."""
+        """Of l-diversity, f-privacy, or proximity, where a value is near itself."""
         given = Stated.of(promise, "promise")
         common = Fraction(1, given["l"].integer(at_least=1)) if promise["kind"] == "l-diversity" else None
+        if promise["kind"] == "proximity":
+            common = given["at_most"].fraction(at_least=0, at_most=1)
+        if promise["kind"] == "sets":
+            limits = [entry["at_most"].fraction(at_least=0, at_most=1) for entry in given["having"].entries()]
+            return cls(common=None, listed={}, having=tuple(limits))
         return cls(common=common, listed={} if "thresholds" not in promise else _read(given["thresholds"]))
 
     def of_value(self, cells: tuple[str | None, ...]) -> Fraction | None:
         """The threshold of a value."""
+        if self.having is not None:
+            yes = [limit for cell, limit in zip(cells, self.having, strict=False) if cell == "true"]
+            return min(yes, default=self.having[-1] if self.having else Fraction(0))
         return self.listed.get(cells, self.common)
 
 

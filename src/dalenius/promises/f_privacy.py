@@ -79,13 +79,13 @@ class FPrivacy:
 
     def __post_init__(self) -> None:
         if isinstance(self.default, Fraction):
-            _check_threshold("default", self.default)
+            check_threshold("default", self.default)
             if self.default == 1:
                 raise PolicyError(
                     "[promise] default = 1 would protect no value that is not named", hint=_NOT_SENSITIVE
                 )
         for cells, threshold in self.named:
-            _check_threshold(repr(" / ".join(cells)), threshold)
+            check_threshold(repr(" / ".join(cells)), threshold)
         check_laminar(self.groups)
 
     def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:
@@ -178,7 +178,7 @@ class FPrivacy:
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:
         """Read the `[promise]` section."""
         refuse_unknown_keys(section, ("kind", "default", "values", "groups"), "[promise] f-privacy")
-        default = _parse_default(section["default"]) if "default" in section else None
+        default = parse_default(section["default"]) if "default" in section else None
         named = _parse_named(section.get("values", {}), sensitive)
         if default is None and not named:
             raise PolicyError("[promise] f-privacy needs a default, values, or both")
@@ -186,7 +186,8 @@ class FPrivacy:
         return cls(default=default, named=named, groups=groups)
 
 
-def _parse_default(spec: Any) -> Linear | Fraction:
+def parse_default(spec: Any) -> Linear | Fraction:
+    """The rule of values that are not named: one number, or times, plus and cap."""
     if not isinstance(spec, Mapping):
         return parse_fraction(spec, "[promise] default")
     refuse_unknown_keys(spec, ("times", "plus", "cap"), "[promise] default")
@@ -219,7 +220,8 @@ def _parse_entry(entry: Any, sensitive: tuple[str, ...]) -> tuple[tuple[str, ...
     return cells, parse_fraction(entry["at_most"], f"[promise] values {' / '.join(cells)}")
 
 
-def _check_threshold(what: str, threshold: Fraction) -> None:
+def check_threshold(what: str, threshold: Fraction) -> None:
+    """Refuse what is no share of a bucket."""
     if not 0 < threshold <= 1:
         raise PolicyError(
             f"[promise] threshold of {what} ({show(threshold)}) is outside (0, 1]",

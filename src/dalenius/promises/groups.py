@@ -22,8 +22,28 @@ Labels = tuple[str, ...]
 _EXAMPLE = 'groups = { cancer = { values = ["Breast cancer", "Prostate cancer"], at_most = 0.2 } }'
 
 
+class ShareLimit:
+    """Some values, and the share of a bucket that they may make up together."""
+
+    __slots__ = ()
+    at_most: Fraction
+
+    def has(self, value: Iterable[Any]) -> bool:
+        """Whether a value is one of them; its cells as a table has them, or as a manifest writes them."""
+        raise NotImplementedError
+
+    def most(self, size: int) -> int:
+        """How many of a bucket's records may have such a value, ⌊f′·size⌋, exact."""
+        return self.at_most.numerator * size // self.at_most.denominator
+
+    def count(self, histogram: Histogram) -> int:
+        """How many records have such a value."""
+        pairs = zip(histogram.values, histogram.counts, strict=True)
+        return sum(n for value, n in pairs if self.has(value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(ShareLimit):
     """Values that may make up at most a share of a bucket together.
 
     >>> cancer = Group(name="cancer", values=(("Breast",), ("Lung",)), at_most=Fraction(1, 5))
@@ -47,15 +67,6 @@ class Group:
     def has(self, value: Iterable[Any]) -> bool:
         """Whether a value is of the group; its cells as a table has them, or as a manifest writes them."""
         return tuple(map(label_cell, value)) in self.values
-
-    def most(self, size: int) -> int:
-        """How many of a bucket's records may have a value of the group, ⌊f′·size⌋, exact."""
-        return self.at_most.numerator * size // self.at_most.denominator
-
-    def count(self, histogram: Histogram) -> int:
-        """How many records have a value of the group."""
-        pairs = zip(histogram.values, histogram.counts, strict=True)
-        return sum(n for value, n in pairs if self.has(value))
 
     def to_dict(self, histogram: Histogram) -> dict[str, Any]:
         """The group as data, for the manifest."""

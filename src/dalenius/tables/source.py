@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
+import pyarrow as pa
 
 from dalenius.errors import PolicyError, SourceError
 from dalenius.sql import connect, identifiers, refuse_unusable_names
@@ -28,6 +29,7 @@ from dalenius.tables.files.packages import (
     read_workbook,
 )
 from dalenius.tables.files.parquet import PARQUET_SUFFIXES, ParquetSource
+from dalenius.tables.files.persons import Persons, gather
 from dalenius.tables.frames import FrameSource, SparkFrameSource
 from dalenius.tables.postgres import is_uri, read_table
 
@@ -129,7 +131,7 @@ def explained(source: Source) -> Iterator[None]:
         ) from error
 
 
-def open_source(spec: Any, options: SourceOptions | None = None) -> Source:
+def open_source(spec: Any, options: SourceOptions | None = None, persons: Any = None) -> Source:
     """The source that a policy names: a path, a path with options, a table of PostgreSQL, or a data frame.
 
     >>> import pyarrow as pa
@@ -138,6 +140,7 @@ def open_source(spec: Any, options: SourceOptions | None = None) -> Source:
     """
     chosen = SourceOptions() if options is None else options
     if isinstance(spec, Mapping):
+        persons = spec.get("persons", persons)
         spec, chosen = split_source(spec)
     if not isinstance(spec, str | Path):
         kind = SparkFrameSource if SparkFrameSource.fits(spec) else FrameSource
@@ -148,8 +151,30 @@ def open_source(spec: Any, options: SourceOptions | None = None) -> Source:
         source = FrameSource.open(table, name, chosen.missing)
     else:
         source = _open_path(Path(spec), chosen)
+    if persons is not None:
+        source = _gather(source, Persons.of(persons))
     refuse_unusable_names(source.name, source.column_names)
     return source
+
+
+def _gather(source: Source, asked: Persons) -> Source:
+    """The same with one row per person, in memory."""
+    with scanning(source) as (connection, relation):
+        table = gather(connection, relation, source.column_names, asked)
+    return FrameSource.open(table, source.name)
+
+
+def gather_persons(frame: Any, **given: Any) -> pa.Table:
+    """One row per person of a data frame: `unit` and `values` name columns, as in a policy's source.
+
+    >>> import pyarrow as pa
+    >>> visits = pa.table({"who": [1, 1, 2], "sex": ["F", "F", "M"], "ill": ["Flu", "HIV", "Flu"]})
+    >>> gather_persons(visits, unit="who", values="ill").to_pylist()[0]
+    {'who': 1, 'sex': 'F', 'Flu': True, 'HIV': True}
+    """
+    source = FrameSource.open(frame)
+    with scanning(source) as (connection, relation):
+        return gather(connection, relation, source.column_names, Persons.of(given))
 
 
 def split_source(spec: Mapping[str, Any]) -> tuple[str | Path, SourceOptions]:
@@ -163,7 +188,9 @@ def split_source(spec: Mapping[str, Any]) -> tuple[str | Path, SourceOptions]:
         raise PolicyError(
             "source: path must name the file", hint='source = { path = "t.csv", decimal = "," }'
         )
-    return path, SourceOptions.of({key: value for key, value in spec.items() if key != "path"})
+    return path, SourceOptions.of(
+        {key: value for key, value in spec.items() if key not in ("path", "persons")}
+    )
 
 
 def _open_path(path: Path, options: SourceOptions) -> Source:

@@ -41,6 +41,7 @@ _MORE_BESIDES = "looser thresholds, or records perturbed one by one, would tell 
 _MORE = f"buckets of similar people (regions = true in the policy), {_MORE_BESIDES}"
 _FEW = 1_000
 """Fewer people are estimated by shrinkage."""
+_FEW_NEAR = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +54,8 @@ class BucketizedRows:
     has_fakes: bool = False
     region_of_bucket: Ints | None = None
     """The region that each bucket was made in; None: there are no regions."""
+    fewest: int = FEWEST
+    """More numbers than this stand in bins; where the promise is about near numbers, few will do."""
 
     @classmethod
     def load(cls, release: StoredRelease) -> BucketizedRows:
@@ -72,6 +75,7 @@ class BucketizedRows:
             buckets=Buckets.of(tables.row_bucket, tables.entry_bucket, value, count),
             has_fakes=fakes is not None,
             region_of_bucket=None if regions is None else tables.regions(regions),
+            fewest=FEWEST if stated.proximity is None else _FEW_NEAR,
         )
 
     def model(self) -> RowModel:
@@ -103,7 +107,7 @@ class BucketizedRows:
     @property
     def many_numbers(self) -> Floats | None:
         """The sensitive values, where they are numbers, and many; NaN: NULL."""
-        if len(self.sensitive.columns) > 1 or self.sensitive.n_rows <= FEWEST:
+        if len(self.sensitive.columns) > 1 or self.sensitive.n_rows <= self.fewest:
             return None
         (column,) = self.sensitive.columns.values()
         if not column.is_number:

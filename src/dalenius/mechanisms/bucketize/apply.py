@@ -7,7 +7,7 @@ a value takes which of the value's places is a uniformly random choice, and so a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,9 @@ import pyarrow as pa
 from dalenius.arrays import Codes, Int32s, Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.sets import deal_sets, keeps_sets
+from dalenius.mechanisms.bucketize.plan.windows import keeps_windows, mix
 from dalenius.mechanisms.dealing import fewest_bits
 from dalenius.prefetch import map_parallel
 from dalenius.randomness import KEY_BITS, Randomness, random_keys
@@ -84,9 +87,9 @@ class Layout(NumberedBuckets):
 
     def entries(self, chosen: Ints) -> Entries:
         """What is in the chosen buckets, numbered as in the plan; by bucket number and code."""
-        return by_bucket([_run_lengths(self.numbers[w], codes) for w, codes in self._codes_of(chosen)])
+        return by_bucket([_run_lengths(self.numbers[w], codes) for w, codes in self.codes_of(chosen)])
 
-    def _codes_of(self, chosen: Ints) -> Iterator[tuple[Ints, Ints]]:
+    def codes_of(self, chosen: Ints) -> Iterator[tuple[Ints, Ints]]:
         """The chosen buckets of each size, and the value codes in each, a row a bucket, ascending."""
         first_bucket = 0
         for j, (size, n_buckets) in enumerate(zip(self.plan.sizes, self.plan.n_buckets, strict=True)):
@@ -113,6 +116,54 @@ def _run_lengths(buckets: Ints, codes: Ints) -> Entries:
     starts = np.flatnonzero(is_first)
     counts = np.diff(starts, append=codes.size)
     return np.repeat(buckets, is_first.sum(axis=1)), codes.ravel()[starts], counts
+
+
+class GivenLayout(NumberedBuckets):
+    """The places of buckets whose contents are given one by one: buckets × places of each size."""
+
+    def __init__(self, plan: BucketPlan, contents: Sequence[Ints], randomness: Randomness) -> None:
+        self.plan = plan
+        self.numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+        codes = np.concatenate([held.ravel() for held in contents])
+        bucket = np.repeat(self.numbers, np.repeat(plan.sizes, plan.n_buckets))
+        order = np.lexsort((bucket, codes))
+        self._bucket = bucket[order]
+        self._ends = np.cumsum(np.bincount(codes, minlength=len(plan.loads)))
+        self._codes = codes[order]
+
+    def places(self, value: int) -> Ints:
+        """The bucket number of every place of a value."""
+        start = self._ends[value - 1] if value else 0
+        return self._bucket[start : self._ends[value]].copy()
+
+    def contents(self) -> Iterator[Entries]:
+        """All buckets, by bucket number and code."""
+        order = np.argsort(self._bucket, kind="stable")
+        buckets, codes = self._bucket[order], self._codes[order]
+        is_first = np.ones(len(codes), dtype=bool)
+        is_first[1:] = (buckets[1:] != buckets[:-1]) | (codes[1:] != codes[:-1])
+        starts = np.flatnonzero(is_first)
+        yield buckets[starts], codes[starts], np.diff(starts, append=len(codes))
+
+
+def mix_contents(plan: BucketPlan, problem: BucketProblem, randomness: Randomness) -> list[Ints]:
+    """Buckets × places of each size, dealt, then traded as far as windows of numbers, or sets, allow."""
+    if problem.overlapping:
+        dealt, keeps = deal_sets(problem, plan), keeps_sets
+        if dealt is None:
+            raise InternalError("a setting that was planned for sets could not be filled again")
+    else:
+        every = np.arange(sum(plan.n_buckets))
+        dealt, keeps = [codes for _, codes in Layout.numbered(plan, every).codes_of(every)], keeps_windows
+    streams = (randomness.stream("bucketize", "mix", j) for j in range(len(plan.sizes)))
+    mixed = [
+        mix(contents, keeps(problem, size), stream)
+        for size, contents, stream in zip(plan.sizes, dealt, streams, strict=True)
+    ]
+    for size, contents in zip(plan.sizes, mixed, strict=True):
+        if not keeps(problem, size)(contents).all():
+            raise InternalError("a bucket passes a limit that its contents were mixed within")
+    return mixed
 
 
 class Places(Protocol):

@@ -10,12 +10,15 @@ import duckdb
 import numpy as np
 
 from dalenius.arrays import Ints
+from dalenius.exact import show
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.published import Entries, check_regions, read_entries
 from dalenius.prefetch import prefetch
 from dalenius.promises.bounds import Thresholds
 from dalenius.promises.groups import Group
+from dalenius.promises.proximity import Proximity, is_number
+from dalenius.promises.sets import Having
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, identifier
 from dalenius.tables.codes import number
@@ -34,8 +37,9 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     sensitive, n_fakes = stated.sensitive, stated.n_fakes
     limits = _Limits(stated.thresholds, n_fakes)
     n_people = count(connection, "SELECT count(*) FROM qit")
+    near = stated.proximity if stated.proximity and _are_numbers(connection, sensitive) else None
     last_number = n_people if stated.dates is None else stated.dates.last_bucket
-    n_malformed = n_broken = n_groups_broken = n_absent = 0
+    n_malformed = n_broken = n_groups_broken = n_absent = n_near_broken = 0
     n_uneven = _n_strange(connection, last_number)
     # by ranges of bucket numbers: memory does not grow with the release, whose files are sorted by them
     for first in range(1, last_number + 1, _WINDOW):
@@ -46,6 +50,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
             n_malformed += _count_malformed(entries, last)
             n_broken += limits.broken(entries)
             n_groups_broken += _count_broken(stated.groups, entries, n_fakes)
+            n_near_broken += 0 if near is None else _count_near_broken(near, entries)
             last = int(entries.bucket[-1])
             here = entries.bucket[entries.starts] - first
             # a bucket that nobody is in is not listed, though others of its people may have left
@@ -78,6 +83,8 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     yield Check(name="promise", ok=n_broken == 0, detail=detail)
     if stated.groups:
         yield _check_groups(n_groups_broken, len(stated.groups))
+    if stated.proximity:
+        yield _check_near(n_near_broken, stated.proximity, are_numbers=near is not None)
 
 
 def _n_strange(connection: duckdb.DuckDBPyConnection, last_number: int) -> int:
@@ -163,7 +170,7 @@ class _Limits:
         return at_most.numerator * size // at_most.denominator
 
 
-def _count_broken(groups: tuple[Group, ...], entries: Entries, n_fakes: int) -> int:
+def _count_broken(groups: tuple[Group | Having, ...], entries: Entries, n_fakes: int) -> int:
     """How many times a group is above its threshold in a bucket, of whose people it is a share."""
     sizes, size_index = np.unique(entries.places - n_fakes, return_inverse=True)
     n_broken = 0
@@ -181,6 +188,30 @@ def _check_groups(n_broken: int, n_groups: int) -> Check:
         else f"{what}: within their thresholds in every bucket"
     )
     return Check(name="promise on groups", ok=n_broken == 0, detail=detail)
+
+
+def _are_numbers(connection: duckdb.DuckDBPyConnection, sensitive: tuple[str, ...]) -> bool:
+    query = f"SELECT {identifier(sensitive[0])} FROM st LIMIT 0"
+    return is_number(connection.sql(query).to_arrow_table().schema.field(0).type)
+
+
+def _count_near_broken(promise: Proximity, entries: Entries) -> int:
+    """How many values begin a run of near numbers that is above the limit in their bucket."""
+    sizes, size_index = np.unique(entries.places, return_inverse=True)
+    top, bottom = promise.at_most.as_integer_ratio()
+    limits = np.array([top * size // bottom for size in sizes.tolist()], dtype=np.int64)
+    allowed = limits[size_index[entries.bucket_of_row()]]
+    return int(np.count_nonzero(entries.held_near(promise) > allowed))
+
+
+def _check_near(n_broken: int, promise: Proximity, *, are_numbers: bool) -> Check:
+    what = f"values within {promise.within} of one number"
+    detail = f"{what} are above {show(promise.at_most)} of a bucket {n_broken} times"
+    if not n_broken:
+        detail = f"{what} are at most {show(promise.at_most)} of every bucket"
+    if not are_numbers:
+        detail = "the sensitive column does not hold numbers"
+    return Check(name="promise on near numbers", ok=are_numbers and n_broken == 0, detail=detail)
 
 
 def _check_domain(

@@ -13,6 +13,8 @@ from dalenius.mechanisms.config import MechanismConfig
 from dalenius.promises import Promise
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.promises.proximity import Proximity
+from dalenius.promises.sets import SetPrivacy
 
 MAX_BUCKET = 50
 MEASURES = ("loss", "mse", "lower_bound", "gap")
@@ -36,7 +38,7 @@ class BucketizeConfig(MechanismConfig):
     """Whether buckets are made inside regions of similar people; a number: of at least so many rows."""
 
     kind = "bucketize"
-    promises = ("f-privacy", "l-diversity")
+    promises = ("f-privacy", "l-diversity", "proximity", "sets")
     methods = ("optimal", "two-size", "multi-size", "anatomy")
     stages = ("suppress",)
     series = ("batches", "dates")
@@ -75,15 +77,24 @@ class BucketizeConfig(MechanismConfig):
         return replace(self, seconds=seconds)
 
     def check_promise(self, promise: Promise) -> None:
-        """Groups of values are kept by the optimum's buckets, which are made from the whole table."""
+        """Groups of values, and numbers that are near each other, are kept in buckets of the whole table."""
+        refused = {"fakes": bool(self.fakes), "regions": bool(self.regions)}
+        if isinstance(promise, Proximity | SetPrivacy):
+            if isinstance(promise, SetPrivacy):
+                refused |= {
+                    f"method {self.method!r}": self.method != "optimal",
+                    "buckets": bool(self.buckets),
+                }
+            if any(refused.values()):
+                what = next(what for what, is_asked in refused.items() if is_asked)
+                raise PolicyError(
+                    f"[promise] {promise.kind} does not go with [mechanism] {what}, which would not keep its "
+                    "limits",
+                    hint=f"leave out {what}",
+                )
         if not getattr(promise, "groups", ()):
             return
-        refused = {
-            f"method {self.method!r}": self.method != "optimal",
-            "fakes": bool(self.fakes),
-            "regions": bool(self.regions),
-        }
-        for what, is_asked in refused.items():
+        for what, is_asked in {f"method {self.method!r}": self.method != "optimal", **refused}.items():
             if is_asked:
                 raise PolicyError(
                     f"[promise] groups do not go with [mechanism] {what}, which would not keep their "
@@ -93,6 +104,12 @@ class BucketizeConfig(MechanismConfig):
 
     def check_dates(self, promise: Promise) -> None:
         """Newcomers of every date have buckets of their own, under the thresholds of the first date."""
+        if isinstance(promise, Proximity | SetPrivacy):
+            raise PolicyError(
+                f"[series] dates do not go with [promise] {promise.kind}: buckets of newcomers are dealt by "
+                "single values",
+                hint="publish under f-privacy or l-diversity, or one release",
+            )
         for what in ("fakes", "regions", "buckets"):
             if getattr(self, what):
                 raise PolicyError(

@@ -71,7 +71,7 @@ class Bucketize:
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
         key = unused_name("key", quasi)
-        is_whole = bool(plan.fakes or plan.regions)
+        is_whole = bool(plan.fakes or plan.regions or plan.problem.is_mixed)
 
         @cache  # an engine that shards the tables needs no numbers of all buckets
         def layout() -> Places:
@@ -152,12 +152,14 @@ class Bucketize:
 
 
 def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:
-    from dalenius.mechanisms.bucketize.apply import Layout
+    from dalenius.mechanisms.bucketize.apply import GivenLayout, Layout, mix_contents
     from dalenius.mechanisms.bucketize.fakes.plan import MixedLayout
     from dalenius.mechanisms.bucketize.regions.plan import RegionLayout
 
     if plan.fakes:
         return MixedLayout(plan.buckets, plan.problem, plan.fakes, randomness)
+    if plan.problem.is_mixed:
+        return GivenLayout(plan.buckets, mix_contents(plan.buckets, plan.problem, randomness), randomness)
     if plan.regions:
         return RegionLayout.shuffled(plan.regions, randomness)
     return Layout.shuffled(plan.buckets, randomness)

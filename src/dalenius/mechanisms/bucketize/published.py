@@ -23,8 +23,11 @@ from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.plain import Stated
+from dalenius.promises import read_promise
 from dalenius.promises.bounds import Thresholds
 from dalenius.promises.groups import Group, read_groups
+from dalenius.promises.proximity import Proximity, ascending
+from dalenius.promises.sets import NONE, Having, SetPrivacy, read_having
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import MOST_ROWS, Manifest
 from dalenius.sql import count, identifier, one_row
@@ -40,8 +43,10 @@ class PublishedBuckets:
 
     sensitive: tuple[str, ...]
     thresholds: Thresholds
-    groups: tuple[Group, ...]
+    groups: tuple[Group | Having, ...]
     """Sets of values that have a threshold together."""
+    proximity: Proximity | None
+    """The limit of numbers that are near each other."""
     fakes: PublishedFakes | None
     """None: every entry of the sensitive table is somebody's."""
     regions: Regions | None
@@ -85,14 +90,29 @@ def read(manifest: Manifest) -> PublishedBuckets:
     groups = read_groups(manifest.promise)
     if any(len(value) != len(sensitive) for group in groups for value in group.values):
         raise ReleaseCorrupt("the manifest's groups do not have a cell per sensitive column")
+    is_of_sets = manifest.promise.get("kind") == SetPrivacy.kind
+    having = read_having(manifest.promise) if is_of_sets else ()
+    if is_of_sets and [one.name for one in having] != [*sensitive, NONE]:
+        raise ReleaseCorrupt("the manifest's promise does not have a limit per sensitive column")
     return PublishedBuckets(
         sensitive=sensitive,
         thresholds=thresholds,
-        groups=groups,
+        groups=groups or having,
+        proximity=_read_proximity(manifest),
         fakes=PublishedFakes.of(fakes, len(sensitive)) if fakes and fakes.section() else None,
         regions=None if regions is None else Regions.of(regions, manifest.columns_of("quasi")),
         dates=None if dates is None else PublishedDates.of(dates),
     )
+
+
+def _read_proximity(manifest: Manifest) -> Proximity | None:
+    if manifest.promise.get("kind") != Proximity.kind:
+        return None
+    if len(manifest.columns_of("sensitive")) != 1:
+        raise ReleaseCorrupt("the manifest promises proximity of other than one sensitive column")
+    promise = read_promise(manifest.promise)
+    assert isinstance(promise, Proximity)  # noqa: S101  (by its kind)
+    return promise
 
 
 def tables(manifest: Manifest) -> dict[str, tuple[str, ...]]:
@@ -197,10 +217,24 @@ class Entries:
         """How many sensitive values the buckets hold, in the order of `starts`."""
         return np.add.reduceat(self.count, self.starts)
 
-    def held_of(self, group: Group) -> Ints:
+    def held_of(self, group: Group | Having) -> Ints:
         """How many values of a group the buckets hold, in the order of `starts`."""
         inside = np.array([group.has(value) for value in self.values], dtype=bool)
         return np.add.reduceat(np.where(inside[self.code], self.count, 0), self.starts)
+
+    def held_near(self, promise: Proximity) -> Ints:
+        """For each row, how many values of its bucket one guess hits that hits the row's, and larger ones."""
+        written = [value[0] for value in self.values]
+        order = ascending(written)
+        rank = np.argsort(order)[self.code]
+        ends = np.array(promise.reach([written[code] for code in order]), dtype=np.int64)
+        begins = self.bucket_of_row() * len(order)
+        by_key = np.argsort(begins + rank, kind="stable")
+        keys = (begins + rank)[by_key]
+        before = np.concatenate([[0], np.cumsum(self.count[by_key])])
+        last = np.searchsorted(keys, begins + ends[rank])
+        first = np.searchsorted(keys, begins + rank)
+        return np.asarray(before[last] - before[first], dtype=np.int64)
 
     def bucket_of_row(self) -> Ints:
         """Which bucket each row is of, from 0, in the order of `starts`."""

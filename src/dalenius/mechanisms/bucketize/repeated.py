@@ -20,6 +20,7 @@ import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.base import Repeated
+from dalenius.mechanisms.bucketize.apply import mix_contents
 from dalenius.mechanisms.bucketize.fakes.plan import (
     FakePlan,
     count_values,
@@ -27,7 +28,7 @@ from dalenius.mechanisms.bucketize.fakes.plan import (
     simulate_contents,
 )
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, Run
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, Run, Together
 from dalenius.mechanisms.bucketize.regions.plan import problem_of_region
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.randomness import Randomness
@@ -83,7 +84,10 @@ _PEOPLE = 20_000
 
 
 def repeat_buckets(
-    parts: Sequence[Contents], thresholds: Sequence[Fraction], times: int, groups: Sequence[Run] = ()
+    parts: Sequence[Contents],
+    thresholds: Sequence[Fraction],
+    times: int,
+    groups: Sequence[Together | Run] = (),
 ) -> Repeated:
     """The largest posterior of the value or group that it is worst for; how often the best guess is right.
 
@@ -121,7 +125,7 @@ def repeat_table(plan: BucketizePlan, times: int) -> Repeated:
             plan_contents(own, problem_of_region(plan.problem, counts), None).among(counts > 0)
             for own, counts in zip(plan.regions.plans, plan.regions.counts, strict=True)
         ]
-    return repeat_buckets(parts, plan.thresholds, times, plan.problem.groups)
+    return repeat_buckets(parts, plan.thresholds, times, plan.problem.together())
 
 
 def repeat_part(
@@ -138,13 +142,17 @@ def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | No
     """The contents of a plan's buckets: all of them, or simulated ones where they are random or very many."""
     counts = np.array(problem.counts, dtype=np.float64)
     real, believed, weights = [], [], []
-    share = _MOST_CELLS // max(1, len(counts) * len(plan.sizes))
+    share = max(1, _MOST_CELLS // max(1, len(counts) * len(plan.sizes)))
+    mixed = mix_contents(plan, problem, Randomness.seeded(0)) if problem.is_mixed else []
     for j, n_buckets in enumerate(plan.n_buckets):
-        if fakes is None:
+        if mixed:
+            found = count_values(mixed[j][:share].astype(np.int32), len(counts))
+            seen, weight = found.astype(np.float64), np.full(len(found), n_buckets / len(found))
+        elif fakes is None:
             found, weight = _deal_some(plan, j, len(counts))
             seen = found.astype(np.float64)
         else:
-            found = simulate_contents(plan, problem, j)[: max(share, 1)]
+            found = simulate_contents(plan, problem, j)[:share]
             weight = np.full(len(found), n_buckets / len(found))
             law, stream = fakes.laws[j], Randomness.seeded(0).stream("repeated", "fakes", j)
             listed = found.copy()
@@ -159,7 +167,9 @@ def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | No
         believed=np.concatenate(believed).astype(np.float64),
         weight=all_weights,
         counts=counts,
-        is_complete=fakes is None and np.array_equal(all_weights @ np.concatenate(real), counts),
+        is_complete=fakes is None
+        and not mixed
+        and np.array_equal(all_weights @ np.concatenate(real), counts),
     )
 
 
@@ -173,7 +183,7 @@ def _deal_some(plan: BucketPlan, j: int, n_values: int) -> tuple[Ints, Floats]:
     return count_values(deal_contents(plan, j, kept), n_values), weight
 
 
-def _try_all_pairs(contents: Contents, groups: Sequence[Run]) -> tuple[Floats, float]:
+def _try_all_pairs(contents: Contents, groups: Sequence[Together | Run]) -> tuple[Floats, float]:
     """Per value and group the largest posterior over all pairs of contents; the success of the best guess."""
     c, o = contents.real, np.maximum(contents.counts, 1.0)
     evidence = (c / o) @ c.T
@@ -184,14 +194,15 @@ def _try_all_pairs(contents: Contents, groups: Sequence[Run]) -> tuple[Floats, f
         best = np.maximum(best, mine)
         largest[x] = np.divide(mine, evidence, out=np.zeros_like(mine), where=mine > 0).max()
     for g, group in enumerate(groups, start=len(o)):
-        own = slice(group.begin, group.end)
-        together = (c[:, own] / o[own]) @ c[:, own].T
+        together = (c[:, group.own] / o[group.own]) @ c[:, group.own].T
         largest[g] = np.divide(together, evidence, out=np.zeros_like(evidence), where=together > 0).max()
     success = contents.weight @ best @ contents.weight / contents.counts.sum()
     return largest, float(success)
 
 
-def _simulate(contents: Contents, times: int, n_people: int, groups: Sequence[Run]) -> tuple[Floats, float]:
+def _simulate(
+    contents: Contents, times: int, n_people: int, groups: Sequence[Together | Run]
+) -> tuple[Floats, float]:
     """The same of so many random people, whose contents are drawn given their values."""
     stream = Randomness.seeded(0).stream("repeated", "people")
     m, counts = len(contents.counts), contents.counts
@@ -204,7 +215,7 @@ def _simulate(contents: Contents, times: int, n_people: int, groups: Sequence[Ru
     for _ in range(times):
         belief *= contents.believed[_draw_contents(contents, value, stream)] / np.maximum(counts, 1.0)
     belief /= np.maximum(belief.sum(axis=1, keepdims=True), 1e-300)
-    together = [belief[:, group.begin : group.end].sum(axis=1).max() for group in groups]
+    together = [belief[:, group.own].sum(axis=1).max() for group in groups]
     largest = np.append(belief.max(axis=0), together)
     return largest, float(belief[-n_people:].max(axis=1).mean())
 

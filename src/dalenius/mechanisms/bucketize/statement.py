@@ -7,6 +7,8 @@ from typing import Any
 from dalenius.mechanisms.base import Statement
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
 from dalenius.promises import BucketPromise
+from dalenius.promises.proximity import Proximity
+from dalenius.promises.sets import SetPrivacy
 
 ASSUMES = (
     "one row is one person",
@@ -24,6 +26,14 @@ NOT_COVERED = (
 )
 SETS_NOT_COVERED = "sets of sensitive values: only each single value has a threshold"
 OTHER_SETS_NOT_COVERED = "sets of sensitive values other than the groups that the promise lists"
+_OTHER_DISTANCES_NOT_COVERED = (
+    "guesses that may be farther off than the promise's distance, and ranges of numbers that are wider: they "
+    "can hold more of a bucket"
+)
+_OTHER_SETS_OF_A_PERSON = (
+    "that a person does not have a value, which values a person has together, and how many"
+)
+_ONE_ROW_OF_SETS = "one row is one person, with all values that the person has"
 DISCLOSED = (
     "the number of records",
     "how often each sensitive value occurs",
@@ -44,7 +54,7 @@ _FAKES_DISCLOSED = ("how many values of each bucket are fakes, and the law that 
 
 def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
     """What a release by this plan promises, and what it tells."""
-    compound = len(plan.histogram.columns) > 1
+    compound = len(plan.histogram.columns) > 1 and not plan.having
     parameters: dict[str, Any] = {"buckets": plan.to_dict()["buckets"]}
     corruption: str = CORRUPTION
     fakes_disclosed: tuple[str, ...] = ()
@@ -57,14 +67,22 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
         regions_disclosed = _REGIONS_DISCLOSED
     return Statement(
         promise=promise.to_dict(plan.histogram),
-        assumes=ASSUMES,
+        assumes=(_ONE_ROW_OF_SETS, *ASSUMES[1:]) if isinstance(promise, SetPrivacy) else ASSUMES,
         not_covered=(
             corruption,
             *NOT_COVERED,
-            OTHER_SETS_NOT_COVERED if promise.groups else SETS_NOT_COVERED,
+            _sets_not_covered(promise),
             *(_REGIONS_NOT_COVERED if plan.regions else ()),
             *([COMPOUND] if compound else []),
         ),
         disclosed=(*DISCLOSED, *fakes_disclosed, *regions_disclosed),
         parameters=parameters,
     )
+
+
+def _sets_not_covered(promise: BucketPromise) -> str:
+    if isinstance(promise, SetPrivacy):
+        return _OTHER_SETS_OF_A_PERSON
+    if isinstance(promise, Proximity):
+        return _OTHER_DISTANCES_NOT_COVERED
+    return OTHER_SETS_NOT_COVERED if promise.groups else SETS_NOT_COVERED

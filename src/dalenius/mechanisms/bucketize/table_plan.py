@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from dalenius.display import PrivatePlan
-from dalenius.errors import InternalError, PromiseNotMet
-from dalenius.exact import show
+from dalenius.errors import InternalError, PolicyError, PromiseNotMet
+from dalenius.exact import percent, show
 from dalenius.mechanisms.base import PolicyOf, Scan
 from dalenius.mechanisms.bucketize.config import MEASURES, BucketizeConfig
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run, violations
+from dalenius.mechanisms.bucketize.plan.windows import densest_share
 from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
 from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
 from dalenius.pages.pictures import COLOURS
@@ -25,8 +26,10 @@ from dalenius.plain import plain_fields
 from dalenius.promises import BucketPromise
 from dalenius.promises.groups import Group, arrange
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.promises.proximity import Proximity, ascending, is_number
+from dalenius.promises.sets import Having, SetPrivacy
 from dalenius.randomness import Randomness
-from dalenius.tables.histogram import Histogram, label
+from dalenius.tables.histogram import Histogram, label, write_cells
 
 BucketPolicy = PolicyOf[BucketizeConfig, BucketPromise]
 _MOST_VALUES = 40
@@ -45,6 +48,10 @@ class BucketizePlan(PrivatePlan):
     problem: BucketProblem
     groups: tuple[Group, ...] = ()
     """Sets of values with a threshold together; the problem has those that limit something."""
+    having: tuple[Having, ...] = ()
+    """The limits of values, where people have several."""
+    proximity: Proximity | None = None
+    """The limit of numbers that are near each other."""
     named: frozenset[int] = frozenset()
     """Codes of the values that the policy names."""
     fakes: FakePlan | None = None
@@ -117,6 +124,8 @@ def plan_promise(
     config.check_promise(promise)
     _check_shares(promise.groups, histogram)
     histogram = arrange(promise.groups, histogram)
+    if isinstance(promise, Proximity):
+        histogram = _in_order(histogram, schema)
     thresholds = promise.thresholds(histogram)
     problem = BucketProblem(
         counts=histogram.counts,
@@ -125,7 +134,10 @@ def plan_promise(
         min_bucket=config.min_bucket,
         seconds=config.seconds,
         groups=_runs(promise.groups, histogram),
+        windows=_windows(promise, histogram),
+        overlapping=_overlapping(promise, histogram, schema),
     )
+    _check_windows(promise, problem)
     broken = violations(problem)
     if broken:
         raise _infeasible(promise, histogram, thresholds, broken)
@@ -143,6 +155,8 @@ def plan_promise(
         buckets=buckets,
         problem=problem,
         groups=promise.groups,
+        having=promise.having(histogram) if isinstance(promise, SetPrivacy) else (),
+        proximity=promise if isinstance(promise, Proximity) else None,
         named=frozenset(code for code, value in enumerate(histogram.values) if promise.is_named(value)),
         fakes=plan_fakes(buckets, problem, config.fakes) if config.fakes else None,
     )
@@ -172,6 +186,69 @@ def _runs(groups: Sequence[Group], histogram: Histogram) -> tuple[Run, ...]:
                 raise InternalError("the values of a group do not stand together")
             runs.append(Run(begin=codes[0], end=codes[-1] + 1, threshold=group.at_most))
     return tuple(sorted(runs, key=lambda run: run.end - run.begin))
+
+
+def _in_order(histogram: Histogram, schema: pa.Schema) -> Histogram:
+    """The numbers in ascending order, where near ones stand together."""
+    (name,) = histogram.columns
+    kind = schema.field(name).type
+    if not is_number(kind):
+        raise PolicyError(
+            f"[promise] proximity is about numbers; column {name!r} is {kind}",
+            hint="publish the column under f-privacy, or give it as numbers",
+        )
+    order = ascending(write_cells(value)[0] for value in histogram.values)
+    return Histogram(
+        columns=histogram.columns,
+        values=tuple(histogram.values[code] for code in order),
+        counts=tuple(histogram.counts[code] for code in order),
+    )
+
+
+def _windows(promise: BucketPromise, histogram: Histogram) -> tuple[int, ...]:
+    """Where the numbers end that lie near each other, from each of the ascending values on."""
+    if not isinstance(promise, Proximity):
+        return ()
+    return promise.reach([write_cells(value)[0] for value in histogram.values])
+
+
+def _overlapping(
+    promise: BucketPromise, histogram: Histogram, schema: pa.Schema
+) -> tuple[tuple[tuple[int, ...], Fraction], ...]:
+    """The sets that hold each value, where people have several, with the value's threshold."""
+    if not isinstance(promise, SetPrivacy):
+        return ()
+    kinds = [schema.field(name).type for name in histogram.columns]
+    if not all(map(pa.types.is_boolean, kinds)) or any(None in value for value in histogram.values):
+        raise PolicyError(
+            "[promise] sets needs sensitive columns of yes and no, without NULL; a column is not",
+            hint="source = { path = …, persons = { unit = …, values = … } } makes one of each value",
+        )
+    found = []
+    for one in promise.having(histogram):
+        share = Fraction(one.count(histogram), histogram.n_rows)
+        if share > one.at_most:
+            raise PromiseNotMet(
+                f"threshold of {one.name!r} ({show(one.at_most)}) is below its share of the people "
+                f"({show(share)}); the lowest that any release can keep is {show(share)}",
+                hint="raise the threshold",
+            )
+        codes = tuple(code for code, value in enumerate(histogram.values) if one.has(value))
+        found.append((codes, one.at_most))
+    return tuple(found)
+
+
+def _check_windows(promise: BucketPromise, problem: BucketProblem) -> None:
+    """No release can keep the fullest window below its share of the table."""
+    if not isinstance(promise, Proximity):
+        return
+    share = densest_share(problem)
+    if share > promise.at_most:
+        raise PromiseNotMet(
+            f"{percent(share)} of the records are near one number (within {promise.within}), and at_most is "
+            f"{show(promise.at_most)}; the lowest that any release can keep is {show(share)}",
+            hint="raise at_most, or make within smaller",
+        )
 
 
 def _check_shares(groups: Sequence[Group], histogram: Histogram) -> None:

@@ -104,6 +104,15 @@ def describe_limits(release: StoredRelease) -> doc.Section:
                 rows=tuple(groups),
             )
         )
+    near = [row for part in parts for row in _near_rows(part)]
+    if near:
+        blocks.append(
+            doc.Table(
+                caption="Values near one number, and the bucket that has most of them",
+                columns=doc.head("near means within", "worst bucket", "people in it", "limit", "kept"),
+                rows=tuple(near),
+            )
+        )
     return doc.Section(
         id="limits", title="The limits, and how near the release comes to them", blocks=tuple(blocks)
     )
@@ -200,7 +209,7 @@ def _group_rows(part: StoredRelease) -> Iterator[tuple[doc.Cell, ...]]:
     for group, (share, n, size) in zip(stated.groups, most, strict=True):
         yield (
             show_value([group.name]),
-            doc.Number(value=len(group.values)),
+            doc.Number(value=len(group.values) if isinstance(group, Group) else 1),
             doc.share(share),
             f"{n:,} of {size:,}",
             doc.share(float(group.at_most)),
@@ -208,6 +217,29 @@ def _group_rows(part: StoredRelease) -> Iterator[tuple[doc.Cell, ...]]:
             if group.at_most == 1
             else judge_limit(ok=share <= group.at_most),
         )
+
+
+def _near_rows(part: StoredRelease) -> Iterator[tuple[doc.Cell, ...]]:
+    """The bucket of which one guess hits most values, where numbers are the secret."""
+    stated = published.read(part.manifest)
+    promise = stated.proximity
+    if promise is None:
+        return
+    most = (Fraction(0), 0, 0)
+    with part.connect() as connection:
+        for entries in published.read_entries(connection, stated.sensitive, "true"):
+            held, places = entries.held_near(promise), entries.places[entries.bucket_of_row()]
+            worst = int((held / places).argmax())
+            n, size = int(held[worst]), int(places[worst])
+            most = max(most, (Fraction(n, max(size, 1)), n, size))
+    share, n, size = most
+    yield (
+        str(promise.within),
+        doc.share(share),
+        f"{n:,} of {size:,}",
+        doc.share(float(promise.at_most)),
+        judge_limit(ok=share <= promise.at_most),
+    )
 
 
 def _verdict(entry: Worst) -> doc.Verdict:
@@ -262,6 +294,12 @@ def say_plan(plan: BucketizePlan | DatePlan) -> Iterator[str]:
     limits = sorted((f, code) for code, f in enumerate(plan.thresholds) if f < 1)
     who = "An attacker who finds a person's bucket by the other columns, and uses nothing else,"
     groups = [group for group in plan.groups if group.at_most < 1]
+    if plan.having:
+        yield from _say_sets(plan, who)
+        return
+    if plan.proximity:
+        near, sure = plan.proximity.within, chances(plan.proximity.at_most)
+        yield f"{who} names nobody's number to within {near} with more than {sure}."
     if not limits:
         yield "No value is protected: each of them is named with 1 in the policy."
         yield from (f"{who} {_say_group(group, plan.histogram)}" for group in groups)
@@ -294,6 +332,17 @@ def _say_date(plan: DatePlan) -> Iterator[str]:
     if plan.newcomers is not None:
         yield f"{plural(told['new'], 'person is', 'people are')} new. Of their buckets:"
         yield from say_plan(plan.newcomers)
+
+
+def _say_sets(plan: BucketizePlan, who: str) -> Iterator[str]:
+    """The limits of values that a person can have several of."""
+    limits = sorted(
+        (one.at_most, one.name) for one in plan.having if one.column is not None and one.at_most < 1
+    )
+    told = [f"{show_value([name])} with more than {chances(f)}" for f, name in limits[:_NAMED]]
+    rest = f", nor any other value with more than {chances(limits[-1][0])}" if len(limits) > _NAMED else ""
+    yield f"{who} is sure of nobody to have {', nor '.join(told)}{rest}."
+    yield _say_certain(plan)
 
 
 def _name(plan: BucketizePlan, code: int) -> str:

@@ -21,6 +21,7 @@ SHOWN = 200
 KINDS = (
     ("f-privacy", "a limit of its own for every value"),
     ("l-diversity", "the same limit for all values: 1 in l"),
+    ("proximity", "numbers: one limit for what is near a guess"),
 )
 DEFAULT = {"times": Decimal(4), "plus": Decimal("0.02"), "cap": Decimal("0.5")}
 _TITLES = ("value", "people", "share", "lowest possible limit", "limit now", "its own (1: no secret)")
@@ -63,6 +64,16 @@ def _kind(promise: Mapping[str, Any]) -> Element:
         element("fieldset"),
         field("kind", "Kind of promise", choice(KINDS, str(promise.get("kind", "f-privacy")))),
         field("l", "l: nobody more than 1 in l sure", diversity),
+        field(
+            "within",
+            "numbers: near means within (5000, or 10%)",
+            element("input", value=str(promise.get("within", "10%"))),
+        ),
+        field(
+            "at_most",
+            "numbers: how sure of any guess",
+            element("input", value=str(promise.get("at_most", "0.2")), inputmode="decimal"),
+        ),
     )
 
 
@@ -174,6 +185,13 @@ def read_promise_form(sent: Mapping[str, Any], histogram: Histogram) -> dict[str
         if not text.isdigit() or int(text) < 2:
             raise InputError(f"l: {text!r} must be a whole number of at least 2")
         return {"kind": "l-diversity", "l": int(text)}
+    if sent.get("kind") == "proximity":
+        near = str(sent.get("within", "")).strip()
+        return {
+            "kind": "proximity",
+            "within": near if near.endswith("%") else number(near, "within"),
+            "at_most": number(str(sent.get("at_most", "")), "at_most"),
+        }
     default = {key: number(str(sent.get(key, "")), key) for key in DEFAULT}
     typed = {code: str(sent.get(f"limit-{code}", "")).strip() for code in range(len(histogram))}
     if sentence and about.isdigit() and int(about) in typed:

@@ -44,6 +44,8 @@ def make_case(
         thresholds=tuple(thresholds or [Fraction(1)] * m),
         groups=tuple(make_group(f"g{i}", own, most) for i, (own, most) in enumerate(groups)),
         in_group=np.array([[value in own for value in range(m)] for own, _ in groups], dtype=np.bool_),
+        proximity=None,
+        values=tuple((f"v{value}",) for value in range(m)),
         value=np.array(values),
         row_bucket=np.array(bucket)[rows],
         region=np.zeros(max(bucket) + 1, dtype=np.int64) if region is None else np.array(region),

@@ -19,6 +19,7 @@ from dalenius.mechanisms.bucketize.attacks.linking import (
     attack_linking_groups,
     attack_two_bucketizations,
 )
+from dalenius.mechanisms.bucketize.attacks.near import attack_near_numbers
 from dalenius.mechanisms.bucketize.attacks.order import (
     attack_bucket_numbers,
     attack_dealing,
@@ -44,6 +45,8 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     yield attack_linking(case)
     if case.groups:
         yield attack_linking_groups(case)
+    if case.proximity:
+        yield attack_near_numbers(case, case.proximity)
     yield attack_corruption(case, stream("audit", "corruption"))
     yield from _learn(case, subject.randomness)
     yield attack_row_order(case)

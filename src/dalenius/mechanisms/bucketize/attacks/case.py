@@ -19,6 +19,8 @@ from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.fakes.estimate import PublishedFakes
 from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.promises.groups import Group
+from dalenius.promises.proximity import Proximity, is_number
+from dalenius.promises.sets import Having
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
@@ -40,10 +42,14 @@ class BucketCase:
     """How each sensitive value is written."""
     thresholds: tuple[Fraction | None, ...]
     """The promise for each value; None: the promise does not know the value."""
-    groups: tuple[Group, ...]
+    groups: tuple[Group | Having, ...]
     """Sets of values that the promise limits together."""
     in_group: Bools
     """Groups × values."""
+    proximity: Proximity | None
+    """The promise about numbers that are near each other."""
+    values: tuple[tuple[str | None, ...], ...]
+    """The cells of each sensitive value, as texts."""
     value: Ints
     """Each person's sensitive value."""
     row_bucket: Ints
@@ -90,6 +96,8 @@ class BucketCase:
             st_expected=_expect(stated.fakes, st_bucket, numbered[st_value], st_count, tables.size),
             labels=tuple(label(cells) for cells in values),
             thresholds=tuple(map(stated.thresholds.of_value, map(write_cells, values))),
+            proximity=stated.proximity if is_number(tables.entries.schema.field(0).type) else None,
+            values=tuple(map(write_cells, values)),
             groups=groups,
             in_group=np.array([[g.has(cells) for cells in values] for g in groups], dtype=np.bool_),
             fakes=stated.fakes,

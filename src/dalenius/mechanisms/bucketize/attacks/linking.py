@@ -24,6 +24,7 @@ from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.fakes import attack_last_person
 from dalenius.promises.groups import Group
+from dalenius.promises.sets import Having
 from dalenius.tables.codes import number
 from dalenius.threats.chance import clopper_pearson
 from dalenius.threats.original import Linked, expect_right, link, shared_coins, two_releases
@@ -124,7 +125,7 @@ def attack_linking_groups(case: BucketCase) -> AttackResult:
     return result if not any(n_above) else mark_broken(result, "groups of values")
 
 
-def _limits(group: Group, size: Ints) -> Ints:
+def _limits(group: Group | Having, size: Ints) -> Ints:
     """How many of the group every bucket may hold."""
     sizes, place = np.unique(size, return_inverse=True)
     return np.array([group.most(s) for s in sizes.tolist()], dtype=np.int64)[place]

@@ -119,6 +119,8 @@ class BucketPlan:
             raise InternalError("a load passes the capacity that its threshold allows")
         if not self._keeps_groups(problem):
             raise InternalError("the loads of a group pass the capacity that its threshold allows")
+        if not self._keeps_windows(problem):
+            raise InternalError("the loads of a window pass the capacity that its threshold allows")
 
     def _keeps_capacities(self, problem: BucketProblem) -> bool:
         buckets = list(zip(self.sizes, self.n_buckets, strict=True))
@@ -136,6 +138,15 @@ class BucketPlan:
                 if sum(row[j] for row in self.loads[group.begin : group.end]) > top * size // bottom * b:
                     return False
         return True
+
+    def _keeps_windows(self, problem: BucketProblem) -> bool:
+        if not problem.windows:
+            return True
+        before = np.zeros((problem.n_values + 1, len(self.sizes)), dtype=np.int64)
+        np.cumsum(np.array(self.loads, dtype=np.int64), axis=0, out=before[1:])
+        held = before[list(problem.windows)] - before[:-1]
+        room = problem.capacity_table(self.sizes)[0] * np.array(self.n_buckets, dtype=np.int64)
+        return bool((held <= room).all())
 
     def to_table(self) -> list[dict[str, int]]:
         """One row per bucket size: size, count, rows and loss."""

@@ -32,8 +32,10 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     record_bound,
     violations,
 )
+from dalenius.mechanisms.bucketize.plan.sets import plan_sets
 from dalenius.mechanisms.bucketize.plan.setting import Setting, plan_setting
 from dalenius.mechanisms.bucketize.plan.two_size import plan_two_size
+from dalenius.mechanisms.bucketize.plan.windows import deal, without_windows
 
 
 def plan_one_size(problem: BucketProblem) -> BucketPlan:
@@ -151,9 +153,21 @@ def plan_buckets(problem: BucketProblem, method: str = "optimal", setting: Setti
         raise PromiseNotMet("the threshold of a group of values is below its share of the rows")
     if problem.min_bucket > problem.n_rows:
         raise NoSettingFits(f"min_bucket is {problem.min_bucket}; the table has {problem.n_rows} rows")
-    plan = plan_setting(problem, setting) if setting else _plan_or_say_what_would_do(problem, method)
+    if problem.overlapping:
+        plan = plan_sets(problem, plan_buckets)
+    elif problem.windows:
+        plan = _plan_windows(problem, method, setting)
+    else:
+        plan = plan_setting(problem, setting) if setting else _plan_or_say_what_would_do(problem, method)
     plan.check(problem)
     return plan
+
+
+def _plan_windows(problem: BucketProblem, method: str, setting: Setting) -> BucketPlan:
+    """The plan of the single values that windows amount to, with the records dealt window by window."""
+    plan = plan_buckets(without_windows(problem), method, setting)
+    loads = deal(problem, plan.sizes, plan.n_buckets)
+    return replace(plan, loads=tuple(map(tuple, loads.tolist())))
 
 
 def _plan_or_say_what_would_do(problem: BucketProblem, method: str) -> BucketPlan:

@@ -43,6 +43,11 @@ class Run:
     end: int
     threshold: Fraction
 
+    @property
+    def own(self) -> slice:
+        """What picks them from an array of values."""
+        return slice(self.begin, self.end)
+
     def holds(self, other: Run) -> bool:
         """Whether the other run is part of this one."""
         return self.begin <= other.begin and other.end <= self.end
@@ -50,6 +55,14 @@ class Run:
     def is_apart(self, other: Run) -> bool:
         """Whether the two have no value in common."""
         return self.end <= other.begin or other.end <= self.begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Together:
+    """Values that have a threshold together, as what picks them from an array of values."""
+
+    own: slice | Ints
+    threshold: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +83,11 @@ class BucketProblem(Counted):
     """The smallest bucket size allowed."""
     seconds: int = 1
     """About how long the optimum may be sought; counted in steps, so that the same counts give one plan."""
+    windows: tuple[int, ...] = ()
+    """Of numbers, ascending: where the values end that share every limit with each value (`windows.py`)."""
+
+    overlapping: tuple[tuple[tuple[int, ...], Fraction], ...] = ()
+    """Of sets: the codes that hold each value, and the value's threshold (`sets.py`)."""
 
     def __post_init__(self) -> None:
         if not self.counts or len(self.counts) != len(self.thresholds):
@@ -90,6 +108,8 @@ class BucketProblem(Counted):
             )
         if self.groups:
             _check_groups(self)
+        if self.windows:
+            _check_windows(self)
 
     @property
     def smallest_size(self) -> int:
@@ -100,6 +120,23 @@ class BucketProblem(Counted):
     def largest_size(self) -> int:
         """The largest bucket size that can occur: no bucket exceeds the table."""
         return min(self.max_bucket, self.n_rows)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether buckets trade after they were dealt, within limits that overlap."""
+        return bool(self.windows or self.overlapping)
+
+    def together(self) -> tuple[Together, ...]:
+        """What has a threshold beside single values: groups, windows that are part of no other, or sets."""
+        if self.overlapping:
+            return tuple(Together(own=np.array(codes), threshold=t) for codes, t in self.overlapping if codes)
+        ends = self.windows
+        runs = self.groups or tuple(
+            Run(begin=begin, end=end, threshold=self.thresholds[0])
+            for begin, end in enumerate(ends)
+            if begin == 0 or ends[begin - 1] < end
+        )
+        return tuple(Together(own=slice(run.begin, run.end), threshold=run.threshold) for run in runs)
 
     def count_array(self) -> Ints:
         """The counts as an array."""
@@ -130,6 +167,16 @@ def _check_groups(problem: BucketProblem) -> None:
             raise InputError("a group must be a run of values, with a threshold in (0, 1]")
         if not all(other.holds(group) or other.is_apart(group) for other in problem.groups[g + 1 :]):
             raise InputError("groups must be nested or disjoint, the inner ones first")
+
+
+def _check_windows(problem: BucketProblem) -> None:
+    ends = problem.windows
+    if len(ends) != problem.n_values or list(ends) != sorted(ends) or ends[-1] != problem.n_values:
+        raise InputError("windows must be runs of values that end in the order in which they begin")
+    if any(end <= begin for begin, end in enumerate(ends)):
+        raise InputError("a window must hold the value that it begins with")
+    if problem.groups or len(set(problem.thresholds)) > 1:
+        raise InputError("windows have one threshold for all values, and no groups")
 
 
 def capacity_table(thresholds: Sequence[Fraction], sizes: Sequence[int] | Ints) -> Ints:
