@@ -158,7 +158,7 @@ def test_a_series_of_batches(tmp_path: Path) -> None:
     withheld = sum(part.manifest.rows.suppressed or 0 for part in (*series.earlier, series))
     assert withheld > 0
     assert f"{withheld} records were withheld of 900" in page.text
-    assert "cannot be guessed with more certainty than the limit below" in page.text
+    assert "can be no surer of that value than the limit" in page.text
     assert [row[0] for row in tables(report, "withheld")[0].rows] == ["batch 1", "batch 2"]
     with pytest.raises(InputError, match="an original for every batch"):
         page_of(series, people(600))
