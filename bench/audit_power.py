@@ -30,8 +30,7 @@ from dalenius.mechanisms.frapp import attacks as frapp
 from dalenius.mechanisms.frapp.published import read as read_frapp
 from dalenius.mechanisms.perturb.attacks.laws import PerturbCase
 from dalenius.mechanisms.perturb.attacks.laws import attack_laws as attack_perturbed
-from dalenius.mechanisms.suppress.attacks import Withheld, attack_law_of_withholding
-from dalenius.mechanisms.suppress.published import read as read_suppressed
+from dalenius.mechanisms.suppress import attacks as suppress
 from dalenius.mechanisms.tuples.attacks import ComparedTuples
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
@@ -81,10 +80,8 @@ def of_buckets(subject: Subject) -> Iterator[AttackResult]:
 
 
 def of_withheld(subject: Subject) -> Iterator[AttackResult]:
-    """The law of who is withheld."""
-    stated = read_suppressed(subject.release.manifest)
-    assert stated is not None
-    yield attack_law_of_withholding(Withheld.of(subject), stated.l, stated.method)
+    """The law of who is withheld, before what takes longer."""
+    return suppress.attack(subject)
 
 
 def of_perturbed(subject: Subject) -> Iterator[AttackResult]:
