@@ -108,7 +108,10 @@ class Release:
     def fit(
         self, formula: str, *, kind: Kind = "linear", copies: int = COPIES, seed: int | None = None
     ) -> Fitted:
-        """A regression on whole tables, pooled: `release.fit("disease == 'Flu' ~ age", kind="logistic")`."""
+        """A regression on whole tables, pooled: `release.fit("disease == 'Flu' ~ age", kind="logistic")`.
+
+        For buckets; copies of perturbed releases have far too weak associations (docs/complete.md).
+        """
         return fit_copies(draw_copies(self.stored, copies, seed=seed), formula, kind)
 
     def _repr_html_(self) -> str:
