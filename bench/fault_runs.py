@@ -67,6 +67,7 @@ def load() -> None:
     """Load what a run may need, so that no child has to: modules, but no thread and no database."""
     import dalenius
 
+    importlib.import_module("encodings.utf_8_sig")  # which another user may not be able to load later
     for module in pkgutil.walk_packages(dalenius.__path__, "dalenius."):
         if not any(part in module.name for part in ("spark", "windows", "__main__", "reproduce", "postgres")):
             importlib.import_module(module.name)
@@ -100,6 +101,8 @@ def start(
             os.dup2(writing, 1)
             os.dup2(writing, 2)
             os.close(writing)
+            sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+            sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
             signal.alarm(_SECONDS)
             os.chdir(folder)
             os.environ |= {"DALENIUS_LEDGER": str(folder / "ledger"), "TMPDIR": str(folder / "tmp")}

@@ -16,6 +16,7 @@ import pytest
 
 import dalenius
 from dalenius import system
+from dalenius.errors import ReleaseCorrupt
 from dalenius.release import admission
 from dalenius.release.folder import StoredRelease
 from tests.auditing.releases import sign
@@ -168,3 +169,38 @@ def test_a_table_with_a_column_of_another_is_refused(release: Path) -> None:
     sign(release)
     with pytest.raises(dalenius.ReleaseCorrupt, match="do not have its columns"):
         dalenius.open_release(release)
+
+
+@pytest.mark.parametrize(
+    ("cells", "counts"),
+    [
+        ([1, 2], True),
+        ([0, 2], False),
+        ([1, -1], False),
+        ([1, None], False),
+        (["1"], False),
+        ([1.0], False),
+        ([2**53], True),
+        ([2**53 + 1], False),
+        (pa.array([], pa.int64()), True),
+    ],
+)
+def test_what_numbers_something_is_a_whole_number_from_one_on(cells: Any, counts: bool) -> None:
+    assert admission._counts(pa.array(cells)) is counts
+
+
+def test_only_columns_that_number_something_must(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"age": [-1, 0], "bucket": [1, 0], "count": [1, 2]}), tmp_path / "t.parquet")
+    assert admission._look_at("t", [tmp_path / "t.parquet"])["outside"] == ["bucket"]
+
+
+def test_a_file_holds_no_more_rows_than_its_bytes_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(pa.table({"age": [1, 2, 3]}), tmp_path / "t.parquet")
+    monkeypatch.setattr(admission, "_ROWS_PER_BYTE", 0)
+    monkeypatch.setattr(admission, "_FEW_ROWS", 3)
+    assert admission._look_at("t", [tmp_path / "t.parquet"])["rows"] == 3
+    monkeypatch.setattr(admission, "_FEW_ROWS", 2)
+    with pytest.raises(ReleaseCorrupt, match="which it cannot"):
+        admission._look_at("t", [tmp_path / "t.parquet"])

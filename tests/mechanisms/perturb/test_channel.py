@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError
-from dalenius.mechanisms.perturb.channel import Channel, reconstruct
+from dalenius.mechanisms.perturb.channel import Channel, Laws, largest_posterior, reconstruct
 
 
 def channel_of(n_values: int, gamma: Fraction | int) -> Channel:
@@ -62,3 +62,33 @@ def test_reconstruction_is_the_inverse_of_the_matrix(counts: list[int], gamma: F
 def test_what_is_no_law_is_refused(codes: tuple[int, ...], gamma: int, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Channel(codes=codes, gamma=Fraction(gamma))
+
+
+@given(
+    counts=st.lists(st.integers(1, 30), min_size=2, max_size=5),
+    gamma=st.fractions(Fraction(11, 10), 9),
+    targets=st.sets(st.integers(0, 6)),
+)
+def test_the_largest_posterior_is_the_largest_of_bayes(
+    counts: list[int], gamma: Fraction, targets: set[int]
+) -> None:
+    """By enumeration: every value that can be published, every value that is protected."""
+    codes = range(len(counts))
+    evidence = [sum(n * (gamma if x == y else 1) for x, n in enumerate(counts)) for y in codes]
+    posteriors = [
+        counts[x] * (gamma if x == y else 1) / evidence[y] for y in codes for x in codes if x in targets
+    ]
+    assert largest_posterior(codes, counts, gamma, targets) == max(posteriors, default=0)
+
+
+def test_cells_are_found_by_part_and_value_and_summed_by_part() -> None:
+    channels = [Channel(codes=(0, 2), gamma=Fraction(3)), Channel(codes=(1, 2, 4), gamma=Fraction(2))]
+    laws = Laws.of(channels, 5)
+    assert laws.first.tolist() == [0, 2]
+    assert laws.part.tolist() == [0, 0, 1, 1, 1]
+    assert laws.cells(np.array([1, 0, 1, 0, 1]), np.array([4, 2, 1, 0, 2])).tolist() == [4, 1, 2, 0, 3]
+    assert laws.per_part(np.array([1.0, 2.0, 4.0, 8.0, 16.0])).tolist() == [3.0, 28.0]
+    assert laws.per_part(np.ones((2, 5))).tolist() == [[2.0, 3.0]] * 2
+    for part, code in ((0, 1), (1, 0), (1, 3), (2, 4)):
+        with pytest.raises(InputError, match="its part does not have"):
+            laws.cells(np.array([part]), np.array([code]))

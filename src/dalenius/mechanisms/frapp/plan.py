@@ -17,6 +17,9 @@ from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.plan import Parameters, show_error, warn_of_impossibility
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 
+_NO_SHARE = 10**6
+"""Above it a number is no share that a person would read."""
+
 
 def frapp_retention(k: Fraction, gamma: Fraction, domain_size: int) -> Fraction:
     """γ_f, with which a record is kept: γc/(γc + k(1−γ)), c = (m−k)/(m−1), rounded down to six digits.
@@ -29,7 +32,8 @@ def frapp_retention(k: Fraction, gamma: Fraction, domain_size: int) -> Fraction:
     """
     prior = k / domain_size
     if prior >= gamma:
-        raise PromiseNotMet(f"the prior k/m ({float(prior):.4g}) is not below gamma ({float(gamma):.4g})")
+        shown = f"{float(prior):.4g}" if prior < _NO_SHARE else "far above 1"
+        raise PromiseNotMet(f"the prior k/m ({shown}) is not below gamma ({float(gamma):.4g})")
     if (1 - gamma) * gamma < prior * (1 - prior):
         raise PromiseNotMet(f"gamma ({float(gamma):.4g}) is so near 1 that other tuples would be ruled out")
     c = (domain_size - k) / (domain_size - 1)
