@@ -74,7 +74,7 @@ def run(arguments: list[str], folder: Path) -> tuple[float, float, float]:
     )
     _, status, used = os.wait4(process.pid, 0)
     if os.waitstatus_to_exitcode(status):
-        raise SystemExit(f"{arguments[0]} failed")
+        print(f"{' '.join(arguments)} ended with {os.waitstatus_to_exitcode(status)}:")
     return used.ru_utime + used.ru_stime, time.perf_counter() - started, _mebibytes(used)
 
 
