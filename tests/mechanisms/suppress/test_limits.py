@@ -216,6 +216,8 @@ def test_a_table_is_thinned_before_it_is_perturbed(tmp_path: Path, promise: dict
     assert release.manifest["promise"]["suppression"]["limits"] == [{"at_most": "1/4", "alike": 5}]
     assert dalenius.verify(release.path).ok
     (row,) = release.ask("SELECT COUNT(*) FROM t WHERE disease = 'Flu'").rows
+    assert row.low is not None
+    assert row.high is not None
     assert row.low <= 45 <= row.high
     assert {a.holds for a in dalenius.audit(release.path, TABLE, seed=0).attacks} <= {True, None}
 
