@@ -125,9 +125,11 @@ class Scope:
     tables: Mapping[str, pa.Table]
     """Auxiliary tables by lower-case name."""
 
-    def expression(self, node: exp.Expr) -> Expression:
+    def expression(self, node: exp.Expr | None) -> Expression:
         """Check an expression and rewrite its columns; refuse what is not allowed in one."""
         used: set[str] = set()
+        if node is None:  # the parser takes `MAX()`, and has nothing for what is missing
+            raise QueryError("a function has no argument", hint=POSSIBLE)
         copy = node.copy()
         rewritten = self._rewrite(copy, used, inner=())
         return Expression(sql=rewritten.sql(dialect="duckdb", comments=False), columns=tuple(sorted(used)))
