@@ -53,6 +53,7 @@ from dalenius.release.series import (
 )
 from dalenius.release.signing import Signer
 from dalenius.release.verify import check_k, check_promise, tell_outright
+from dalenius.tables.giveaways import LOOKED_AT, Giveaway, find_giveaways
 from dalenius.tables.uniqueness import FEW, Uniqueness
 
 _FOLDERS = {"batches": batch_folder, "dates": date_folder, "views": view_folder}
@@ -105,6 +106,8 @@ class Preview:
     """The sensitive ones."""
     spellings: int = 0
     """How many people have a sensitive value that is written in several ways."""
+    giveaways: tuple[Giveaway, ...] = ()
+    """Columns that would be published and tell the sensitive value."""
     series: Told | None = None
     """What the next batch would tell together with those before, where records are withheld."""
 
@@ -112,12 +115,15 @@ class Preview:
         """What was found beside the plan, as `plan --json` prints it."""
         found = {"uniqueness": self.uniqueness, "series": self.series}
         told = {name: one.to_dict() for name, one in found.items() if one is not None}
-        return {**told, "spellings": self.spellings}
+        giveaways = [plain_fields(one) for one in self.giveaways]
+        return {**told, "spellings": self.spellings, "giveaways": giveaways}
 
     def lines(self) -> Iterator[str]:
         """The same in words."""
         if self.spellings:
             yield f"warning: {tell_spellings(self.spellings, self.columns)}; publish wants --yes"
+        for one in self.giveaways:
+            yield f"warning: {one.sentence(self.columns)}; publish wants --yes"
         if self.series is not None:
             yield self.series.sentence()
         if self.uniqueness is not None:
@@ -149,6 +155,7 @@ def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress 
                 raise refuse_rare(found)
             plan = _plan(policy, scan)
             spellings = count_spellings(policy, scan)
+            giveaways = look_for_giveaways(policy, scan)
         except PromiseNotMet as error:
             return Preview(plan=error, uniqueness=found)
     return Preview(
@@ -156,6 +163,7 @@ def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress 
         uniqueness=found,
         columns=policy.columns.sensitive,
         spellings=spellings,
+        giveaways=giveaways,
         series=_tell_series(policy, plan),
     )
 
@@ -258,6 +266,7 @@ def write_release(
                     raise refuse_outright(policy, draft.outright)
                 if not randomness.is_seeded:
                     refuse_spellings(policy, scan)
+                    refuse_giveaways(policy, scan)
             series = None if next_one is None else next_one.entry()
             tables = scan.write(draft.tables, folder)
             manifest = build_manifest(
@@ -353,6 +362,27 @@ def refuse_spellings(policy: Policy, scan: OpenedTable) -> None:
             "bucket holds nothing else would be published outright",
             hint=f'write them alike: {name} = {{ map = "{name}.csv" }} under [recode], a file with columns '
             'from and to; if they are different values, `dalenius publish --yes`, or outright = "allowed"',
+        )
+
+
+def look_for_giveaways(policy: Policy, scan: OpenedTable) -> tuple[Giveaway, ...]:
+    """Columns that would be published as they are, and of which most cells go with one sensitive value."""
+    quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
+    if policy.promise.protects != "value" or not policy.mechanism.publishes_quasi or not sensitive:
+        return ()
+    return find_giveaways(scan.sample((*quasi, *sensitive), LOOKED_AT), quasi, sensitive)
+
+
+def refuse_giveaways(policy: Policy, scan: OpenedTable) -> None:
+    """No bucket and no coin hides a diagnosis whose code is published beside it."""
+    found = look_for_giveaways(policy, scan)
+    if found:
+        told = "; ".join(one.sentence(policy.columns.sensitive) for one in found)
+        raise PromiseNotMet(
+            f"nothing was published. {told}: whoever knows such a cell of a person reads the value off it, "
+            "whatever is promised",
+            hint=f"move {found[0].column!r} into `dropped`, or into `sensitive`; or make it coarser under "
+            '[recode]; if it may be known, `dalenius publish --yes`, or outright = "allowed"',
         )
 
 

@@ -200,3 +200,30 @@ def test_values_that_are_written_in_several_ways_are_refused_without_a_word(
     Path("test.csv").write_text(mapped, encoding="utf-8")
     assert run(["plan", "t.toml", "--json"]) in (0, 3)
     assert json.loads(capsys.readouterr().out).get("spellings", 0) == 0
+
+
+def test_a_code_of_the_secret_beside_it_is_refused_without_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buckets of four diagnoses hide nothing where the row beside them has the diagnosis's code."""
+    monkeypatch.chdir(tmp_path)
+    codes = {"E11": "Diabetes", "J10": "Flu", "B20": "HIV", "M10": "Gout"}
+    rows = [f"{20 + i % 50},{code},{codes[code]}" for i, code in enumerate([*codes] * 60)]
+    Path("t.csv").write_text("\n".join(["age,icd,diagnosis", *rows]) + "\n", encoding="utf-8")
+    assert run(["init", "t.csv", "--sensitive", "diagnosis", "--quasi", "age,icd"]) == 0
+    assert run(["plan", "t.toml"]) == 0
+    told = "'icd' gives 'diagnosis' away: 100 % of the people who share a cell of it share the value too"
+    assert told in capsys.readouterr().out
+    assert run(["publish", "t.toml"]) == 3
+    refused = capsys.readouterr().err
+    assert told in refused
+    assert "--yes" in refused
+    assert not any(cell in refused for cell in [*codes, *codes.values()])
+    assert not Path("t.release").exists()
+    assert run(["publish", "t.toml", "--yes"]) == 0
+    capsys.readouterr()
+    roles = ["--sensitive", "diagnosis", "--quasi", "age", "--dropped", "icd"]
+    assert run(["init", "t.csv", *roles, "--out", "u.toml", "--json"]) == 0
+    capsys.readouterr()
+    assert run(["plan", "u.toml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["giveaways"] == []

@@ -29,6 +29,9 @@ class OpenedTable(Scan, Protocol):
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write the tables of a release as Parquet into its folder, each in its order."""
 
+    def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:
+        """Columns of about so many records, chosen at random, or of all if there are not more."""
+
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns, exactly."""
 

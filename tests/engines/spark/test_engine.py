@@ -28,6 +28,7 @@ from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import EngineError, InputError, PolicyError, SourceError
 from dalenius.mechanisms.base import Coding
 from dalenius.randomness import Randomness
+from dalenius.tables.giveaways import find_giveaways
 from dalenius.tables.reading import rebatch
 from tests.conftest import PROJECT
 from tests.contract.subject import Subject, people
@@ -70,6 +71,7 @@ def _asked(scan: OpenedTable, policy: Policy) -> dict[str, Any]:
         "domains": {name: scan.active_values(name) for name in columns},
         "n_found": scan.find_values(columns[0], sought)[0],
         "fingerprint": scan.fingerprint(b"k" * 32),
+        "sample": sorted(Counter(map(str, scan.sample(columns, scan.n_rows()).to_pylist())).values()),
         "rare": [scan.count_rare(columns[:n], few) for n in (1, 2, len(columns)) for few in (2, 3)],
     }
 
@@ -156,6 +158,17 @@ def test_parquet_and_data_frames_are_the_same_table(spark: Any, tmp_path: Path) 
     found = [described(SMALL, policy_of(source, columns)) for source in sources]
     expected = described(LocalEngine(), policy_of(people(90), columns))
     assert all(one == expected for one in found)
+
+
+def test_a_code_beside_the_secret_is_found_in_a_part_of_the_records(spark: Any) -> None:
+    table = people()
+    codes = pa.array([str(hash(one)) for one in table["disease"].to_pylist()])
+    policy = policy_of(table.append_column("code", codes), ["uid", "age", "code", "disease"])
+    columns = policy.columns.published
+    with SMALL.open(policy, None, silent) as scan:
+        part = scan.sample(columns, scan.n_rows() // 2)
+    assert 0 < len(part) < len(table)
+    assert [one.column for one in find_giveaways(part, columns[:-1], columns[-1:])] == ["code"]
 
 
 def test_files_that_lack_a_column_are_read_by_spark(spark: Any, tmp_path: Path) -> None:

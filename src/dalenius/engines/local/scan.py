@@ -103,6 +103,12 @@ class LocalScan:
             counts = together
         return pa.table({"key": keys, "n": counts})
 
+    def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:
+        """Columns of about so many records, chosen at random, or of all if there are not more."""
+        chosen = "" if self.n_rows() <= n_rows else f" USING SAMPLE reservoir({n_rows} ROWS)"
+        query = f"SELECT {identifiers(columns)} FROM ({self._select}){chosen}"
+        return self._connection.sql(query).to_arrow_table()
+
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns."""
         return count_rare(self._connection, f"({self._select})", columns, few)

@@ -128,6 +128,13 @@ class SparkScan:
             found = counted.groupBy("key").sum("n").toArrow()
         return found.rename_columns(["key", "n"]).sort_by("key")
 
+    def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:
+        """Columns of about so many records, chosen at random, or of all if there are not more."""
+        table, share = self._table(columns), n_rows / max(self.n_rows(), 1)
+        with spark_errors():
+            chosen = (table if share >= 1 else table.sample(share)).toArrow()
+        return chosen.rename_columns(list(columns))
+
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns."""
         table = self._table(columns)

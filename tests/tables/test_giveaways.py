@@ -1,0 +1,74 @@
+"""Columns that give the secret away, beside counting by hand; and none by chance."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dalenius.tables.giveaways import find_giveaways
+
+
+def table(**columns: object) -> pa.Table:
+    return pa.table({name: list(cells) for name, cells in columns.items()})  # type: ignore[call-overload]
+
+
+def found(records: pa.Table) -> dict[str, float]:
+    quasi = [name for name in records.column_names if name != "s"]
+    return {one.column: one.share for one in find_giveaways(records, quasi, ["s"])}
+
+
+@pytest.mark.parametrize("wrong", [0, 0.02, 0.1])
+def test_a_code_is_found_also_with_mistakes_and_its_share_is_that_of_a_count(wrong: float) -> None:
+    rng = np.random.default_rng(5)
+    s = rng.integers(0, 400, 3_000)
+    code = np.where(rng.random(3_000) < wrong, rng.integers(0, 400, 3_000), s)
+    groups: dict[int, list[int]] = {}
+    for one, value in zip(code.tolist(), s.tolist(), strict=True):
+        groups.setdefault(one, []).append(value)
+    shared = [group for group in groups.values() if len(group) > 1]
+    certain = sum(len(group) for group in shared if len(Counter(group)) == 1)
+    assert found(table(code=code, s=s)) == {"code": certain / sum(map(len, shared))}
+
+
+def test_several_codes_of_one_value_give_it_away_and_one_code_of_several_does_not() -> None:
+    s = np.random.default_rng(6).integers(0, 12, 1_000)
+    assert set(found(table(finer=s * 3 + np.arange(1_000) % 3, s=s))) == {"finer"}
+    assert not found(table(coarser=s // 2, s=s))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("n_cells", [10, 100, 400, 1_000])
+def test_columns_that_tell_nothing_are_not_accused(share: float, n_cells: int) -> None:
+    """A common value makes most pairs of people agree, which is chance."""
+    rng = np.random.default_rng(int(1_000 * share) + n_cells)
+    for _ in range(20):
+        s = (rng.random(1_000) < share).astype(int)
+        assert not found(table(zip=rng.integers(0, n_cells, 1_000), number=np.arange(1_000), s=s))
+
+
+def test_what_some_have_because_of_the_column_is_no_code() -> None:
+    """Women have no prostate cancer; few of them, and of the men, are certain."""
+    rng = np.random.default_rng(8)
+    women = rng.random(2_000) < 0.5
+    s = np.where(rng.random(2_000) < 0.05, np.where(women, "breast", "prostate"), "other")
+    assert not found(table(sex=women, s=s))
+
+
+def test_missing_cells_are_cells_and_compound_secrets_are_whole() -> None:
+    s = [None, "a", "b"] * 40
+    assert set(found(table(code=s, other=["x", "y"] * 60, s=s))) == {"code"}
+    both = pa.table({"code": [f"{i % 3}{i % 5}" for i in range(300)], "a": [i % 3 for i in range(300)]})
+    both = both.append_column("b", pa.array([i % 5 for i in range(300)]))
+    assert [one.column for one in find_giveaways(both, ["code"], ["a", "b"])] == ["code"]
+    # half of a compound value: nobody's whole value is certain
+    assert not find_giveaways(both.select(["a", "b"]).append_column("c", both["a"]), ["c"], ["a", "b"])
+
+
+def test_nobody_and_nothing_published_are_fine() -> None:
+    assert not find_giveaways(
+        table(q=[], s=[]).cast(pa.schema([("q", "int64"), ("s", "int64")])), ["q"], ["s"]
+    )
+    assert not find_giveaways(table(s=[1, 2]), [], ["s"])
