@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dalenius.exact import percent
 
-LOOKED_AT = 50_000
+LOOKED_AT = 20_000
 """Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
 _MUCH = 0.25
 """Of the people whom chance leaves in doubt, so many have a value that their cell tells."""
@@ -55,25 +55,24 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     """
     with duckdb.connect() as connection:
         places = {name: f"c{i}" for i, name in enumerate([*quasi, *sensitive])}
-        connection.register("records", records.select(list(places)).rename_columns(list(places.values())))
-        secret = f"hash({', '.join(places[name] for name in sensitive)})"
-        counts = connection.sql(f"SELECT count(*) FROM records GROUP BY {secret}").fetchnumpy()
+        connection.register("cells", records.select(list(places)).rename_columns(list(places.values())))
+        secret = ", ".join(places[name] for name in sensitive)
+        connection.sql(f"CREATE TABLE records AS SELECT *, hash({secret}) AS secret FROM cells")
+        counts = connection.sql("SELECT count(*) FROM records GROUP BY secret").fetchnumpy()
         frequency = np.asarray(next(iter(counts.values())), dtype=np.float64) / max(len(records), 1)
         found = [
             Giveaway(column=name, share=share)
             for name in quasi
-            if (share := _share(connection, places[name], secret, frequency)) is not None
+            if (share := _share(connection, places[name], frequency)) is not None
         ]
     return tuple(found)
 
 
-def _share(
-    connection: duckdb.DuckDBPyConnection, column: str, secret: str, frequency: np.ndarray
-) -> float | None:
+def _share(connection: duckdb.DuckDBPyConnection, column: str, frequency: np.ndarray) -> float | None:
     """Of the people in groups of two or more, those whose group agrees; None: not more than chance gives."""
     groups = connection.sql(
         f"SELECT n, count(*) AS groups, count(*) FILTER (agree) AS agreeing FROM (SELECT count(*) AS n, "
-        f"min({secret}) = max({secret}) AS agree FROM records GROUP BY {column}) WHERE n > 1 GROUP BY n"
+        f"min(secret) = max(secret) AS agree FROM records GROUP BY {column}) WHERE n > 1 GROUP BY n"
     ).fetchnumpy()
     n, n_groups, agreeing = (np.asarray(groups[key], dtype=np.float64) for key in ("n", "groups", "agreeing"))
     people = float((n * n_groups).sum())

@@ -105,7 +105,8 @@ class LocalScan:
 
     def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:
         """Columns of about so many records, chosen at random, or of all if there are not more."""
-        chosen = "" if self.n_rows() <= n_rows else f" USING SAMPLE reservoir({n_rows} ROWS)"
+        share = 100 * n_rows / max(self.n_rows(), 1)
+        chosen = "" if share >= 100 else f" USING SAMPLE {share:.9f} PERCENT (bernoulli)"
         query = f"SELECT {identifiers(columns)} FROM ({self._select}){chosen}"
         return self._connection.sql(query).to_arrow_table()
 
