@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.exact import percent
+from dalenius.sql import connect_shared
 
 LOOKED_AT = 20_000
 """Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
@@ -53,11 +54,11 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     >>> [found.column for found in find_giveaways(records, ["icd", "sex"], ["diagnosis"])]
     ['icd']
     """
-    with duckdb.connect() as connection:
+    with connect_shared() as connection:
         places = {name: f"c{i}" for i, name in enumerate([*quasi, *sensitive])}
         connection.register("cells", records.select(list(places)).rename_columns(list(places.values())))
         secret = ", ".join(places[name] for name in sensitive)
-        connection.sql(f"CREATE TABLE records AS SELECT *, hash({secret}) AS secret FROM cells")
+        connection.sql(f"CREATE TEMP TABLE records AS SELECT *, hash({secret}) AS secret FROM cells")
         counts = connection.sql("SELECT count(*) FROM records GROUP BY secret").fetchnumpy()
         frequency = np.asarray(next(iter(counts.values())), dtype=np.float64) / max(len(records), 1)
         found = [
