@@ -24,6 +24,10 @@ PROJECT = Path(__file__).parent.parent
 PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 DISEASES = ("Flu", "Cold", "Cough", "failed", "passed", "Gout", "HIV")
+PERSONS = {
+    "columns": {"quasi": ["age", "sex"], "sensitive": ["Asthma", "Flu", "HIV"], "identifiers": ["patient"]},
+    "promise": {"kind": "sets", "default": 0.5},
+}
 BASE: dict[str, Any] = {
     "source": "patients.csv",
     "release": "patients.release",
@@ -59,17 +63,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = ["patient_id;name;age;sex;salary;survey_weight;disease;zip;notes"]
     for i in range(1_400):
         disease = DISEASES[-1] if i % 60 == 0 else DISEASES[i % 6]
-        rows.append(f"{i};Jürg {i};{20 + i % 5};{'FM'[i // 5 % 2]};{1_000 * (i % 2)};1,5;{disease};{i % 9};x")
+        rows.append(
+            f"{i};Jürg {i};{20 + i % 5};{'FM'[i // 5 % 2]};{1_000 * (i % 2)};1,5;{disease};{2 ** (i % 9)};x"
+        )
     (folder / "t.csv").write_bytes("\n".join(rows).encode("latin-1"))
     (folder / "patients.csv").write_text(
         "\n".join(rows).replace(",", ".").replace(";", ","), encoding="utf-8"
     )
-    (folder / "zips.csv").write_text("zip\n" + "\n".join(map(str, range(9))), encoding="utf-8")
+    visits = [
+        f"{i % 600},{20 + i % 5},{'FM'[i // 5 % 2]},{'HIV' if i % 45 == 7 else ('Asthma', 'Flu', '')[i % 3]}"
+        for i in range(900)
+    ]
+    (folder / "visits.csv").write_text("\n".join(["patient,age,sex,disease", *visits]), encoding="utf-8")
+    (folder / "zips.csv").write_text("zip\n" + "\n".join(str(2**k) for k in range(9)), encoding="utf-8")
     return folder
 
 
 def completed(block: dict[str, Any]) -> dict[str, Any]:
     """The block's policy: what it does not say is as usual, and a column that it names has no other role."""
+    if "persons" in (block.get("source") or ()):
+        return {**PERSONS, **block}
     columns = {**BASE["columns"], **block.get("columns", {})}
     said = {
         name
@@ -98,6 +111,8 @@ def test_every_policy_can_be_planned(text: str, folder: Path) -> None:
     block = tomllib.loads(text)
     if block.get("promise", {}).get("kind") == "d-gamma-privacy" and "columns" not in block:
         block["columns"] = {"quasi": ["name", "age", "sex", "zip"]}  # many rows are possible
+    if block.get("promise", {}).get("kind") == "proximity":
+        block["columns"] = {"sensitive": ["zip"]}  # numbers
     if "ledger" in block:
         block["ledger"] = {"path": str(folder / "ledger")}
     plan = make_plan(Policy.from_dict(completed(block), folder))
