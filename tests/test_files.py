@@ -107,7 +107,6 @@ def test_what_a_killed_process_spilled_is_removed_by_the_next_one(
 
     def spill() -> None:
         folder = files.own_temporary_folder()
-        folder.mkdir()
         (folder / "cells").write_text("of a table")
 
     def in_child(body: Callable[[], None]) -> int:

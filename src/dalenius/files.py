@@ -68,6 +68,7 @@ def _folder_of_process(process: int) -> Path:
     held = ExitStack()
     with suppress(OSError):  # where no file can be made, nothing can be spilled either
         held.enter_context(_held(folder))
+        system.make_private_folder(folder)  # DuckDB makes its own inside, and none around that
 
     def remove() -> None:
         if os.getpid() == process:  # and not in one that was forked from it
