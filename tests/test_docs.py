@@ -26,7 +26,8 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-ALONE = [page for page in PAGES if blocks(page) and page.name != "README.md"]  # which runs with the tutorial
+TOGETHER = ("README.md", "tutorial.md")
+ALONE = [page for page in PAGES if blocks(page) and page.name not in TOGETHER]
 
 
 @pytest.mark.parametrize("page", ALONE, ids=lambda page: page.name)

@@ -30,7 +30,7 @@ def resident():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
 
-table = people(8_000)
+table = people(3_000)
 for i in range(50):
     subject = BUILT_IN[i % len(BUILT_IN)]
     release = dalenius.publish(subject.policy(table, sys.argv[1]), seed=i)
@@ -43,7 +43,7 @@ import sys
 import dalenius
 from tests.contract.subject import people
 from tests.mechanisms.bucketize.subjects import SUBJECTS
-policy = SUBJECTS[0].policy(people(150_000), sys.argv[1])
+policy = SUBJECTS[0].policy(people(60_000), sys.argv[1])
 print("ready", flush=True)
 dalenius.publish(policy, again=True)
 """
@@ -70,7 +70,7 @@ def test_a_run_that_is_killed_at_any_moment_leaves_no_partial_release(tmp_path: 
     moments = np.random.default_rng()
     latest = 60.0  # seconds; narrowed to the length of a run by every run that ends before its moment
     n_cut_short = 0
-    while n_cut_short < 10:
+    while n_cut_short < 6:
         shutil.rmtree(target, ignore_errors=True)
         process = _start(target)
         begun = time.monotonic()

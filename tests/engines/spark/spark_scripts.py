@@ -40,12 +40,13 @@ def kill_executor(folder: Path) -> dict[str, Any]:
 
 
 def connect(folder: Path) -> dict[str, Any]:
-    """Every mechanism with a Spark Connect session, from a data frame and from a table of this process."""
+    """A policy of each mechanism with a Spark Connect session; one reads a data frame."""
     session = spark_settings(SparkSession.builder.remote("local[2]"), folder).getOrCreate()
     source = folder / "people.parquet"
     session.createDataFrame(people()).write.parquet(str(source))
     frame, ok = session.read.parquet(str(source)), {}
-    for subject in [*SPARK_SUBJECTS, *ALSO_ON_SPARK]:
+    of_each = {subject.name.split()[0]: subject for subject in [*ALSO_ON_SPARK, *SPARK_SUBJECTS]}
+    for subject in of_each.values():
         with subject.joined():
             table = frame if subject is SPARK_SUBJECTS[0] else people()
             policy = subject.policy(table, folder / subject.name)
