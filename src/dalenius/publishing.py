@@ -325,10 +325,13 @@ def _next_one(policy: Policy, kind: Kind, scan: OpenedTable, *, is_draft: bool) 
 
 def refuse_outright(policy: Policy, n_people: int) -> PromiseNotMet:
     """Nobody is published outright by accident."""
-    told = tell_outright(n_people, policy.columns.sensitive)
+    sensitive = policy.columns.sensitive
+    helping = (
+        "give no value a threshold of 1" if len(sensitive) == 1 else "lower the limits, or keep one column"
+    )
     return PromiseNotMet(
-        f"nothing was published. With this policy {told}",
-        hint="give no value a threshold of 1 (`dalenius plan` shows the count); if it is what you want, "
+        f"nothing was published. With this policy {tell_outright(n_people, sensitive)}",
+        hint=f"{helping} (`dalenius plan` shows the count); if it is what you want, "
         '`dalenius publish --yes`, or outright = "allowed" at the top of the policy',
     )
 

@@ -128,7 +128,7 @@ def test_the_plan_counts_what_the_buckets_will_hold(
         for entry in zip(*(column.tolist() for column in batch), strict=True)
     ):
         held.setdefault(bucket, []).append(count)
-    assert plan.n_certain == sum(counts[0] for counts in held.values() if len(counts) == 1)
+    assert plan.count_certain() == sum(counts[0] for counts in held.values() if len(counts) == 1)
 
 
 def test_the_commands_say_how_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,3 +227,44 @@ def test_a_code_of_the_secret_beside_it_is_refused_without_a_word(
     capsys.readouterr()
     assert run(["plan", "u.toml", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["giveaways"] == []
+
+
+@pytest.mark.parametrize(
+    ("promise", "mechanism"),
+    [
+        ('kind = "l-diversity"\nl = 3', 'kind = "bucketize"'),
+        ('kind = "rho-privacy"\nrho1 = "max"\nrho2 = "1/4"', 'kind = "perturb"\nmethod = "paper"'),
+    ],
+)
+def test_a_column_that_is_certain_counts_though_the_whole_value_is_not(
+    promise: str, mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Everybody of a bucket has HIV, in different stages."""
+    rows = [f"{20 + i % 50},{'Flu' if i % 40 == 0 else 'HIV'},{i // 40}" for i in range(1_200)]
+    (tmp_path / "t.csv").write_text("\n".join(["age,disease,stage", *rows]) + "\n", encoding="utf-8")
+    policy = tmp_path / "t.toml"
+    policy.write_text(
+        'source = "t.csv"\nrelease = "t.release"\n[columns]\nquasi = ["age"]\nsensitive = ["disease", '
+        f'"stage"]\n[promise]\n{promise}\n[mechanism]\n{mechanism}\n',
+        encoding="utf-8",
+    )
+
+    def told(*arguments: str | Path) -> dict[str, Any]:
+        run([*map(str, arguments), "--json"])
+        return dict(json.loads(capsys.readouterr().out))
+
+    planned = told("plan", policy)["outright"]
+    assert planned > 100
+    assert f"{planned:,} people" in told("publish", policy)["error"]["message"]
+    assert told("publish", policy, "--yes")["outright"] == planned
+    found = told("verify", tmp_path / "t.release")
+    assert found["ok"]
+    assert found["outright"] == planned
+    if "bucketize" in mechanism:
+        rows_of: dict[int, set[str]] = {}
+        for row in pq.read_table(tmp_path / "t.release" / "st.parquet").to_pylist():
+            rows_of.setdefault(row["bucket"], set()).add(row["disease"])
+        buckets = pq.read_table(tmp_path / "t.release" / "qit.parquet")["bucket"].to_pylist()
+        assert planned == sum(len(rows_of[bucket]) == 1 for bucket in buckets)
+        run(["plan", str(policy)])
+        assert f"{planned:,} people are in a bucket whose people are all alike" in capsys.readouterr().out

@@ -105,7 +105,7 @@ def tell_outright(n_people: int, columns: tuple[str, ...]) -> str:
     """
     if not n_people:
         return "nobody is published outright"
-    what = " and ".join(columns) or "sensitive value"
+    what = " or ".join(columns) or "sensitive value"  # of several, one at least
     if n_people == 1:
         return f"1 person is published outright: anybody can read off the person's {what}"
     return f"{n_people:,} people are published outright: anybody can read off their {what}"

@@ -10,8 +10,10 @@ from typing import Any
 from unicodedata import normalize
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.plain import escape_controls
 from dalenius.sql import identifiers
 from dalenius.tables.codes import Encoder
@@ -72,6 +74,21 @@ class Histogram(Counted):
         """The share of every value; the records are added up once, however many values there are."""
         n_rows = self.n_rows
         return tuple(Fraction(count, n_rows) for count in self.counts)
+
+    def cells_by_column(self) -> tuple[Ints, ...]:
+        """Of each column of a compound value, which of its cells each value has; of one column nothing.
+
+        >>> counted = Histogram.of(("test", "stage"), {("HIV", 1): 2, ("HIV", 2): 3, ("none", 1): 4})
+        >>> [column.tolist() for column in counted.cells_by_column()]
+        [[0, 0, 1], [0, 1, 0]]
+        """
+        if len(self.columns) < 2:
+            return ()
+        found = []
+        for cells in zip(*self.values, strict=True):
+            number: dict[Any, int] = {}
+            found.append(np.array([number.setdefault(cell, len(number)) for cell in cells]))
+        return tuple(found)
 
     @property
     def n_spelt_otherwise(self) -> int:

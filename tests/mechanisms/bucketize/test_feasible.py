@@ -53,7 +53,7 @@ def test_a_safe_default_plans_buckets_in_which_nobody_is_certain(counts: list[in
         counts=histogram.counts, thresholds=asked.thresholds(histogram), max_bucket=safe.max_bucket
     )
     plan = plan_buckets(problem)
-    assert plan.n_certain == 0
+    assert plan.count_certain() == 0
     assert max(problem.thresholds) < 1
 
 

@@ -17,7 +17,7 @@ from dalenius.arrays import Ints
 from dalenius.mechanisms.base import Batches, Check, Draft, KeptPeople, PublishedTable, Repeated, Scan
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.config import MEASURES
-from dalenius.mechanisms.bucketize.published import count_certain, count_published, read
+from dalenius.mechanisms.bucketize.published import count_certain, count_published
 from dalenius.mechanisms.stages import CountsMechanism
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
@@ -144,7 +144,7 @@ class Bucketize:
 
     def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
         """How many people are in buckets of one value only."""
-        return 0 if read(manifest).fakes else count_certain(connection)
+        return count_certain(connection, manifest)
 
     def count_values(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:
         """How many published records have each value; None where fakes hide it."""

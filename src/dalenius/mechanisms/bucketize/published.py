@@ -187,9 +187,16 @@ def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -
     return None if is_hidden else count_values(connection, "st", stated.sensitive, 'sum("count")::BIGINT')
 
 
-def count_certain(connection: duckdb.DuckDBPyConnection) -> int:
-    """How many people are in buckets of one value only; without fakes their value is certain."""
-    alone = "SELECT bucket FROM st GROUP BY bucket HAVING count(*) = 1"
+def count_certain(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
+    """How many people are in buckets that tell their value, or a column of it; among fakes nobody is."""
+    stated = read(manifest)
+    if stated.fakes:
+        return 0
+    is_of_sets = any(isinstance(group, Having) for group in stated.groups)
+    columns = stated.sensitive if len(stated.sensitive) > 1 and not is_of_sets else ()
+    hashes = [f"hash({identifier(name)})" for name in columns]
+    alike = " OR ".join(["count(*) = 1", *(f"min({one}) = max({one})" for one in hashes)])
+    alone = f"SELECT bucket FROM st GROUP BY bucket HAVING {alike}"
     return count(connection, f"SELECT count(*) FROM qit SEMI JOIN ({alone}) USING (bucket)")
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from dalenius.display import PrivatePlan
@@ -65,8 +66,17 @@ class BucketizePlan(PrivatePlan):
 
     @property
     def outright(self) -> int:
-        """How many people are in buckets of one value only; among fakes nobody is."""
-        return 0 if self.fakes else sum(plan.n_certain for plan in self.plans)
+        """How many people's value their bucket tells, or a column of it; among fakes nobody's."""
+        if self.fakes:
+            return 0
+        # of people with several values each column has its limit, and who lacks a value may be known to
+        cells = () if self.having else self.histogram.cells_by_column()
+        if self.regions is None:
+            return self.buckets.count_certain(cells)
+        return sum(
+            plan.count_certain([column[np.flatnonzero(own)] for column in cells])
+            for plan, own in zip(self.regions.plans, self.regions.counts, strict=True)
+        )
 
     @property
     def plans(self) -> tuple[BucketPlan, ...]:

@@ -364,7 +364,10 @@ def _say_certain(plan: BucketizePlan) -> str:
     n_certain = np.zeros(len(plan.histogram), dtype=np.int64)
     if plan.fakes is None:
         n_certain += plan.buckets.certain if plan.regions is None else plan.regions.certain
-    codes = np.flatnonzero(n_certain)
+    codes, n_whole = np.flatnonzero(n_certain), int(n_certain.sum())
+    if plan.outright > n_whole:
+        people = plural(plan.outright, "person is", "people are")
+        return f"{people} in a bucket whose people are all alike in a sensitive column: that one is certain."
     if not len(codes):
         return "Nobody's value is certain."
     told = [_name(plan, int(code)) for code in codes if code in plan.named][:_NAMED]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,8 +61,9 @@ class PerturbTablePlan(PrivatePlan):
 
     @property
     def outright(self) -> int:
-        """How many people are in parts that have one value only."""
-        return sum(part.n_rows for part in self.perturbation.parts if len(part.codes) == 1)
+        """How many people are in parts that have one value only, or one cell of a sensitive column."""
+        values, parts = self.histogram.values, self.perturbation.parts
+        return sum(part.n_rows for part in parts if _is_certain([values[code] for code in part.codes]))
 
     def __str__(self) -> str:
         return "\n".join([str(self.perturbation), *_advice(self.perturbation)])
@@ -172,11 +173,20 @@ class Perturb:
         return check_parts(connection, manifest)
 
     def count_outright(self, connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
-        """How many people are in parts that have one value only."""
-        channels = read(manifest).channels
-        alone = [number for number, channel in enumerate(channels, start=1) if channel.n_values == 1]
+        """How many people are in parts that have one value only, or one cell of a sensitive column."""
+        stated = read(manifest)
+        alone = [
+            number
+            for number, channel in enumerate(stated.channels, start=1)
+            if _is_certain([stated.texts[code] for code in channel.codes])
+        ]
         listed = ", ".join(map(str, alone)) or "NULL"
         return count(connection, f"SELECT count(*) FROM data WHERE part IN ({listed})")
+
+
+def _is_certain(values: Sequence[Sequence[Any]]) -> bool:
+    """Whether all of them have the same cell in a column."""
+    return any(len(set(cells)) == 1 for cells in zip(*values, strict=True))
 
 
 def _number_parts(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan, assign
@@ -51,7 +52,21 @@ def test_who_is_certain_is_counted_bucket_by_bucket(plan: BucketPlan) -> None:
         if len(set(bucket)) == 1:
             alone[bucket[0]] += len(bucket)
     assert plan.certain == tuple(alone[code] for code in range(len(plan.loads)))
-    assert plan.n_certain == alone.total()
+    assert plan.count_certain() == alone.total()
+
+
+@given(bucket_plans(), st.data())
+def test_so_is_of_whom_a_column_is_certain(plan: BucketPlan, data: st.DataObject) -> None:
+    cells = [
+        np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+        for n in [len(plan.loads)] * data.draw(st.integers(1, 2))
+    ]
+    certain = sum(
+        len(bucket)
+        for bucket in deal_by_hand(plan)
+        if any(len({int(column[code]) for code in bucket}) == 1 for column in cells)
+    )
+    assert plan.count_certain(cells) == certain
 
 
 @given(bucket_plans())

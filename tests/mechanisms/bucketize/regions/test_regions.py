@@ -348,5 +348,5 @@ def test_who_is_certain_is_told_by_the_value_that_they_have() -> None:
     tree: Any = None  # only who is in which region is asked of it
     found = region_plan.plan_regions(tree, counts, problem, whole, 1)
     assert len({len(plan.certain) for plan in found.plans}) == 2
-    assert found.certain.tolist() == [0, 0, sum(plan.n_certain for plan in found.plans)]
+    assert found.certain.tolist() == [0, 0, sum(plan.count_certain() for plan in found.plans)]
     assert found.certain[2] >= 6

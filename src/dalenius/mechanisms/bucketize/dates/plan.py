@@ -37,7 +37,7 @@ class KeptBuckets:
     people: Ints
     """Of each, how many of its people are in the table."""
     certain: Ints
-    """Of each, how many of these are in it with one value only."""
+    """Of each, how many of these are in it with one value only, or with one cell of a sensitive column."""
 
     @property
     def n_absent(self) -> int:
@@ -53,6 +53,10 @@ class KeptBuckets:
         place = np.searchsorted(numbers, entries.column("bucket").to_numpy())
         places = np.bincount(place, entries.column("count").to_numpy(), len(numbers)).astype(np.int64)
         alone = np.bincount(place, minlength=len(numbers)) == 1
+        sensitive = [name for name in entries.column_names if name not in ("bucket", "count")]
+        for name in sensitive if len(sensitive) > 1 else ():
+            cells = entries.column(name).combine_chunks().dictionary_encode("encode").indices.to_numpy()
+            alone |= np.bincount(np.unique(np.stack([place, cells]), axis=1)[0], minlength=len(numbers)) == 1
         return cls(entries=entries, places=places, people=people, certain=np.where(alone, people, 0))
 
 

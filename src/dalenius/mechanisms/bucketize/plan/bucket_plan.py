@@ -9,6 +9,7 @@ form a violated set W: Σ_i min(o_i, Σ_{S∈W} u_iS) < Σ_{S∈W} S·b_S.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -56,10 +57,30 @@ class BucketPlan:
             return None
         return (self.loss - self.lower_bound) / max(self.loss, 1)
 
-    @property
-    def n_certain(self) -> int:
-        """How many records are in buckets of one value only, whose value the bucket tells for certain."""
-        return sum(self.certain)
+    def count_certain(self, cells: Sequence[Ints] = ()) -> int:
+        """How many records are in buckets that tell their value for certain, or a column of it.
+
+        Args:
+            cells: of each column of a compound value, which of its cells each value has.
+
+        >>> loads = ((2,), (2,), (2,))  # two buckets of three: each holds every value
+        >>> plan = BucketPlan(method="", sizes=(3,), n_buckets=(2,), loads=loads, lower_bound=None)
+        >>> plan.count_certain(), plan.count_certain([np.array([0, 0, 0])])
+        (0, 6)
+        """
+        if not cells:
+            return sum(self.certain)
+        n_certain, loads = 0, np.array(self.loads, dtype=np.int64).reshape(-1, len(self.sizes))
+        for size, b, load in zip(self.sizes, self.n_buckets, loads.T, strict=True):
+            ends = np.cumsum(load)
+            # which values a bucket gets changes only where a value ends
+            first = np.unique(np.concatenate([[0], ends % b]))
+            held = np.searchsorted(ends, first[:, None] + b * np.arange(size), side="right")
+            alike = np.zeros(len(first), dtype=bool)
+            for cell in cells:
+                alike |= (cell[held] == cell[held[:, :1]]).all(axis=1)
+            n_certain += size * int((np.diff([*first, b]) * alike).sum())
+        return n_certain
 
     @property
     def certain(self) -> tuple[int, ...]:
