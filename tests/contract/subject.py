@@ -67,8 +67,10 @@ class Subject:
         """While it lasts, the mechanism is known."""
         return nullcontext() if self.package is None else register(self.mechanism["kind"], self.package)
 
-    def publish(self, policy: Policy, seed: int | None = None, again: bool = False) -> dalenius.Release:
-        return dalenius.publish(policy, seed=seed, again=again, engine=self.chosen_engine())
+    def publish(
+        self, policy: Policy, seed: int | None = None, again: bool = False, yes: bool = False
+    ) -> dalenius.Release:
+        return dalenius.publish(policy, seed=seed, again=again, yes=yes, engine=self.chosen_engine())
 
     def chosen_engine(self) -> Engine:
         engine = engine_named(self.engine)
