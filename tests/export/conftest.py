@@ -54,7 +54,7 @@ def publish(
         "promise": promise,
         "mechanism": mechanism,
     }
-    return dalenius.publish(dalenius.Policy.from_dict(policy), seed=4).stored
+    return dalenius.publish(dalenius.Policy.from_dict(policy), seed=4, yes=True).stored
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,7 @@ def test_publishes_what_the_frame_publishes(filled: str, table: pa.Table, tmp_pa
         "columns": {"quasi": [c for c in table.column_names if c not in SENSITIVE], "sensitive": SENSITIVE},
         "promise": {"kind": "l-diversity", "l": 3},
     }
-    release = dalenius.publish(dalenius.Policy.from_dict(policy, folder=tmp_path), seed=1)
+    release = dalenius.publish(dalenius.Policy.from_dict(policy, folder=tmp_path), seed=1, yes=True)
     assert release.verify().ok
     (row,) = release.ask("SELECT COUNT(*) FROM t").rows
     assert row.estimate == table.num_rows
