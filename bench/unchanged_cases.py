@@ -88,7 +88,7 @@ class Subject:
     def publish(self, seed: int) -> Path:
         """The folder of the release, or of the series."""
         for i, source in enumerate(self.sources or (FILES[self.table],)):
-            dalenius.publish(self.policy(seed, source), seed=seed + 100 * i)
+            dalenius.publish(self.policy(seed, source), seed=seed + 100 * i, yes=True)
         return Path(f"{self.name}-{seed}")
 
 
@@ -286,7 +286,7 @@ def _of_sources() -> Iterator[Case]:
 
 
 def _publish_from(subject: Subject, source: Callable[[], Any]) -> Any:
-    return files_of(dalenius.publish(subject.policy(3, source()), seed=3).path)
+    return files_of(dalenius.publish(subject.policy(3, source()), seed=3, yes=True).path)
 
 
 def _together() -> Iterator[Case]:
