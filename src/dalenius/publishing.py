@@ -261,12 +261,8 @@ def write_release(
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft, buckets = _draft(policy, plan, randomness, next_one)
-            if not (yes or is_draft or policy.outright_allowed):
-                if draft.outright:
-                    raise refuse_outright(policy, draft.outright)
-                if not randomness.is_seeded:
-                    refuse_spellings(policy, scan)
-                    refuse_giveaways(policy, scan)
+            if not (yes or is_draft):
+                _refuse_exposures(policy, scan, draft.outright, is_seeded=randomness.is_seeded)
             series = None if next_one is None else next_one.entry()
             tables = scan.write(draft.tables, folder)
             manifest = build_manifest(
@@ -323,17 +319,26 @@ def _next_one(policy: Policy, kind: Kind, scan: OpenedTable, *, is_draft: bool) 
     return rehearse_first(kind, of, open_ledger(policy.ledger))
 
 
-def refuse_outright(policy: Policy, n_people: int) -> PromiseNotMet:
-    """Nobody is published outright by accident."""
+def _refuse_exposures(policy: Policy, scan: OpenedTable, outright: int, *, is_seeded: bool) -> None:
+    """Nobody is exposed by accident: all of it is told at once, since one word lets all of it pass."""
+    found = [] if policy.outright_allowed else [*_tell_outright(policy, outright)]
+    if not is_seeded:
+        found += [*_tell_spellings(policy, scan), *_tell_giveaways(policy, scan)]
+    if found:
+        told, hints = zip(*found, strict=True)
+        raise PromiseNotMet(
+            f"nothing was published. With this policy {'; and '.join(told)}",
+            hint=f"{'; '.join(hints)}; if all of this is what you want, `dalenius publish --yes`",
+        )
+
+
+def _tell_outright(policy: Policy, n_people: int) -> Iterator[tuple[str, str]]:
     sensitive = policy.columns.sensitive
-    helping = (
-        "give no value a threshold of 1" if len(sensitive) == 1 else "lower the limits, or keep one column"
-    )
-    return PromiseNotMet(
-        f"nothing was published. With this policy {tell_outright(n_people, sensitive)}",
-        hint=f"{helping} (`dalenius plan` shows the count); if it is what you want, "
-        '`dalenius publish --yes`, or outright = "allowed" at the top of the policy',
-    )
+    if n_people:
+        one = len(sensitive) == 1
+        helping = "give no value a threshold of 1" if one else "lower the limits, or keep one column"
+        allowed = 'or outright = "allowed" at the top of the policy'
+        yield tell_outright(n_people, sensitive), f"{helping} (`dalenius plan` shows the count), {allowed}"
 
 
 def count_spellings(policy: Policy, scan: OpenedTable) -> int:
@@ -354,17 +359,16 @@ def tell_spellings(n_people: int, columns: tuple[str, ...]) -> str:
     return f"{people} a value of {what} that is written in several ways, which differ in case or spaces only"
 
 
-def refuse_spellings(policy: Policy, scan: OpenedTable) -> None:
+def _tell_spellings(policy: Policy, scan: OpenedTable) -> Iterator[tuple[str, str]]:
     """Hiv beside HIV would be two values, and a bucket of both would tell everybody's."""
-    n_people = count_spellings(policy, scan)
+    n_people, name = count_spellings(policy, scan), policy.columns.sensitive[:1]
     if n_people:
         told = tell_spellings(n_people, policy.columns.sensitive)
-        name = policy.columns.sensitive[0]
-        raise PromiseNotMet(
-            f"nothing was published. {told}: each way would count as a value of its own, and people whose "
-            "bucket holds nothing else would be published outright",
-            hint=f'write them alike: {name} = {{ map = "{name}.csv" }} under [recode], a file with columns '
-            'from and to; if they are different values, `dalenius publish --yes`, or outright = "allowed"',
+        yield (
+            f"{told}: each way would count as a value of its own, and people whose bucket holds nothing else "
+            "would be published outright",
+            f'write values alike: {name[0]} = {{ map = "{name[0]}.csv" }} under [recode], a file with '
+            "columns from and to",
         )
 
 
@@ -376,16 +380,13 @@ def look_for_giveaways(policy: Policy, scan: OpenedTable) -> tuple[Giveaway, ...
     return find_giveaways(scan.sample((*quasi, *sensitive), LOOKED_AT), quasi, sensitive)
 
 
-def refuse_giveaways(policy: Policy, scan: OpenedTable) -> None:
+def _tell_giveaways(policy: Policy, scan: OpenedTable) -> Iterator[tuple[str, str]]:
     """No bucket and no coin hides a diagnosis whose code is published beside it."""
-    found = look_for_giveaways(policy, scan)
-    if found:
-        told = "; ".join(one.sentence(policy.columns.sensitive) for one in found)
-        raise PromiseNotMet(
-            f"nothing was published. {told}: whoever knows such a cell of a person reads the value off it, "
-            "whatever is promised",
-            hint=f"move {found[0].column!r} into `dropped`, or into `sensitive`; or make it coarser under "
-            '[recode]; if it may be known, `dalenius publish --yes`, or outright = "allowed"',
+    for one in look_for_giveaways(policy, scan):
+        yield (
+            f"{one.sentence(policy.columns.sensitive)}: whoever knows such a cell of a person reads the "
+            "value off it, whatever is promised",
+            f"move {one.column!r} into `dropped` or `sensitive`, or make it coarser under [recode]",
         )
 
 

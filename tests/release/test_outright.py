@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 import dalenius
 from dalenius import Policy, PolicyError, PromiseNotMet
 from dalenius.cli.main import run
+from dalenius.engines.base import silent
 from dalenius.mechanisms.bucketize.apply import Layout
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.randomness import Randomness
 from dalenius.release.folder import sha256
+from dalenius.studio import work
 
 
 def table() -> pa.Table:
@@ -268,3 +270,32 @@ def test_a_column_that_is_certain_counts_though_the_whole_value_is_not(
         assert planned == sum(len(rows_of[bucket]) == 1 for bucket in buckets)
         run(["plan", str(policy)])
         assert f"{planned:,} people are in a bucket whose people are all alike" in capsys.readouterr().out
+
+
+def test_one_refusal_tells_all_that_a_word_would_let_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who says yes to people who are certain has not said yes to a code of the secret beside it."""
+    codes = {"E11": "Diabetes", "J10": "Flu", "B20": "HIV", "M10": "Gout"}
+    cells = [f"{code},{disease},{1 + (disease == 'Gout')}" for code, disease in codes.items()]
+    rows = [f"{20 + i % 50},{cell}" for i, cell in enumerate(cells * 60)]
+    (tmp_path / "t.csv").write_text("\n".join(["age,icd,diagnosis,stage", *rows]) + "\n", encoding="utf-8")
+    policy = tmp_path / "t.toml"
+    text = (
+        'source = "t.csv"\nrelease = "t.release"\n[columns]\nquasi = ["age", "icd"]\n'
+        'sensitive = ["diagnosis", "stage"]\n[promise]\nkind = "l-diversity"\nl = 2\n'
+    )
+    policy.write_text(text, encoding="utf-8")
+    assert run(["publish", str(policy)]) == 3
+    refused = capsys.readouterr().err
+    assert "people are published outright" in refused
+    assert "'icd' gives" in refused
+    policy.write_text('outright = "allowed"\n' + text, encoding="utf-8")
+    assert run(["publish", str(policy)]) == 3
+    refused = capsys.readouterr().err
+    assert "published outright" not in refused
+    assert "'icd' gives" in refused
+    policy.write_text(text, encoding="utf-8")
+    with pytest.raises(PromiseNotMet, match="'icd' gives"):  # the studio's box is about the count
+        work.publish(str(policy), True, "somebody", silent)
+    assert not (tmp_path / "t.release").exists()
