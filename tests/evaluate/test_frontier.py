@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.frontier import WIDTH, Frame, label_span, place_points
+from dalenius.evaluate.frontier import WIDTH, Frame, label_span
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
 from dalenius.promises.bounds import Bound
@@ -168,7 +168,7 @@ def placed(n: int, seed: int) -> tuple[Frame, list[dict[str, Any]]]:
     ]
     comparison = compare(*standings)
     frame = Frame.around(comparison)
-    return frame, place_points(comparison, frame)
+    return frame, frame.points(comparison)
 
 
 @pytest.mark.parametrize("is_log", [True, False])

@@ -12,7 +12,7 @@ import pytest
 from dalenius.errors import InputError
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.frontier import WIDTH, Frame, label_span, place_points
+from dalenius.evaluate.frontier import WIDTH, Frame, label_span
 from dalenius.evaluate.frontier_chart import draw_frontier
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
@@ -62,7 +62,7 @@ def test_the_frontier_is_drawn_in_every_format(suffix: str, tmp_path: Path) -> N
 
 def test_no_label_covers_another_and_each_is_near_its_mark() -> None:
     frame = Frame.around(CROWDED)
-    points = place_points(CROWDED, frame)
+    points = frame.points(CROWDED)
     boxes = []
     for point in points:
         at = WIDTH * point["bound"] / frame.x_max

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dalenius.studio.frame import taken_in
 from dalenius.studio.frontier import draw_frontier
+from dalenius.studio.parts import taken_in
 from dalenius.studio.steps.cards import card
 from dalenius.web.page import to_text
 from tests.evaluate.test_frontier_chart import CROWDED, comparison, standing

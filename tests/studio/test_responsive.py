@@ -66,7 +66,7 @@ def test_every_page_shows_progress_instead_of_reading_the_table(
         raise AssertionError("a page did the work of a task")
 
     monkeypatch.setattr(Tasks, "read", never)
-    monkeypatch.setattr("dalenius.studio.frame.PATIENCE", 0.0)
+    monkeypatch.setattr("dalenius.studio.parts.PATIENCE", 0.0)
     for place in (
         "data.open_source_of",
         "roles.FirstPolicy.of_source",

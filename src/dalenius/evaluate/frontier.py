@@ -11,16 +11,9 @@ from dalenius.errors import InputError
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import NOTHING, label_of
 
-WIDTH, HEIGHT = 560, 360
-GAP = 10
-"""Pixels between a mark and its label."""
-LABEL = 190
-"""Pixels that a label may be long."""
 X_TITLE = "largest probability that may be inferred, as promised (lower is more private)"
-_LINE = 14
-"""Pixels between labels, so that none covers another."""
-_LETTER = 6
-"""Pixels of a letter."""
+# in pixels: the picture, between a mark and its label, the longest label, between labels, a letter
+WIDTH, HEIGHT, GAP, LABEL, _LINE, _LETTER = 560, 360, 10, 190, 14, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,18 +72,16 @@ class Frame:
             return float(self.y_min * (self.y_max / self.y_min) ** share)
         return self.y_min + share * (self.y_max - self.y_min)
 
+    def points(self, comparison: Comparison) -> list[dict[str, Any]]:
+        """A mark for everything that was measured, with the place of its label."""
+        points = [_point(one, comparison, self) for one in comparison.ranked]
+        _spread_labels(points, self)
+        return points
 
-def place_points(comparison: Comparison, frame: Frame) -> list[dict[str, Any]]:
-    """A mark for everything that was measured, with the place of its label."""
-    points = [_point(one, comparison, frame) for one in comparison.ranked]
-    _spread_labels(points, frame)
-    return points
-
-
-def frontier_corners(comparison: Comparison, frame: Frame) -> list[dict[str, Any]]:
-    """Of the steps below which nothing is: from each point on to the bound of the next."""
-    corners = [{"bound": one.bound, "value": one.value(comparison.measure)} for one in comparison.frontier]
-    return [*corners, *({"bound": frame.x_max, "value": last["value"]} for last in corners[-1:])]
+    def corners(self, comparison: Comparison) -> list[dict[str, Any]]:
+        """Of the steps below which nothing is: from each point on to the bound of the next."""
+        found = [{"bound": one.bound, "value": one.value(comparison.measure)} for one in comparison.frontier]
+        return [*found, *({"bound": self.x_max, "value": last["value"]} for last in found[-1:])]
 
 
 def _point(one: Standing, comparison: Comparison, frame: Frame) -> dict[str, Any]:

@@ -8,16 +8,7 @@ from typing import Any
 from dalenius.display import drawing_library
 from dalenius.evaluate.compare import Comparison
 from dalenius.evaluate.contender import all_labels
-from dalenius.evaluate.frontier import (
-    GAP,
-    HEIGHT,
-    LABEL,
-    WIDTH,
-    X_TITLE,
-    Frame,
-    frontier_corners,
-    place_points,
-)
+from dalenius.evaluate.frontier import GAP, HEIGHT, LABEL, WIDTH, X_TITLE, Frame
 from dalenius.pages.pictures import COLOURS, save_private
 
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
@@ -26,7 +17,7 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross")
 def draw_frontier(comparison: Comparison, path: Path) -> None:
     """Draw a comparison into an .svg, .png or .html file."""
     frame = Frame.around(comparison)
-    points = place_points(comparison, frame)
+    points = frame.points(comparison)
     altair = drawing_library()
     layers = [
         _frontier(altair, comparison, frame),
@@ -55,7 +46,7 @@ def _y(altair: Any, frame: Frame, field: str) -> Any:
 def _frontier(altair: Any, comparison: Comparison, frame: Frame) -> Any:
     """The steps below which nothing is."""
     return (
-        altair.Chart(altair.Data(values=frontier_corners(comparison, frame)))
+        altair.Chart(altair.Data(values=frame.corners(comparison)))
         .mark_line(interpolate="step-after", strokeDash=[4, 4], color="#666666")
         .encode(x=_x(altair, frame, "bound"), y=_y(altair, frame, "value"))
     )

@@ -17,7 +17,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dalenius.errors import DaleniusError, InputError
-from dalenius.studio.frame import Studio, open_steps, refusal, studio_of
+from dalenius.studio.frame import Studio, open_steps, studio_of
+from dalenius.studio.parts import refusal
 from dalenius.studio.project import Project
 from dalenius.studio.steps import choose, data, promise, publish, results, roles
 from dalenius.studio.tasks import Tasks

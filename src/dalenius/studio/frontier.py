@@ -5,16 +5,7 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from dalenius.evaluate.compare import Comparison
-from dalenius.evaluate.frontier import (
-    GAP,
-    HEIGHT,
-    LABEL,
-    WIDTH,
-    X_TITLE,
-    Frame,
-    frontier_corners,
-    place_points,
-)
+from dalenius.evaluate.frontier import GAP, HEIGHT, LABEL, WIDTH, X_TITLE, Frame
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, LABEL // 2, 12, 46
 """Pixels around the axes."""
@@ -28,7 +19,7 @@ def draw_frontier(comparison: Comparison) -> str:
         InputError: nothing was measured.
     """
     frame = Frame.around(comparison)
-    points = place_points(comparison, frame)
+    points = frame.points(comparison)
     told = "; ".join(f"{p['name']}: at most {p['bound']:.3g}, off by {p['value']:.3g}" for p in points)
     figure = Element("figure", {"class": "frontier"})
     SubElement(figure, "figcaption").text = "Privacy against error"
@@ -53,8 +44,7 @@ def draw_frontier(comparison: Comparison) -> str:
 
 def _draw_steps(svg: Element, comparison: Comparison, frame: Frame) -> None:
     places = [
-        (_x(frame, corner["bound"]), _y(frame, corner["value"]))
-        for corner in frontier_corners(comparison, frame)
+        (_x(frame, corner["bound"]), _y(frame, corner["value"])) for corner in frame.corners(comparison)
     ]
     if places:
         (x, y), *others = places

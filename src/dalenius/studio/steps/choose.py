@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -16,19 +16,8 @@ from dalenius.mechanisms import registry
 from dalenius.mechanisms.feasible import TableFacts
 from dalenius.sql import identifier, identifiers
 from dalenius.studio import work
-from dalenius.studio.frame import (
-    Studio,
-    command,
-    next_link,
-    patiently,
-    read_form,
-    refusal,
-    show,
-    stop,
-    studio_of,
-    taken_in,
-    waiting,
-)
+from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
+from dalenius.studio.parts import command, next_link, patiently, refusal, taken_in, waiting
 from dalenius.studio.steps.cards import card
 from dalenius.studio.steps.promise import facts_of
 from dalenius.studio.tasks import Task
@@ -108,12 +97,8 @@ def key_of(studio: Studio, asked: Asked) -> tuple[str, ...]:
     return ("compare", studio.project.table(), repr((data, asked)))
 
 
-async def page(request: Request) -> Response:
-    """The page."""
-    return await _show(request, [])
-
-
-async def _show(request: Request, before: list[Element], status: int = 200) -> Response:
+async def page(request: Request, before: Sequence[Element] = (), status: int = 200) -> Response:
+    """The ways, what was measured of them, and the questions that it was measured with."""
     studio = studio_of(request)
     data = studio.project.read()
     if "promise" not in data:
@@ -186,7 +171,7 @@ async def compare(request: Request) -> Response:
         questions = asked.questions(studio.project.read())
         studio.tasks.run(key_of(studio, asked), work.compare, found, folder, questions)
     except DaleniusError as error:
-        return await _show(request, [refusal(error)], status=400)
+        return await page(request, [refusal(error)], status=400)
     return RedirectResponse(f"/choose{asked.query}", 303)
 
 
@@ -208,7 +193,7 @@ async def keep(request: Request) -> Response:
         if sent.get("kind") not in found:
             raise InputError("choose one of the cards")
     except DaleniusError as error:
-        return await _show(request, [refusal(error)], status=400)
+        return await page(request, [refusal(error)], status=400)
     chosen = found[str(sent["kind"])]
     sections = {name: chosen.get(name) for name in ("promise", "mechanism", "domains")}
     studio.project.change(**sections)

@@ -12,7 +12,8 @@ from dalenius.errors import InputError
 from dalenius.inspection.looking import study_people
 from dalenius.pages import document as doc
 from dalenius.policy import open_source_of
-from dalenius.studio.frame import Studio, patiently, refusal
+from dalenius.studio.frame import Studio
+from dalenius.studio.parts import patiently, refusal
 from dalenius.studio.project import number
 from dalenius.tables.recode import depends_on_table
 from dalenius.web.page import blocks, choice, element, within

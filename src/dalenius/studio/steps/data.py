@@ -19,17 +19,8 @@ from dalenius.inspection.reading import how_read
 from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
-from dalenius.studio.frame import (
-    Studio,
-    command,
-    next_link,
-    patiently,
-    read_form,
-    refusal,
-    show,
-    studio_of,
-    waiting,
-)
+from dalenius.studio.frame import Studio, read_form, show, studio_of
+from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
 from dalenius.tables.histogram import label_cell
 from dalenius.tables.postgres import hide_passwords
 from dalenius.tables.source import scanning

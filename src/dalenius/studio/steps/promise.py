@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -16,17 +17,8 @@ from dalenius.pages import document as doc
 from dalenius.policy import open_source_of
 from dalenius.publishing import make_plan
 from dalenius.release.verify import tell_outright
-from dalenius.studio.frame import (
-    Studio,
-    command,
-    next_link,
-    patiently,
-    read_form,
-    refusal,
-    show,
-    studio_of,
-    waiting,
-)
+from dalenius.studio.frame import Studio, read_form, show, studio_of
+from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
 from dalenius.studio.steps.limits import promise_form, read_promise_form
 from dalenius.studio.tasks import Task
 from dalenius.web.page import blocks, element, within
@@ -57,12 +49,8 @@ def plan_of(studio: Studio) -> Task:
     return studio.tasks.read(key, make)
 
 
-async def page(request: Request) -> Response:
-    """The page."""
-    return await _show(request, [])
-
-
-async def _show(request: Request, before: list[Element], status: int = 200) -> Response:
+async def page(request: Request, before: Sequence[Element] = (), status: int = 200) -> Response:
+    """How sure anybody may become, and the plan that follows."""
     studio = studio_of(request)
     data = studio.project.read()
     if data.get("columns", {}).get("undecided") or not data.get("columns"):
@@ -127,7 +115,7 @@ async def keep(request: Request) -> Response:
             raise InputError("the values are still being counted", hint="wait until the page shows them")
         promise = read_promise_form(sent, task.result.histogram)
     except DaleniusError as error:
-        return await _show(request, [refusal(error)], status=400)
+        return await page(request, [refusal(error)], status=400)
     written = studio.project.read()
     mechanism, before = written.get("mechanism"), written.get("promise")
     if promise["kind"] == "f-privacy" and isinstance(before, dict) and "groups" in before:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -11,19 +12,8 @@ from starlette.responses import RedirectResponse, Response
 from dalenius.errors import DaleniusError, InputError
 from dalenius.pages import document as doc
 from dalenius.studio import work
-from dalenius.studio.frame import (
-    Studio,
-    command,
-    next_link,
-    patiently,
-    read_form,
-    refusal,
-    show,
-    stop,
-    studio_of,
-    taken_in,
-    waiting,
-)
+from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
+from dalenius.studio.parts import command, next_link, patiently, refusal, taken_in, waiting
 from dalenius.studio.project import show_promise
 from dalenius.studio.steps.promise import outright_notice, plan_of, show_plan
 from dalenius.studio.tasks import Task
@@ -108,12 +98,8 @@ def publish_key(studio: Studio) -> tuple[str, str, str]:
     return ("publish", studio.project.table(), studio.project.fingerprint())
 
 
-async def publish_page(request: Request) -> Response:
+async def publish_page(request: Request, before: Sequence[Element] = (), status: int = 200) -> Response:
     """The page of the release."""
-    return await _show(request, [])
-
-
-async def _show(request: Request, before: list[Element], status: int = 200) -> Response:
     studio = studio_of(request)
     if "mechanism" not in studio.project.read():
         return RedirectResponse("/choose", 303)
@@ -210,7 +196,7 @@ async def publish(request: Request) -> Response:
         sent = await read_form(request)
         yes = _confirmed(studio, sent)
     except DaleniusError as error:
-        return await _show(request, [refusal(error, "Not confirmed")], status=400)
+        return await publish_page(request, [refusal(error, "Not confirmed")], status=400)
     signed = str(sent["signed"]).strip()[:200]
     studio.tasks.run(publish_key(studio), work.publish, str(studio.project.policy_file), yes, signed)
     return RedirectResponse("/publish", 303)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 from xml.etree.ElementTree import Element
 from zipfile import ZipFile
@@ -16,18 +19,9 @@ from dalenius.pages import document as doc
 from dalenius.pages.writing import default_path
 from dalenius.release.folder import StoredRelease
 from dalenius.studio import work
-from dalenius.studio.frame import (
-    Studio,
-    command,
-    patiently,
-    read_form,
-    refusal,
-    show,
-    stop,
-    studio_of,
-    taken_in,
-    waiting,
-)
+from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
+from dalenius.studio.parts import command, patiently, refusal, taken_in, waiting
+from dalenius.studio.tasks import Task
 from dalenius.web.asking import answer_blocks, ask_form, examples, question_of
 from dalenius.web.page import blocks, element, form, within
 
@@ -94,63 +88,65 @@ def _key(what: str, studio: Studio, stored: StoredRelease) -> tuple[str, ...]:
 
 async def audit_page(request: Request) -> Response:
     """The attacks against their bounds."""
-    studio = studio_of(request)
-    stored = studio.project.release()
-    if stored is None:
-        return RedirectResponse("/rehearse", 303)
-    key = _key("audit", studio, stored)
-    if request.method == "POST":
-        await read_form(request)
-        studio.tasks.run(key, work.audit, str(stored.path), str(studio.project.policy_file))
-        return RedirectResponse("/audit", 303)
-    task = studio.tasks.find(key)
-    content = _draft_notice(studio)
-    if task is not None and not task.finished:
-        content += waiting(request, task, "Attacking", cancel="/audit/cancel")
-    else:
-        content.append(form("/audit", request.scope["csrf"], element("button", "Attack it", type="submit")))
-        if task is not None:
-            content += [refusal(task.error)] if task.error is not None else taken_in(task.result["audit"])
-    policy = studio.project.policy_file.name
-    return show(
-        request,
-        "audit",
-        content,
-        same=[command("audit", str(stored.path), "--original", policy)],
-        python=f'dalenius.audit("{stored.path.name}", "{policy}")',
-    )
+
+    def show_attacks(_: StoredRelease, task: Task | None) -> list[Element]:
+        return [] if task is None or task.error is not None else taken_in(task.result["audit"])
+
+    def same(path: Path, policy: str) -> tuple[list[str], str]:
+        commands = [command("audit", str(path), "--original", policy)]
+        return commands, f'dalenius.audit("{path.name}", "{policy}")'
+
+    job = _Job(what="audit", run=work.audit, title="Attacking", button="Attack it")
+    return await _job_page(request, job, show_attacks, same)
 
 
 async def report_page(request: Request) -> Response:
     """Both reports, and the release itself, to take away."""
-    studio = studio_of(request)
+
+    def same(path: Path, policy: str) -> tuple[list[str], str]:
+        commands = [command("report", str(path)), command("report", str(path), "--original", policy)]
+        return commands, f'dalenius.report("{path.name}", output="report.html")'
+
+    job = _Job(what="report", run=work.report, title="Writing the reports", button="Write both reports")
+    return await _job_page(request, job, lambda stored, _: _downloads(stored), same)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """Work on the release that its page starts and shows; `what` is its address."""
+
+    what: str
+    run: Callable[..., dict[str, Any]]
+    title: str
+    button: str
+
+
+async def _job_page(
+    request: Request,
+    job: _Job,
+    show_done: Callable[[StoredRelease, Task | None], list[Element]],
+    same: Callable[[Path, str], tuple[list[str], str]],
+) -> Response:
+    """A button that starts the work, how far it is, and what came of it."""
+    studio, address = studio_of(request), f"/{job.what}"
     stored = studio.project.release()
     if stored is None:
         return RedirectResponse("/rehearse", 303)
-    key = _key("report", studio, stored)
+    key, policy = _key(job.what, studio, stored), studio.project.policy_file
     if request.method == "POST":
         await read_form(request)
-        studio.tasks.run(key, work.report, str(stored.path), str(studio.project.policy_file))
-        return RedirectResponse("/report", 303)
+        studio.tasks.run(key, job.run, str(stored.path), str(policy))
+        return RedirectResponse(address, 303)
     task = studio.tasks.find(key)
     content = _draft_notice(studio)
     if task is not None and not task.finished:
-        content += waiting(request, task, "Writing the reports", cancel="/report/cancel")
+        content += waiting(request, task, job.title, cancel=f"{address}/cancel")
     else:
-        if task is not None and task.error is not None:
-            content.append(refusal(task.error))
-        content += [
-            form("/report", request.scope["csrf"], element("button", "Write both reports", type="submit")),
-            *_downloads(stored),
-        ]
-    policy = studio.project.policy_file.name
-    return show(
-        request,
-        "report",
-        content,
-        same=[command("report", str(stored.path)), command("report", str(stored.path), "--original", policy)],
-        python=f'dalenius.report("{stored.path.name}", output="report.html")',
-    )
+        content.append(form(address, request.scope["csrf"], element("button", job.button, type="submit")))
+        content += [refusal(task.error)] if task is not None and task.error is not None else []
+        content += show_done(stored, task)
+    commands, python = same(stored.path, policy.name)
+    return show(request, job.what, content, same=commands, python=python)
 
 
 async def cancel(request: Request) -> Response:

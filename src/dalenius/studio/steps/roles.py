@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -14,18 +15,8 @@ from dalenius.inspection.first_policy import FirstPolicy
 from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
-from dalenius.studio.frame import (
-    Studio,
-    command,
-    next_link,
-    patiently,
-    read_form,
-    refusal,
-    roles_of,
-    show,
-    studio_of,
-    waiting,
-)
+from dalenius.studio.frame import Studio, read_form, roles_of, show, studio_of
+from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
 from dalenius.studio.project import ROLES
 from dalenius.studio.steps.coarser import chosen_recode, controls, show_rare
 from dalenius.studio.tasks import Task
@@ -51,12 +42,8 @@ def look(studio: Studio) -> Task:
     )
 
 
-async def page(request: Request) -> Response:
-    """The page."""
-    return await _show(request, [])
-
-
-async def _show(request: Request, before: list[Element], status: int = 200) -> Response:
+async def page(request: Request, before: Sequence[Element] = (), status: int = 200) -> Response:
+    """Every column with its role, and what it looks like."""
     studio = studio_of(request)
     data = studio.project.read()
     if "source" not in data:
@@ -147,7 +134,7 @@ async def keep(request: Request) -> Response:
         sent = await read_form(request)
         sections = _sections(studio, sent)
     except DaleniusError as error:
-        return await _show(request, [refusal(error)], status=400)
+        return await page(request, [refusal(error)], status=400)
     before = studio.project.read().get("columns", {})
     changed = (
         {**sections, "promise": None}
