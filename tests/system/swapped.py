@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from inspect import isfunction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,9 +25,14 @@ SIDES = ["posix", "windows"]
 OWN = Path("/proc/self/fd")
 
 
+def names_of_system() -> list[str]:
+    """What both sides offer."""
+    return [name for name, found in vars(system).items() if isfunction(found)]
+
+
 def swap_in_windows(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Put the Windows side in; the calls of `icacls`, as they come."""
-    for name in system.__all__:
+    for name in names_of_system():
         monkeypatch.setattr(system, name, getattr(windows, name))
     monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(LK_NBLCK=2, locking=_locking))
     monkeypatch.setattr(windows, "_FIRST_PAUSE", 0.0)

@@ -18,13 +18,13 @@ import pytest
 from dalenius import system
 from dalenius.release.folder import new_release
 from dalenius.system import posix, windows
-from tests.system.swapped import swap_in_windows
+from tests.system.swapped import names_of_system, swap_in_windows
 
 SOURCE = Path(system.__file__).parent.parent
 
 
 def test_both_sides_offer_the_same() -> None:
-    for name in system.__all__:
+    for name in names_of_system():
         assert inspect.signature(getattr(posix, name)) == inspect.signature(getattr(windows, name)), name
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -85,28 +86,20 @@ def open_for_asking(release: StoredRelease) -> Opened:
     return _open[key]
 
 
-def ask(
-    release: StoredRelease,
-    sql: str,
-    *,
-    confidence: float = 0.95,
-    estimator: str | None = None,
-    tables: Mapping[str, pa.Table] | None = None,
-    consistent: bool = False,
-    differences: bool = False,
-    limits: Limits | None = None,
-) -> Answer:
-    """Answer a question from a release; `ask_many` explains the arguments."""
-    return ask_many(
-        release,
-        [sql],
-        confidence=confidence,
-        estimator=estimator,
-        tables=tables,
-        consistent=consistent,
-        differences=differences,
-        limits=limits,
-    )[0]
+class Options(TypedDict, total=False):
+    """How questions are answered; `ask_many` explains each."""
+
+    confidence: float
+    estimator: str | None
+    tables: Mapping[str, pa.Table] | None
+    consistent: bool
+    differences: bool
+    limits: Limits | None
+
+
+def ask(release: StoredRelease, sql: str, **options: Unpack[Options]) -> Answer:
+    """Answer a question from a release, as `ask_many` does."""
+    return ask_many(release, [sql], **options)[0]
 
 
 def ask_many(

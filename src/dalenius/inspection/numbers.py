@@ -13,7 +13,6 @@ from dalenius.tables.steps import Bins
 
 _MANY = 30
 """Fewer different numbers are taken as names of things: grades, codes."""
-_N_BINS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +70,9 @@ def _is_number(value: Any) -> bool:
         return math.isfinite(value)
     except (TypeError, ValueError, OverflowError):
         return False
+
+
+_N_BINS = 10
 
 
 def _ends(cells: list[tuple[float, int]]) -> tuple[Fraction, list[float]]:

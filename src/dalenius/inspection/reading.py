@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import duckdb
 
+from dalenius.inspection.shapes import sampled
 from dalenius.mechanisms.feasible import ColumnFacts, TableFacts
 from dalenius.sql import identifier, literal, one_row
 from dalenius.tables.files.csv import CsvSource
-from dalenius.tables.source import Source, scanning
+from dalenius.tables.source import Source
 
 _SAMPLE_ROWS = 20_000
 _TEXT_CODES = (
@@ -80,15 +81,7 @@ def how_read(source: Source) -> dict[str, str]:
 
 def look_closer(source: Source, facts: TableFacts) -> Look:
     """Look at a sample of every column's cells."""
-    with scanning(source) as (connection, scan):
-        cells = ", ".join(
-            f"nullif(trim({identifier(column.name)}::VARCHAR), '') AS {identifier(column.name)}"
-            for column in facts.columns
-        )
-        connection.execute(
-            f"CREATE TEMP TABLE sample AS SELECT {cells} FROM {scan} "
-            f"USING SAMPLE reservoir({_SAMPLE_ROWS} ROWS) REPEATABLE (1)"
-        )
+    with sampled(source, (column.name for column in facts.columns), _SAMPLE_ROWS) as connection:
         shapes = tuple(_shape(connection, column) for column in facts.columns)
         notes = tuple(note for column in facts.columns for note in _notes(connection, column))
     return Look(how=how_read(source), shapes=shapes, notes=notes)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import duckdb
 
 from dalenius.sql import identifier, literal, one_row
 from dalenius.tables.source import Source, scanning
 
-_SAMPLE_ROWS = 5_000
 _WORD = r"[\p{Lu}\p{Lo}][\p{L}\p{M}'’.-]*"
 _STREETS = (
     r"street|st\.|road|rd\.?|avenue|ave\.?|lane|drive|square|boulevard|blvd|stra(ß|ss)e|str\.|gasse|weg|platz"
@@ -46,17 +48,21 @@ class Shape:
     """In characters, on average."""
 
 
-def look_at_shapes(source: Source) -> dict[str, Shape]:
-    """The shapes of every column, from a sample of its rows."""
+@contextmanager
+def sampled(source: Source, columns: Iterable[str], n_rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with a table `sample` of some rows: the columns' cells as texts, NULL where empty."""
     with scanning(source) as (connection, scan):
-        texts = ", ".join(
-            f"nullif(trim({identifier(name)}::VARCHAR), '') AS {identifier(name)}"
-            for name in source.column_names
-        )
+        texts = ", ".join(f"nullif(trim({name}::VARCHAR), '') AS {name}" for name in map(identifier, columns))
         connection.execute(
             f"CREATE TEMP TABLE sample AS SELECT {texts} FROM {scan} "
-            f"USING SAMPLE reservoir({_SAMPLE_ROWS} ROWS) REPEATABLE (1)"
+            f"USING SAMPLE reservoir({n_rows} ROWS) REPEATABLE (1)"
         )
+        yield connection
+
+
+def look_at_shapes(source: Source) -> dict[str, Shape]:
+    """The shapes of every column, from a sample of its rows."""
+    with sampled(source, source.column_names, 5_000) as connection:
         asked = ", ".join(_measures(name) for name in source.column_names)
         found = one_row(connection, f"SELECT {asked} FROM sample")
     return dict(zip(source.column_names, _shapes(found), strict=True))

@@ -149,18 +149,17 @@ class NextDate:
             gone = is_known.copy()
             gone[is_known] = roll.gone[place[is_known]]
             bucket[changed | gone] = WITHHELD
-        kept = KeptPeople(
-            bucket=bucket,
-            cells=people.select(sensitive).filter(pa.array(bucket == NEW)),
-            known=_known_buckets(earlier, policy, scan.schema),
-            n_changed=int(changed.sum()),
-        )
         return cls(
             people=people,
             roll=roll,
             place=place,
             changed=changed,
-            kept=kept,
+            kept=KeptPeople(
+                bucket=bucket,
+                cells=people.select(sensitive).filter(pa.array(bucket == NEW)),
+                known=_known_buckets(earlier, policy, scan.schema),
+                n_changed=int(changed.sum()),
+            ),
             folder=folder,
             series_id=series_id,
             index=len(earlier) + 1,

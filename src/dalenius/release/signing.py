@@ -19,7 +19,6 @@ from dalenius.release.manifest import FILE_NAME, SIGNATURE_NAME
 
 _CONTEXT = b"dalenius release manifest, version 1\n"
 """Goes before what is signed: a signature for another purpose with the same key is none of a release."""
-_INSTALL = 'pip install "dalenius[sign]"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +113,9 @@ class _Library:
         self.InvalidSignature = InvalidSignature
         self.serialization: ModuleType = serialization
         self.ed25519: ModuleType = ed25519
+
+
+_INSTALL = 'pip install "dalenius[sign]"'
 
 
 def _library() -> _Library:

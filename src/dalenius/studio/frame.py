@@ -17,7 +17,6 @@ from dalenius.studio.tasks import Tasks
 from dalenius.web.page import element, render, within
 
 STEPS = ("data", "roles", "promise", "choose", "rehearse", "publish", "ask", "audit", "report")
-LARGEST_FIELD = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +32,9 @@ def studio_of(request: Request) -> Studio:
     """The studio behind a request."""
     found: Studio = request.app.state.studio
     return found
+
+
+LARGEST_FIELD = 1_000_000
 
 
 async def read_form(request: Request) -> dict[str, Any]:

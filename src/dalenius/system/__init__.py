@@ -7,47 +7,19 @@ the other one is not loaded. Callers say `system.lock(file)`, so that tests can 
 import sys
 
 if sys.platform == "win32":
-    from dalenius.system.windows import (
-        create_private,
-        data_folder,
-        lock,
-        make_private_folder,
-        private_temporary_folder,
-        rename,
-        restrict,
-        run_apart,
-        share,
-        stop_on_signals,
-        sync,
-        work_apart_if_limited,
-    )
+    from dalenius.system import windows as here
 else:
-    from dalenius.system.posix import (
-        create_private,
-        data_folder,
-        lock,
-        make_private_folder,
-        private_temporary_folder,
-        rename,
-        restrict,
-        run_apart,
-        share,
-        stop_on_signals,
-        sync,
-        work_apart_if_limited,
-    )
+    from dalenius.system import posix as here
 
-__all__ = [
-    "create_private",
-    "data_folder",
-    "lock",
-    "make_private_folder",
-    "private_temporary_folder",
-    "rename",
-    "restrict",
-    "run_apart",
-    "share",
-    "stop_on_signals",
-    "sync",
-    "work_apart_if_limited",
-]
+create_private = here.create_private
+data_folder = here.data_folder
+lock = here.lock
+make_private_folder = here.make_private_folder
+private_temporary_folder = here.private_temporary_folder
+rename = here.rename
+restrict = here.restrict
+run_apart = here.run_apart
+share = here.share
+stop_on_signals = here.stop_on_signals
+sync = here.sync
+work_apart_if_limited = here.work_apart_if_limited

@@ -20,10 +20,6 @@ from dalenius.sql import connect_shared
 
 LOOKED_AT = 20_000
 """Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
-_MUCH = 0.25
-"""Of the people whom chance leaves in doubt, so many have a value that their cell tells."""
-_SURE = 6.0
-"""And they are more, by so many standard deviations, than chance gives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +63,12 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
             if (share := _share(connection, places[name], frequency)) is not None
         ]
     return tuple(found)
+
+
+_MUCH = 0.25
+"""Of the people whom chance leaves in doubt, so many have a value that their cell tells."""
+_SURE = 6.0
+"""And they are more, by so many standard deviations, than chance gives."""
 
 
 def _share(connection: duckdb.DuckDBPyConnection, column: str, frequency: np.ndarray) -> float | None:

@@ -105,13 +105,7 @@ def _hide(content: bytes, key: bytes, nonce: bytes) -> bytes:
     return bytes(np.frombuffer(content, np.uint8) ^ np.frombuffer(stream, np.uint8))
 
 
-FALSE_ALARM = 1e-6
-"""The chance that two tables of different people are taken for the same; half is for whole records."""
 _TILTS = np.geomspace(0.01, 1000, 60)
-_NOT_EVEN = 0.55
-"""Of the dispersion that chance gives: counts that have more of it are not suspiciously even."""
-_MANY = 400
-"""So many tosses are as good as normal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +117,10 @@ class Overlap:
     rows: int
     """Of how many."""
     earlier_rows: int
+
+
+FALSE_ALARM = 1e-6
+"""The chance that two tables of different people are taken for the same; half is for whole records."""
 
 
 def find_overlap(new: Sketch, earlier: Sketch) -> Overlap | None:
@@ -167,6 +165,10 @@ def _counts(ours: Combination, theirs: Combination) -> tuple[Ints, Ints]:
     return counted[0], counted[1]
 
 
+_NOT_EVEN = 0.55
+"""Of the dispersion that chance gives: counts that have more of it are not suspiciously even."""
+
+
 def _log_chance(x: Ints, y: Ints) -> float:
     """A bound on the chance, as a logarithm, that counts of different people are spread as evenly as these.
 
@@ -192,6 +194,10 @@ def _log_chance(x: Ints, y: Ints) -> float:
 def _deviation(x: Ints, total: Ints | int, share: float) -> Floats:
     """The square of the distance from what is expected, in standard deviations."""
     return np.asarray((x - share * total) ** 2 / (total * share * (1 - share)), dtype=np.float64)
+
+
+_MANY = 400
+"""So many tosses are as good as normal."""
 
 
 def _log_transform(size: int, share: float) -> Floats:

@@ -18,9 +18,6 @@ from dalenius.tables.codes import number
 from dalenius.threats.counts import Counts, counted, learnt, summed
 from dalenius.threats.facets import Facet
 
-_MOST_KEYS = 4_000_000
-"""Of strata × cells that are counted without numbering those that occur."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coins:
@@ -68,6 +65,10 @@ class Coins:
             float((chance * (1 - chance)).sum()),
             len(alike),
         )
+
+
+_MOST_KEYS = 4_000_000
+"""Of strata × cells that are counted without numbering those that occur."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -37,7 +37,6 @@ def command(
     engine: Annotated[str, typer.Option(help="Where to run: local or spark.")] = "local",
 ) -> int:
     """Carry a plan out and write the release, whole or not at all."""
-    chosen = engine_named(engine)
     with progress_bar() as progress:
         published = write_release(
             Policy.from_file(policy, source=source),
@@ -45,7 +44,7 @@ def command(
             again=again,
             yes=yes,
             is_draft=draft,
-            engine=chosen,
+            engine=engine_named(engine),
             sign=sign,
             progress=progress,
         )

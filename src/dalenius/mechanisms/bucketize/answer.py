@@ -27,7 +27,14 @@ from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.dates.answer import load_dates
-from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEWEST, MATCHING, Estimator, make_estimator
+from dalenius.mechanisms.bucketize.estimate import (
+    ESTIMATORS,
+    FEW_PEOPLE,
+    FEWEST,
+    MATCHING,
+    Estimator,
+    make_estimator,
+)
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.bucketize.published import read_tables
@@ -39,8 +46,6 @@ from dalenius.tables.columns import CodedTable
 
 _MORE_BESIDES = "looser thresholds, or records perturbed one by one, would tell more"
 _MORE = f"buckets of similar people (regions = true in the policy), {_MORE_BESIDES}"
-_FEW = 1_000
-"""Fewer people are estimated by shrinkage."""
 _FEW_NEAR = 8
 
 
@@ -102,7 +107,7 @@ class BucketizedRows:
     @property
     def can_match(self) -> bool:
         """Fakes leave no people to match values with, and few people teach no effects of columns."""
-        return not self.has_fakes and self.buckets.n_rows >= _FEW
+        return not self.has_fakes and self.buckets.n_rows >= FEW_PEOPLE
 
     @property
     def many_numbers(self) -> Floats | None:

@@ -236,13 +236,7 @@ def _overlapping(
         )
     found = []
     for one in promise.having(histogram):
-        share = Fraction(one.count(histogram), histogram.n_rows)
-        if share > one.at_most:
-            raise PromiseNotMet(
-                f"threshold of {one.name!r} ({show(one.at_most)}) is below its share of the people "
-                f"({show(share)}); the lowest that any release can keep is {show(share)}",
-                hint="raise the threshold",
-            )
+        _check_share(one, repr(one.name), histogram, " of the people", hint="raise the threshold")
         codes = tuple(code for code, value in enumerate(histogram.values) if one.has(value))
         found.append((codes, one.at_most))
     return tuple(found)
@@ -264,13 +258,18 @@ def _check_windows(promise: BucketPromise, problem: BucketProblem) -> None:
 def _check_shares(groups: Sequence[Group], histogram: Histogram) -> None:
     """No release can keep a group below its share of the table; the policy names the group."""
     for group in groups:
-        share = Fraction(group.count(histogram), histogram.n_rows)
-        if share > group.at_most:
-            raise PromiseNotMet(
-                f"threshold of the group {group.name!r} ({show(group.at_most)}) is below its share "
-                f"({show(share)}); the lowest that any release can keep is {show(share)}",
-                hint="raise at_most, or publish fewer of these records",
-            )
+        hint = "raise at_most, or publish fewer of these records"
+        _check_share(group, f"the group {group.name!r}", histogram, hint=hint)
+
+
+def _check_share(one: Group | Having, name: str, histogram: Histogram, of: str = "", *, hint: str) -> None:
+    share = Fraction(one.count(histogram), histogram.n_rows)
+    if share > one.at_most:
+        raise PromiseNotMet(
+            f"threshold of {name} ({show(one.at_most)}) is below its share{of} ({show(share)}); "
+            f"the lowest that any release can keep is {show(share)}",
+            hint=hint,
+        )
 
 
 def _infeasible(

@@ -59,9 +59,6 @@ NOISE = Threat(
     wants="tuples that noise hardly ever makes, so that seeing them says more",
     covered=True,
 )
-_ORDER = Threat(knows="the order of the view's rows", wants="which of them are of the table", covered=True)
-_PLACES = 16
-_ROWS_AT_ONCE = 2**18
 _MOST_NEIGHBOURS = 8_000_000
 """With more tuples their neighbours in the domain are not looked for."""
 
@@ -190,6 +187,10 @@ class DomainFacet:
         return result
 
 
+_ORDER = Threat(knows="the order of the view's rows", wants="which of them are of the table", covered=True)
+_PLACES = 16
+
+
 def attack_order(tuples: ComparedTuples, n_files: int) -> AttackResult:
     """Rows in the domain's order say nothing; in any other order they must be as if at random."""
     n_rows = len(tuples.row_words)
@@ -215,6 +216,9 @@ def attack_order(tuples: ComparedTuples, n_files: int) -> AttackResult:
         n_failed=0,
         advice="rows must be in the order of the domain, or at random",
     )
+
+
+_ROWS_AT_ONCE = 2**18
 
 
 def find_original(domain: Domain, original: pa.Table) -> tuple[Ints, Ints]:

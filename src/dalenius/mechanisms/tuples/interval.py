@@ -20,12 +20,6 @@ from dalenius.arrays import Floats, Ints, normal_quantile
 Interval = tuple[float, float]
 _Condition = Callable[[int], bool]
 
-_EXACT_COUNT = 2_000
-_EXACT_POPULATION = 50_000
-"""With more tuples seen and possible, the normal approximation is as good as the exact interval."""
-_FEW_TUPLES = 100
-"""Where fewer make up a variance, it does not tell enough of the tails."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TupleVariance:
@@ -64,6 +58,11 @@ class CountEstimate:
         return math.sqrt(self.variance)
 
 
+_EXACT_COUNT = 2_000
+_EXACT_POPULATION = 50_000
+"""With more tuples seen and possible, the normal approximation is as good as the exact interval."""
+
+
 def count_interval(
     observed: int, estimate: CountEstimate, inside: Fraction, outside: Fraction, confidence: float
 ) -> Interval:
@@ -79,6 +78,10 @@ def count_interval(
     if observed <= _EXACT_COUNT or estimate.population <= _EXACT_POPULATION:
         return exact_interval(observed, estimate.population, float(inside), float(outside), confidence)
     return score_interval(estimate, confidence)
+
+
+_FEW_TUPLES = 100
+"""Where fewer make up a variance, it does not tell enough of the tails."""
 
 
 def weighted_interval(estimate: CountEstimate, spread: Fraction, confidence: float) -> Interval:

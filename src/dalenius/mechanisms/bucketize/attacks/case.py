@@ -27,10 +27,6 @@ from dalenius.tables.histogram import label, write_cells
 from dalenius.threats.original import CommonCodes, People
 from dalenius.threats.result import AttackResult, measured
 
-MOST_PAIRS = 4_000_000
-"""With more, buckets are drawn at random, and people outside them are left out."""
-_MOST_CELLS = 2_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BucketCase:
@@ -239,6 +235,10 @@ class RowPairs:
         return ~missing[case.people.profile]
 
 
+MOST_PAIRS = 4_000_000
+"""With more, buckets are drawn at random, and people outside them are left out."""
+
+
 def draw_buckets(case: BucketCase, stream: np.random.Generator) -> Bools:
     """All buckets, or as many random ones as `MOST_PAIRS` allows."""
     n_entries = np.bincount(case.st_bucket, minlength=case.n_buckets)
@@ -246,6 +246,9 @@ def draw_buckets(case: BucketCase, stream: np.random.Generator) -> Bools:
     chosen = np.zeros(case.n_buckets, dtype=bool)
     chosen[order[np.cumsum(cost) <= MOST_PAIRS]] = True
     return chosen
+
+
+_MOST_CELLS = 2_000
 
 
 def usable_columns(case: BucketCase) -> list[int]:

@@ -35,11 +35,8 @@ LINKING = Threat(
     wants="the person's sensitive value: the bucket's commonest, among equals the table's commonest",
     covered=True,
 )
-LINKING_GROUPS = Threat(
-    knows="everybody's quasi-identifiers, and so each person's bucket",
-    wants="whether the person's sensitive value is of a group: the group that the bucket has most of",
-    covered=True,
-)
+_WANTS_GROUP = "whether the person's sensitive value is of a group: the group that the bucket has most of"
+LINKING_GROUPS = replace(LINKING, wants=_WANTS_GROUP)
 _SWEEP = (0, 1, 2, 4, 8, 16)
 CORRUPTION = Threat(
     knows="a bucket's members and the sensitive values of all of them but one",

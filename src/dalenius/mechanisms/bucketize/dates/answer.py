@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.errors import ReleaseCorrupt
-from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, MATCHING, Estimator, make_estimator
+from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEW_PEOPLE, MATCHING, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.estimation import RowModel
@@ -29,9 +29,6 @@ from dalenius.question.model import Estimators
 from dalenius.question.targets import Estimates, Range, Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.columns import CodedTable
-
-_FEW = 1_000
-"""Fewer places are estimated by shrinkage: they teach no effects of columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,7 +120,8 @@ class Places:
         return self._estimator(MATCHING, sign, f"the change from date {earlier} to date {later}")
 
     def _estimator(self, name: str, sign: Floats, what: str) -> DateEstimator:
-        made = self._prepare(Shrinkage.name if name == MATCHING and self.buckets.n_rows < _FEW else name)
+        is_few = name == MATCHING and self.buckets.n_rows < FEW_PEOPLE
+        made = self._prepare(Shrinkage.name if is_few else name)
         return DateEstimator(buckets=self.buckets, made=made, place=self.place, sign=sign, what=what)
 
     def _prepare(self, name: str) -> Estimator:

@@ -12,9 +12,11 @@ from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, R
 from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Geometry, Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 
-__all__ = ["ESTIMATORS", "FEWEST", "MATCHING", "Estimator", "make_estimator"]
+__all__ = ["ESTIMATORS", "FEWEST", "FEW_PEOPLE", "MATCHING", "Estimator", "make_estimator"]
 
 MATCHING = "matching"
+FEW_PEOPLE = 1_000
+"""Fewer teach no effects of columns: they are estimated by shrinkage."""
 FEWEST = 128
 """Up to so many different numbers each has an effect of its own; more stand in bins."""
 

@@ -13,7 +13,7 @@ therefore form one interval, and its first position is found by one division per
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from math import gcd
 from typing import Literal
@@ -67,15 +67,7 @@ class Gamma:
 
     def select(self, chosen: Ints | slice) -> Gamma:
         """The lists of some of the pairs of sizes."""
-        return Gamma(
-            small=self.small[chosen],
-            large=self.large[chosen],
-            first_small=self.first_small[chosen],
-            first_large=self.first_large[chosen],
-            step_small=self.step_small[chosen],
-            step_large=self.step_large[chosen],
-            last=self.last[chosen],
-        )
+        return Gamma(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
 
 def index_settings(n_rows: int, sizes: tuple[int, ...]) -> Gamma:

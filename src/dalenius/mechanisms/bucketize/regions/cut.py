@@ -40,8 +40,6 @@ from dalenius.mechanisms.bucketize.plan.problem import capacity_table
 from dalenius.tables.codes import Encoder, find_codes
 from dalenius.tables.histogram import write_cells
 
-MOST_VALUES = 256
-"""A column of texts with more different values is not cut; numbers are first grouped into as many ranges."""
 _RANGES = 16
 """Of a column of numbers, as long as a region is cut."""
 
@@ -128,6 +126,8 @@ class TextCells:
 
 
 Cells = NumberCells | TextCells
+MOST_VALUES = 256
+"""A column of texts with more different values is not cut; numbers are first grouped into as many ranges."""
 
 
 def first_cells(column: str, values: pa.Array) -> Cells | None:

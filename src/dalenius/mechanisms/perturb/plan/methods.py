@@ -199,8 +199,9 @@ def plan_uniform(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     rho1 = promise.prior_limit(counts)
     _check_prior(rho1, promise.rho2)
     part = _part(np.array(counts, dtype=np.int64), rho1, promise)
-    found = _Parts(method="uniform", search="one-part", parts=(part,), n_groups=1)
-    return _plan(counts, promise, found, paper=(part,))
+    return _plan(
+        counts, promise, method="uniform", search="one-part", parts=(part,), paper=(part,), n_groups=1
+    )
 
 
 def plan_small_domain(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
@@ -223,8 +224,8 @@ def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPla
     """The paper's own partition; `small-domain` is never worse by its measure, nor `best` by the variance."""
     is_protected, found = _search(counts, promise, Measure.EPSILON, 1)
     parts = _derive_parts(found.paper, is_protected, promise)
-    paper = _Parts(method="paper", search="paper", parts=parts, n_groups=found.n_groups)
-    return _plan(counts, promise, paper, paper=parts)
+    n_groups = found.n_groups
+    return _plan(counts, promise, method="paper", search="paper", parts=parts, paper=parts, n_groups=n_groups)
 
 
 def plan_best(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
@@ -251,30 +252,29 @@ METHODS: dict[str, Callable[[tuple[int, ...], RhoPrivacy], PerturbPlan]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    method: str
-    search: str
-    parts: tuple[Part, ...]
-    n_groups: int
-
-
 def _plan(
-    counts: tuple[int, ...], promise: RhoPrivacy, found: _Parts, paper: tuple[Part, ...]
+    counts: tuple[int, ...],
+    promise: RhoPrivacy,
+    *,
+    method: str,
+    search: str,
+    parts: tuple[Part, ...],
+    paper: tuple[Part, ...],
+    n_groups: int,
 ) -> PerturbPlan:
-    sizes, retentions = _sizes_and_retentions(found.parts)
+    sizes, retentions = _sizes_and_retentions(parts)
     return PerturbPlan(
-        method=found.method,
+        method=method,
         promise=promise,
         counts=counts,
         protected=promise.protected(counts),
-        parts=found.parts,
-        search=found.search,
+        parts=parts,
+        search=search,
         error_bound=partition_bound(sizes, retentions, DELTA),
         error_bound_hoeffding=hoeffding_bound(sizes, retentions, DELTA),
-        value_rmse=value_rmse(sizes, [part.channel for part in found.parts], sum(map(bool, counts))),
+        value_rmse=value_rmse(sizes, [part.channel for part in parts], sum(map(bool, counts))),
         paper_error_bound=partition_bound(*_sizes_and_retentions(paper), DELTA),
-        n_groups=found.n_groups,
+        n_groups=n_groups,
     )
 
 
@@ -287,8 +287,9 @@ def _plan_searched(
 ) -> PerturbPlan:
     is_protected, found = _search(counts, promise, measure, least_top)
     parts = _derive_parts(found.best, is_protected, promise)
-    ours = _Parts(method=method, search=found.best.search, parts=parts, n_groups=found.n_groups)
-    return _plan(counts, promise, ours, paper=_derive_parts(found.paper, is_protected, promise))
+    paper = _derive_parts(found.paper, is_protected, promise)
+    search, n_groups = found.best.search, found.n_groups
+    return _plan(counts, promise, method=method, search=search, parts=parts, paper=paper, n_groups=n_groups)
 
 
 def _search(

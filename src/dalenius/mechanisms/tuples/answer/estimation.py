@@ -39,9 +39,6 @@ from dalenius.question.query import Query, has_ratios
 from dalenius.question.targets import Range
 from dalenius.release.folder import StoredRelease
 
-_FEW_TUPLES = 30
-"""Below the variance of this many tuples a sum is not taken as normal."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Covariance:
@@ -80,6 +77,10 @@ class TuplesAsked:
     questions: tuple[TupleQuestion, ...]
     divides: bool = False
     """Whether some result is an average, or a product or ratio of results."""
+
+
+_FEW_TUPLES = 30
+"""Below the variance of this many tuples a sum is not taken as normal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
