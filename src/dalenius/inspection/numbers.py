@@ -11,9 +11,6 @@ from dalenius.mechanisms.feasible import TableFacts
 from dalenius.tables.histogram import Histogram
 from dalenius.tables.steps import Bins
 
-_MANY = 30
-"""Fewer different numbers are taken as names of things: grades, codes."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberSecret:
@@ -28,7 +25,9 @@ class NumberSecret:
     def of(cls, facts: TableFacts) -> NumberSecret | None:
         """None: the sensitive column is no number, or has few different ones."""
         histogram = facts.histogram
-        if histogram is None or len(histogram.columns) > 1 or len(histogram) <= _MANY:
+        if histogram is None or len(histogram.columns) > 1:
+            return None
+        if len(histogram) <= 30:  # so few numbers are taken as names of things: grades, codes
             return None
         cells = [(value, count) for (value,), count in _entries(histogram) if value is not None]
         if not cells or any(isinstance(value, bool | str) or not _is_number(value) for value, _ in cells):

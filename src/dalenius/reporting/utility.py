@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,7 @@ from dalenius.reporting.distribution import Truth
 from dalenius.sql import identifier, one_row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
+class Keys(NamedTuple):
     """One column of a marginal, as SQL groups it."""
 
     sql: str

@@ -154,23 +154,17 @@ def _is_grown_up(table: pa.Table) -> pa.ChunkedArray:
     return pc.greater_equal(table.column("age").cast(pa.int64()), _GROWN_UP)
 
 
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(listed.split())
+
+
 _KDD_FILES = ("census-income.data", "census-income.test")
 FILES = (
     Prepared(
         name="adult.csv",
         raw=("adult.data",),
         described=ADULT,
-        columns=(
-            "age",
-            "workclass",
-            "education",
-            "marital-status",
-            "occupation",
-            "race",
-            "sex",
-            "native-country",
-            "salary",
-        ),
+        columns=_names("age workclass education marital-status occupation race sex native-country salary"),
         read=read_adult,
         choose=_is_complete,
         n_rows=30_162,
@@ -180,19 +174,9 @@ FILES = (
         name="kdd_workers.csv.gz",
         raw=_KDD_FILES,
         described=KDD,
-        columns=(
-            "age",
-            "sex",
-            "education",
-            "marital",
-            "race",
-            "class_of_worker",
-            "self_birth",
-            "hispanic_origin",
-            "citizenship",
-            "industry_code",
-            "occupation_code",
-            "income",
+        columns=_names(
+            "age sex education marital race class_of_worker self_birth hispanic_origin citizenship "
+            "industry_code occupation_code income"
         ),
         read=read_kdd,
         choose=_works,
@@ -203,7 +187,7 @@ FILES = (
         name="kdd_education.csv.gz",
         raw=_KDD_FILES,
         described=KDD,
-        columns=("age", "sex", "education", "marital", "race", "class_of_worker", "self_birth", "income"),
+        columns=_names("age sex education marital race class_of_worker self_birth income"),
         read=read_kdd,
         choose=_is_grown_up,
         n_rows=219_751,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
@@ -26,6 +26,7 @@ from dalenius.web.guard import Access, Guard, SizeLimit
 from dalenius.web.page import element, render, style, within
 
 LARGEST_UPLOAD = 4 * 2**30
+Answerer = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(
@@ -69,31 +70,24 @@ def create_app(
 
 def _routes() -> list[Route]:
     pages = [
-        Route("/data", data.page),
-        Route("/data", data.take, methods=["POST"]),
-        Route("/roles", roles.page),
-        Route("/roles", roles.keep, methods=["POST"]),
-        Route("/roles/rare", roles.rare, methods=["POST"]),
-        Route("/promise", promise.page),
-        Route("/promise", promise.keep, methods=["POST"]),
-        Route("/choose", choose.page),
-        Route("/choose", choose.keep, methods=["POST"]),
-        Route("/choose/compare", choose.compare, methods=["POST"]),
-        Route("/choose/cancel", choose.cancel, methods=["POST"]),
-        Route("/rehearse", publish.rehearse_page),
-        Route("/rehearse", publish.rehearse, methods=["POST"]),
-        Route("/rehearse/cancel", publish.cancel_rehearsal, methods=["POST"]),
-        Route("/publish", publish.publish_page),
-        Route("/publish", publish.publish, methods=["POST"]),
-        Route("/publish/cancel", publish.cancel_publish, methods=["POST"]),
+        *_page("/data", data.page, data.take),
+        *_page("/roles", roles.page, roles.keep, rare=roles.rare),
+        *_page("/promise", promise.page, promise.keep),
+        *_page("/choose", choose.page, choose.keep, compare=choose.compare, cancel=choose.cancel),
+        *_page("/rehearse", publish.rehearse_page, publish.rehearse, cancel=publish.cancel_rehearsal),
+        *_page("/publish", publish.publish_page, publish.publish, cancel=publish.cancel_publish),
+        *_page("/audit", results.audit_page, results.audit_page, cancel=results.cancel),
+        *_page("/report", results.report_page, results.report_page, cancel=results.cancel),
         Route("/ask", results.ask_page),
-        Route("/audit", results.audit_page, methods=["GET", "POST"]),
-        Route("/report", results.report_page, methods=["GET", "POST"]),
-        Route("/audit/cancel", results.cancel, methods=["POST"]),
-        Route("/report/cancel", results.cancel, methods=["POST"]),
         Route("/download/{what}", results.download),
     ]
     return [Route("/", _start), Route("/healthz", _health), *_assets(), *pages]
+
+
+def _page(address: str, show: Answerer, keep: Answerer, **more: Answerer) -> list[Route]:
+    """What is shown at an address, what its form is sent to, and what other forms below it are sent to."""
+    sent = [(address, keep), *((f"{address}/{name}", action) for name, action in more.items())]
+    return [Route(address, show), *(Route(at, action, methods=["POST"]) for at, action in sent)]
 
 
 def _assets() -> list[Route]:

@@ -31,6 +31,7 @@ from dalenius.mechanisms.bucketize.estimate import (
     ESTIMATORS,
     FEW_PEOPLE,
     FEWEST,
+    FEWEST_NEAR,
     MATCHING,
     Estimator,
     make_estimator,
@@ -46,7 +47,6 @@ from dalenius.tables.columns import CodedTable
 
 _MORE_BESIDES = "looser thresholds, or records perturbed one by one, would tell more"
 _MORE = f"buckets of similar people (regions = true in the policy), {_MORE_BESIDES}"
-_FEW_NEAR = 8
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,7 +80,7 @@ class BucketizedRows:
             buckets=Buckets.of(tables.row_bucket, tables.entry_bucket, value, count),
             has_fakes=fakes is not None,
             region_of_bucket=None if regions is None else tables.regions(regions),
-            fewest=FEWEST if stated.proximity is None else _FEW_NEAR,
+            fewest=FEWEST if stated.proximity is None else FEWEST_NEAR,
         )
 
     def model(self) -> RowModel:

@@ -12,13 +12,15 @@ from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, R
 from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Geometry, Regression
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 
-__all__ = ["ESTIMATORS", "FEWEST", "FEW_PEOPLE", "MATCHING", "Estimator", "make_estimator"]
+__all__ = ["ESTIMATORS", "FEWEST", "FEWEST_NEAR", "FEW_PEOPLE", "MATCHING", "Estimator", "make_estimator"]
 
 MATCHING = "matching"
 FEW_PEOPLE = 1_000
 """Fewer teach no effects of columns: they are estimated by shrinkage."""
 FEWEST = 128
 """Up to so many different numbers each has an effect of its own; more stand in bins."""
+FEWEST_NEAR = 8
+"""The same where the promise is about numbers that are near each other."""
 
 _COARSER = 4
 """With many values every so many-th ρ must do: each takes a product of matrices of values × values."""

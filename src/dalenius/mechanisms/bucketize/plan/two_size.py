@@ -83,16 +83,15 @@ def index_settings(n_rows: int, sizes: tuple[int, ...]) -> Gamma:
     first_large = (n_rows // divisor % modulus) * inverse % modulus
     left = n_rows - large * first_large
     exists = (n_rows % divisor == 0) & (left >= 0)
-    first_small = np.where(exists, left // small, 0)
     step_small = large // divisor
     return Gamma(
         small=small,
         large=large,
-        first_small=first_small,
+        first_small=np.where(exists, left // small, 0),
         first_large=first_large,
         step_small=step_small,
         step_large=modulus,
-        last=np.where(exists, first_small // step_small, -1),
+        last=np.where(exists, left // small // step_small, -1),
     )
 
 

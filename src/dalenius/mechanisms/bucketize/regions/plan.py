@@ -26,11 +26,11 @@ class RegionsPlan:
     """The regions, what each holds, and the buckets of each."""
 
     tree: RegionTree
-    plans: tuple[BucketPlan, ...]
-    """Of each region, for the values that occur in it."""
     least_rows: int
     counts: Ints
     """Regions × values."""
+    plans: tuple[BucketPlan, ...]
+    """Of each region, for the values that occur in it."""
     without: BucketPlan
     """What the whole table would have without regions."""
 
