@@ -16,12 +16,12 @@ from dalenius.arrays import Ints
 from dalenius.mechanisms.perturb.plan.improvers import (
     add_groups,
     best_set_partition,
-    improve_by_moves,
     merge_runs,
     regroup,
 )
 from dalenius.mechanisms.perturb.plan.layout import Objective
 from dalenius.mechanisms.perturb.plan.methods import paper_partition, search_partitions
+from dalenius.mechanisms.perturb.plan.moves import Moves, improve_by_moves
 from dalenius.mechanisms.perturb.plan.starts import (
     balancing_level,
     band_partitions,
@@ -150,6 +150,19 @@ def test_moves_and_splits_keep_every_record_and_never_raise_the_cost(counts: lis
             assert quotas.sum(axis=0).tolist() == counts
             assert (quotas >= 0).all()
         assert objective.total(better) <= objective.total(start)
+
+
+@given(counts_lists)
+@settings(deadline=None, max_examples=30)
+def test_what_a_move_leaves_of_the_changes_is_what_all_moves_would_change(counts: list[int]) -> None:
+    _, objective = groups_and_objective(counts)
+    for start in band_partitions(array(counts), objective, 3):
+        moves = Moves.of(start, objective)
+        while (best := moves.best(objective)) is not None:
+            if not objective.total(best[0]) < objective.total(moves.parts.quotas):
+                break
+            moves = moves.after(*best, objective)
+            assert np.array_equal(moves.least, Moves.of(moves.parts.quotas, objective).least, equal_nan=True)
 
 
 @given(array_of_parts=st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=1, max_size=4))

@@ -22,7 +22,6 @@ from dalenius.errors import InputError, InternalError, PolicyError, PromiseNotMe
 from dalenius.mechanisms.perturb.plan.improvers import (
     add_groups,
     best_set_partition,
-    improve_by_moves,
     merge_runs,
     regroup,
     remix,
@@ -37,6 +36,7 @@ from dalenius.mechanisms.perturb.plan.layout import (
     partition_bound,
     value_rmse,
 )
+from dalenius.mechanisms.perturb.plan.moves import improve_by_moves
 from dalenius.mechanisms.perturb.plan.starts import (
     band_partitions,
     candidate_orders,
@@ -70,14 +70,31 @@ def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
 
     The values are ranked by count first, so that the codes' order does not matter to any search.
     """
+    return _in_ranks(_search_ranked, counts, objective)
+
+
+def take_paper(counts: Ints, objective: Objective) -> SearchResult:
+    """The paper's own partition, and nothing else searched."""
+    return _in_ranks(_only_paper, counts, objective)
+
+
+def _in_ranks(
+    search: Callable[[Ints, Objective], SearchResult], counts: Ints, objective: Objective
+) -> SearchResult:
     ranked = np.argsort(-counts, kind="stable")
-    found = _search_ranked(counts[ranked], replace(objective, protected=objective.protected[ranked]))
+    found = search(counts[ranked], replace(objective, protected=objective.protected[ranked]))
     ranks = np.argsort(ranked)
     return replace(
         found,
         best=replace(found.best, quotas=found.best.quotas[:, ranks]),
         paper=replace(found.paper, quotas=found.paper.quotas[:, ranks]),
     )
+
+
+def _only_paper(counts: Ints, objective: Objective) -> SearchResult:
+    groups, n_groups = initial_groups(counts, objective.protected)
+    paper = paper_partition(groups, objective)
+    return SearchResult(best=paper, paper=paper, n_groups=n_groups)
 
 
 _MOVED_BANDS = 4
@@ -222,7 +239,7 @@ def plan_least_variance(counts: tuple[int, ...], promise: RhoPrivacy) -> Perturb
 
 def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     """The paper's own partition; `small-domain` is never worse by its measure, nor `best` by the variance."""
-    is_protected, found = _search(counts, promise, Measure.EPSILON, 1)
+    is_protected, found = _search(counts, promise, Measure.EPSILON, 1, take_paper)
     parts = _derive_parts(found.paper, is_protected, promise)
     n_groups = found.n_groups
     return _plan(counts, promise, method="paper", search="paper", parts=parts, paper=parts, n_groups=n_groups)
@@ -293,7 +310,11 @@ def _plan_searched(
 
 
 def _search(
-    counts: tuple[int, ...], promise: RhoPrivacy, measure: Measure, least_top: int
+    counts: tuple[int, ...],
+    promise: RhoPrivacy,
+    measure: Measure,
+    least_top: int,
+    search: Callable[[Ints, Objective], SearchResult] = search_partitions,
 ) -> tuple[Bools, SearchResult]:
     protected = list(promise.protected(counts))
     if not protected:
@@ -307,7 +328,7 @@ def _search(
     objective = Objective(
         protected=is_protected, rho2=float(promise.rho2), measure=measure, least_top=least_top
     )
-    return is_protected, search_partitions(np.array(counts, dtype=np.int64), objective)
+    return is_protected, search(np.array(counts, dtype=np.int64), objective)
 
 
 def _derive_parts(partition: Partition, is_protected: Bools, promise: RhoPrivacy) -> tuple[Part, ...]:
