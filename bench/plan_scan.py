@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import process_time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as commands do: threads that wait would be counted
 
 import numpy as np
 
@@ -141,7 +144,8 @@ def main() -> None:
     for number in range(options.first, options.first + options.instances):
         one = plan(number, options.limit, options.seconds)
         found.append(one)
-        if not options.json and (one.seconds > options.slow or (one.gap or 0) > 1e-4):
+        is_odd = one.seconds > options.slow or (one.gap or 0) > 1e-4 or one.outcome.startswith("failed")
+        if not options.json and is_odd:
             gap = "–" if one.gap is None else f"{one.gap:.1e}"
             print(f"{one.number:>4} {one.seconds:7.2f} s  gap {gap}  {one.what}: {one.outcome}", flush=True)
     summary = summarize(found)

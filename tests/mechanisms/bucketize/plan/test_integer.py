@@ -313,3 +313,22 @@ def test_a_programme_that_comes_to_no_end_is_solved_from_the_start() -> None:
     assert found[0] is not None
     assert np.allclose(found[0], np.asarray(found[1]))
     assert usual.lower_bound() == undecided.lower_bound()
+
+
+def test_what_is_whole_within_tolerances_only_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HiGHS may call numbers whole that are not; rounded, they lack a row, or a cut is not met."""
+    problem = IntegerProblem(
+        sizes=np.array([2, 3]),
+        n_rows=12,
+        cuts=Cuts(coefficients=np.array([[1, 2]]), needs=np.array([7])),
+        origin=np.array([0, 0]),
+    )
+    assert [problem.is_met(np.array(b)) for b in ((3, 2), (0, 4), (6, 0), (0, 3), (-3, 6))] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    monkeypatch.setattr(IntegerProblem, "is_met", lambda *_: False)
+    assert branch_and_bound(problem, None, 0.9, 10).n_buckets is None

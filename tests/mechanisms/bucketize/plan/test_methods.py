@@ -7,12 +7,14 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import ceil
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
 
 from dalenius.errors import InputError, PromiseNotMet
 from dalenius.mechanisms.bucketize.plan import methods
+from dalenius.mechanisms.bucketize.plan.integer import Master, UndecidedError
 from dalenius.mechanisms.bucketize.plan.methods import (
     has_setting,
     plan_anatomy,
@@ -20,6 +22,7 @@ from dalenius.mechanisms.bucketize.plan.methods import (
     plan_one_size,
     sufficient_max_bucket,
 )
+from dalenius.mechanisms.bucketize.plan.optimal import has_any_setting
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run
 from tests.mechanisms.bucketize.problems import deal_by_hand, least_loss, problems
 
@@ -188,3 +191,33 @@ def test_even_buckets_are_named_where_larger_ones_are_tried_in_vain(least: int, 
     keeping = [b for b in range(1, 12) if even_buckets_keep(problem, b)]
     assert keeping == [1, 2, 5, 10]
     assert methods._largest_of_even(problem, least) == largest
+
+
+def test_a_threshold_that_is_its_frequency_needs_one_bucket_of_all_rows() -> None:
+    """Too much for the linear programme; what would do is told all the same."""
+    common, rare = (302_546_845, 134_818_231, 60_076_499, 26_770_754), (11_929_345, 5_315_848, 2_368_801)
+    counts = (*common, *rare, 1_055_564, 470_371)
+    n_rows = sum(counts)
+    thresholds = tuple(Fraction(count, n_rows) * (1 if i == 0 else 2) for i, count in enumerate(counts))
+    problem = BucketProblem(counts=counts, thresholds=thresholds, max_bucket=50)
+    with pytest.raises(NoSettingFits, match=f"max_bucket = {n_rows} would do") as refused:
+        plan_buckets(problem)
+    assert refused.value.needed == n_rows
+
+
+@given(problems(max_rows=25))
+@settings(max_examples=30)
+def test_what_the_programme_cannot_decide_is_planned_or_refused_all_the_same(problem: BucketProblem) -> None:
+    def undecided(_: object) -> NoReturn:
+        raise UndecidedError("rounding errors")
+
+    refused = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Master, "solve", undecided)
+        try:
+            plan_buckets(problem)
+        except NoSettingFits as error:
+            refused = error
+        if refused is not None:
+            assert refused.needed is not None
+            assert has_any_setting(replace(problem, max_bucket=refused.needed))

@@ -132,6 +132,10 @@ def silent_solver() -> highspy.Highs:
     return solver
 
 
+class UndecidedError(InternalError):
+    """Rounding errors kept a linear programme from an answer: nothing is known, and nothing is wrong."""
+
+
 class Master:
     """A linear programme over shares y_S = S·b_S/n, which looks the same for every n."""
 
@@ -170,7 +174,11 @@ class Master:
         return len(self._needs) > before
 
     def solve(self) -> Floats | None:
-        """The fractional numbers of buckets of the least loss, or None if the cuts contradict one another."""
+        """The fractional numbers of buckets of the least loss, or None if the cuts contradict one another.
+
+        Raises:
+            UndecidedError: neither was found.
+        """
         from highspy import HighsModelStatus
 
         self._solver.run()
@@ -184,7 +192,7 @@ class Master:
         if status == HighsModelStatus.kInfeasible:
             return None
         if status != HighsModelStatus.kOptimal:
-            raise InternalError(f"the linear programme of the optimum ended as {status}")
+            raise UndecidedError(f"the linear programme of the optimum ended as {status}")
         solution = self._solver.getSolution()
         self._row_duals, self._column_duals = np.array(solution.row_dual), np.array(solution.col_dual)
         shares = np.array(solution.col_value)
@@ -234,6 +242,12 @@ class IntegerProblem:
             cuts=Cuts(coefficients=self.cuts.coefficients[:, columns], needs=self.cuts.needs),
             origin=self.origin[columns],
         )
+
+    def is_met(self, n_buckets: Ints) -> bool:
+        """Whether whole numbers of buckets have a place for every row and meet the cuts, in integers."""
+        if int(n_buckets @ self.sizes) != self.n_rows or (n_buckets < 0).any():
+            return False
+        return bool((self.cuts.coefficients @ n_buckets >= self.cuts.needs).all())
 
     def to_solver(self) -> highspy.Highs:
         """The linear relaxation in steps from the origin."""
@@ -334,7 +348,11 @@ def _settle(problem: IntegerProblem, last: Ints, near: Floats) -> Ints | None:
 def branch_and_bound(
     problem: IntegerProblem, incumbent: Ints | None, abs_gap: float, max_nodes: int
 ) -> BranchResult:
-    """HiGHS on the integer programme, started from the best setting known."""
+    """HiGHS on the integer programme, started from the best setting known.
+
+    What it finds is whole, and meets the cuts, within its tolerances: with thousands of rows in a bucket that
+    need not hold in integers, and then it has found nothing.
+    """
     import highspy
 
     solver, n_sizes = problem.to_solver(), len(problem.sizes)
@@ -349,10 +367,12 @@ def branch_and_bound(
     base = int(problem.origin @ problem.costs)
     is_infeasible = solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible
     has_solution = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    steps = np.rint(solver.getSolution().col_value).astype(np.int64) if has_solution else None
+    found = None
+    if has_solution:
+        found = problem.origin + np.rint(solver.getSolution().col_value).astype(np.int64)
     bound = base + info.mip_dual_bound if np.isfinite(info.mip_dual_bound) else 0.0
     return BranchResult(
-        n_buckets=None if steps is None else problem.origin + steps,
+        n_buckets=found if found is not None and problem.is_met(found) else None,
         lower_bound=max(ceil(bound - _BOUND_TOLERANCE * abs(bound) - 1e-4), 0),
         is_infeasible=is_infeasible,
     )

@@ -196,7 +196,7 @@ def sufficient_max_bucket(problem: BucketProblem, method: str) -> int:
     """
     first = _least_relaxed(problem)
     works, step, n_tries = first, max(1, first // 8), 0
-    while not has_setting(problem, method, works):
+    while works < problem.n_rows and not has_setting(problem, method, works):
         n_tries += works > _EVERY_UP_TO
         if n_tries == _MOST_TRIES and method != "one-size" and not problem.groups:
             return _largest_of_even(problem, works)

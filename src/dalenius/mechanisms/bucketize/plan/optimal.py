@@ -25,6 +25,7 @@ from dalenius.mechanisms.bucketize.plan.integer import (
     CutSource,
     IntegerProblem,
     Master,
+    UndecidedError,
     branch_and_bound,
     dives,
 )
@@ -146,10 +147,10 @@ def has_any_setting(problem: BucketProblem) -> bool:
 
 
 def can_be_kept(problem: BucketProblem) -> bool:
-    """Whether the thresholds can be kept within max_bucket if records could be divided; if not, never."""
+    """Whether the thresholds are known to be kept within max_bucket if records could be divided."""
     try:
         _Search(problem, is_any_enough=True).relax()
-    except NoSettingFits:
+    except (NoSettingFits, UndecidedError):  # more room is never wrong
         return False
     return True
 
@@ -181,8 +182,14 @@ class _Search:
             self._take_heuristic(np.arange(len(self._source.sizes)))
         if self._source.groups is not None:
             self._try_even()
-        if self._is_done():
-            return
+        try:
+            if not self._is_done():
+                self._improve()
+        except UndecidedError:  # what was found so far is as good as before
+            self._take_even()
+
+    def _improve(self) -> None:
+        """Solve the relaxed problem, round its answer, and branch."""
         master, fractional = self.relax()
         for _ in range(_MAX_ROUNDINGS * self._seconds):
             is_spent = self._entries > 2 * self._most_entries
@@ -193,8 +200,7 @@ class _Search:
             used = np.argsort(-fractional * self._source.sizes, kind="stable")[:_FEW_SIZES]
             self._take_heuristic(np.sort(used))
         if self._best is None and self._is_large:
-            even = largest_even_sizes(self._problem.n_rows, self._problem.largest_size)
-            self._take_heuristic(np.flatnonzero(np.isin(self._source.sizes, list(even))))
+            self._take_even()
         if not self._is_done() and not (self._is_any_enough and self._is_large):
             self._branch(master, fractional)
 
@@ -248,6 +254,11 @@ class _Search:
                 self._take(n_buckets, loads)
             else:
                 self._try(n_buckets)
+
+    def _take_even(self) -> None:
+        """Algorithm 2 on the sizes of the fewest buckets."""
+        even = largest_even_sizes(self._problem.n_rows, self._problem.largest_size)
+        self._take_heuristic(np.flatnonzero(np.isin(self._source.sizes, list(even))))
 
     def _take(self, n_buckets: Ints, loads: Ints) -> None:
         """Keep a valid setting if it is the best so far."""
