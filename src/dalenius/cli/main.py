@@ -16,6 +16,7 @@ import typer
 
 import dalenius
 from dalenius import system
+from dalenius.cli.lines import read_line
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, EngineError, InputError, InternalError
 
@@ -141,7 +142,7 @@ def run(arguments: list[str]) -> int:
     """Run the command line; the exit code."""
     as_json = "--json" in arguments
     try:
-        code = application(arguments)(arguments, prog_name="dalenius", standalone_mode=False)
+        code = _run_command(arguments)
     except DaleniusError as error:
         if _was_stopped(error):
             return _stop(as_json=as_json)
@@ -175,6 +176,16 @@ def run(arguments: list[str]) -> int:
     if code == _STOPPED:
         return _stop(as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def _run_command(arguments: list[str]) -> object:
+    name, *words = arguments
+    if name in COMMANDS:
+        command = _load(name)
+        values = read_line(command, words)
+        if values is not None:
+            return command(**values)
+    return application(arguments)(arguments, prog_name="dalenius", standalone_mode=False)
 
 
 def _stop(*, as_json: bool) -> int:
