@@ -1,11 +1,12 @@
 """Mutation testing of the modules that promises depend on: would a test notice if the code were wrong?
 
-    python -m bench.mutants --sample 60
+    python -m bench.mutants --sample 40
 
 makes small changes of a module (a comparison, an operator, a constant, a condition), one at a time, and runs
-the tests that come through the changed function against each, fastest first, until one fails; a change that
-no test notices is a survivor. A mutant runs in a forked process that has everything loaded already. Survivors
-that do the same as the original are in `mutants_equivalent.txt`, each with why.
+the tests that come through the changed line against each, fastest first, until one fails; a change that
+no test notices is a survivor. A mutant runs in a forked process that has the tests collected already.
+Survivors that do the same as the original are in `mutants_equivalent.txt`: the mutant as it is printed, and
+below it, indented, why no test can tell.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import json
 import os
 import random
 import resource
+import signal
 import sys
 import tempfile
 import time
-import warnings
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, TextIO
 
 import pytest
 
@@ -31,10 +33,9 @@ SOURCE = Path(__file__).parents[1] / "src"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 _SECONDS = 90
 """Of the processor: a change that makes a loop endless is noticed, too."""
-_BUDGET = 8.0
-"""Seconds of tests, as long as they take unchanged, that a mutant is tried with at most."""
 _NOT_APPLIED = 77
-_OPTIONS = ["-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
+_OPTIONS = ["-x", "-q", "--capture=no", "-m", "not slow", "-o", "tmp_path_retention_policy=none"]
+_OPTIONS += [word for name in ("randomly", "cacheprovider", "xdist") for word in ("-p", f"no:{name}")]
 _M, _T = "dalenius.mechanisms", "tests/mechanisms"
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "promises": (
@@ -132,49 +133,119 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-class _Watch:
-    """A pytest plugin: which tests come through which functions of some files, and how long they take."""
+class _Learned:
+    """Which tests come through which lines of some files, and how long they take."""
 
     def __init__(self, files: set[str]) -> None:
         self.files = files
-        self.through: dict[str, list[tuple[str, str, int]]] = {}
+        self.through: dict[str, set[tuple[str, int]]] = {}
         self.seconds: dict[str, float] = {}
-        self._seen: set[tuple[str, str, int]] = set()
+        self._seen: set[tuple[str, int]] = set()
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+    def watch(self, tests: _Tests, items: list[pytest.Item], told: Path) -> bool:
+        """Run the unchanged tests in a child, and take over what it learned; whether they pass."""
+        child = os.fork()
+        if child == 0:
+            passed = tests.run(items, self)
+            seen = {test: sorted(lines) for test, lines in self.through.items()}
+            told.write_text(json.dumps([seen, self.seconds]))
+            os._exit(0 if passed else 1)
+        if os.waitpid(child, 0)[1]:
+            return False
+        seen, self.seconds = json.loads(told.read_text())
+        self.through = {test: {(file, line) for file, line in lines} for test, lines in seen.items()}
+        return True
+
+    def begin(self) -> None:
+        """Before a test."""
         self._seen = set()
-        started = time.process_time()
+        self._started = time.process_time()
         sys.settrace(self._called)
-        try:
-            return (yield)
-        finally:
-            sys.settrace(None)
-            self.seconds[item.nodeid] = time.process_time() - started
-            self.through[item.nodeid] = sorted(self._seen)
 
-    def _called(self, frame: Any, _event: str, _arg: Any) -> None:
-        code = frame.f_code
-        if code.co_filename in self.files:
-            self._seen.add((code.co_filename, code.co_name, code.co_firstlineno))
+    def end(self, test: str) -> None:
+        """After it."""
+        sys.settrace(None)
+        self.seconds[test] = time.process_time() - self._started
+        self.through[test] = self._seen
+
+    def _called(self, frame: FrameType, _event: str, _arg: Any) -> Any:
+        return self._line if frame.f_code.co_filename in self.files else None
+
+    def _line(self, frame: FrameType, _event: str, _arg: Any) -> Any:
+        self._seen.add((frame.f_code.co_filename, frame.f_lineno))
+        return self._line
+
+    def choose(self, mutant: Mutant, budget: float) -> list[str]:
+        """Tests that come through the changed line, fastest first, then others of their files.
+
+        For what a fixture does that many tests share is seen in one of them only.
+        """
+        path = str(path_of(mutant.module))
+        places = {(path, line) for line in range(mutant.first, mutant.last + 1)}
+        through = {test for test, seen in self.through.items() if not mutant.function or seen & places}
+        files = {_file_of(test) for test in through}
+        found = [test for test in self.through if _file_of(test) in files]
+        found.sort(key=lambda test: (test not in through, self.seconds[test]))
+        return self._take(found, budget)
+
+    def fastest(self, budget: float) -> list[str]:
+        """Tests of all files."""
+        return self._take(sorted(self.through, key=self.seconds.__getitem__), budget)
+
+    def _take(self, tests: list[str], budget: float) -> list[str]:
+        total = 0.0
+        chosen: list[str] = []
+        for test in tests:
+            total += self.seconds[test]
+            if chosen and total > budget:
+                break
+            chosen.append(test)
+        return chosen
 
 
-class _Select:
-    """A pytest plugin: only some tests, in an order."""
-
-    def __init__(self, tests: list[str]) -> None:
-        self.order = {test: number for number, test in enumerate(tests)}
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted(
-            (item for item in items if item.nodeid in self.order), key=lambda item: self.order[item.nodeid]
-        )
+def _file_of(test: str) -> str:
+    return test.partition("::")[0]
 
 
-def run_tests(arguments: list[str], plugin: object | None = None) -> int:
-    """The exit code of pytest, in this process."""
-    with warnings.catch_warnings():
-        return int(pytest.main([*_OPTIONS, *arguments], plugins=[] if plugin is None else [plugin]))
+class _Tests:
+    """A pytest plugin that runs what it is asked for instead of everything that was collected."""
+
+    def __init__(self, group: str, given: argparse.Namespace, out: TextIO) -> None:
+        self.group, self.given, self.out = group, given, out
+        self.failed = False
+
+    def pytest_collection(self) -> None:
+        """A failing example needs no smaller one."""
+        from hypothesis import Phase, settings
+
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutants", settings.get_profile("dalenius"), phases=phases)
+        settings.load_profile("mutants")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed |= report.failed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        score(self, session.items)
+        return True
+
+    def run(self, items: list[pytest.Item], learned: _Learned | None = None) -> bool:
+        """Whether these tests pass; the first that fails is the last."""
+        for number, item in enumerate(items):
+            following = items[number + 1] if number + 1 < len(items) else None
+            if learned:
+                learned.begin()
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if learned:
+                learned.end(item.nodeid)
+            if self.failed:
+                return False
+        return True
+
+    def tell(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=self.out, flush=True)
 
 
 def path_of(module: str) -> Path:
@@ -182,88 +253,103 @@ def path_of(module: str) -> Path:
     return SOURCE / Path(*module.split(".")).with_suffix(".py")
 
 
-def watch(modules: tuple[str, ...], tests: list[str], told: Path) -> bool:
-    """Run the unchanged tests in a child, and write what it learned; whether they pass."""
-    child = os.fork()
-    if child == 0:
-        _be_quiet()
-        plugin = _Watch({str(path_of(module)) for module in modules})
-        code = run_tests(tests, plugin)
-        told.write_text(json.dumps([plugin.through, plugin.seconds]))
-        os._exit(min(code, 1))
-    return os.waitpid(child, 0)[1] == 0
+def read_equivalent(text: str) -> dict[str, str]:
+    """The mutants that do the same as the original, and why."""
+    found: dict[str, str] = {}
+    mutants: list[str] = []
+    last = ""
+    for line in text.splitlines():
+        if line.startswith("    "):
+            for mutant in mutants:
+                found[mutant] = f"{found.get(mutant, '')} {line.strip()}".strip()
+        elif line and not line.startswith("#"):
+            mutants = [line] if last.startswith("    ") or not last else [*mutants, line]
+        last = line
+    return found
 
 
-def tests_for(mutant: Mutant, through: dict[str, Any], seconds: dict[str, float]) -> list[str]:
-    """The tests that come through the changed function, fastest first, within the budget."""
-    place = [str(path_of(mutant.module)), *mutant.function]
-    found = [test for test, seen in through.items() if mutant.function[1] == 0 or place in seen]
-    found.sort(key=lambda test: seconds[test])
-    total = 0.0
-    chosen: list[str] = []
-    for test in found:
-        total += seconds[test]
-        if chosen and total > _BUDGET:
-            break
-        chosen.append(test)
-    return chosen
-
-
-def try_mutant(mutant: Mutant, tests: list[str]) -> str:
-    """`killed`, `survived` or `not applied`."""
-    if not tests:
+def try_mutant(mutant: Mutant | None, tests: _Tests, items: list[pytest.Item]) -> str:
+    """`killed`, `survived` or `not applied`; None changes nothing, and must survive."""
+    if not items:
         return "survived"
     child = os.fork()
     if child == 0:
-        _be_quiet()
         resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+        signal.alarm(10 * _SECONDS)  # one that waits for ever
         code = 1
         try:
-            source = path_of(mutant.module).read_text(encoding="utf-8")
-            if not take_on(sys.modules[mutant.module], apply(source, mutant)):
+            if mutant and not _take_on(mutant):
                 os._exit(_NOT_APPLIED)
-            files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-            code = run_tests(files, _Select(tests))
+            code = 0 if tests.run(items) else 1
         finally:
-            os._exit(0 if code == 0 else 1)
+            os._exit(code)
     status = os.waitpid(child, 0)[1]
     if os.waitstatus_to_exitcode(status) == _NOT_APPLIED:
         return "not applied"
     return "survived" if status == 0 else "killed"
 
 
-def _be_quiet() -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+def _take_on(mutant: Mutant) -> int:
+    source = path_of(mutant.module).read_text(encoding="utf-8")
+    return take_on(sys.modules[mutant.module], apply(source, mutant))
 
 
-def score(group: str, sample: int | None, only: set[str] | None) -> None:
+def draw(group: str, given: argparse.Namespace) -> tuple[list[Mutant], int]:
+    """The mutants to try, always the same of a group, and how many it has."""
+    found = [
+        m for name in GROUPS[group][0] for m in find_mutants(name, path_of(name).read_text(encoding="utf-8"))
+    ]
+    n_all = len(found)
+    if given.sample is not None and given.sample < n_all:
+        rng = random.Random(f"{group} {given.seed}")  # noqa: S311  (no secret)
+        found = rng.sample(found, given.sample)
+    if given.only is not None:
+        lines = given.only.read_text(encoding="utf-8").splitlines()
+        only = {line.removeprefix("survived: ") for line in lines if line.startswith("survived: ")}
+        found = [mutant for mutant in found if str(mutant) in only]
+    return found, n_all
+
+
+def score(tests: _Tests, items: list[pytest.Item]) -> None:
     """Print the survivors of a group, then its score."""
-    modules, files = GROUPS[group]
-    mutants = [m for name in modules for m in find_mutants(name, path_of(name).read_text(encoding="utf-8"))]
-    n_all = len(mutants)
-    if sample is not None and sample < n_all:
-        mutants = random.Random(group).sample(mutants, sample)  # noqa: S311  (no secret)
-    if only is not None:
-        mutants = [mutant for mutant in mutants if str(mutant) in only]
-    known = set(EQUIVALENT.read_text(encoding="utf-8").splitlines()) if EQUIVALENT.exists() else set()
+    group, given = tests.group, tests.given
+    mutants, n_all = draw(group, given)
+    known = read_equivalent(EQUIVALENT.read_text(encoding="utf-8"))
+    learned = _Learned({str(path_of(module)) for module in GROUPS[group][0]})
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told"
-        if not watch(modules, list(files), told):
-            print(f"{group}: the tests fail without any change", flush=True)
+        if not learned.watch(tests, items, Path(folder) / "told"):
+            tests.tell(f"{group}: the tests fail without any change")
             return
-        through, seconds = json.loads(told.read_text())
-    counts = {"killed": 0, "survived": 0, "not applied": 0, "equivalent": 0}
+    by_name = {item.nodeid: item for item in items}
+    if try_mutant(None, tests, [by_name[test] for test in learned.fastest(given.budget)]) != "survived":
+        tests.tell(f"{group}: the tests fail in another order")
+        return
+    counts = {"killed": 0, "equivalent": 0, "survived": 0, "not applied": 0}
     for mutant in mutants:
-        found = try_mutant(mutant, tests_for(mutant, through, seconds))
-        if found == "survived" and str(mutant) in known:
-            found = "equivalent"
+        if str(mutant) in known:
+            counts["equivalent"] += 1
+            continue
+        chosen = [by_name[test] for test in learned.choose(mutant, given.budget)]
+        found = try_mutant(mutant, tests, chosen)
         counts[found] += 1
         if found in ("survived", "not applied"):
-            print(f"{found}: {mutant}", flush=True)
-    stated = ", ".join(f"{n} {what}" for what, n in counts.items() if n)
-    print(f"{group}: {stated}; {len(mutants)} of {n_all} mutants", flush=True)
+            tests.tell(f"{found}: {mutant}\n    line {mutant.line}, {len(chosen)} tests")
+    stated = ", ".join(f"{n} {what}" for what, n in counts.items())
+    good = counts["killed"] + counts["equivalent"]
+    part = f"{len(mutants)} of {n_all} mutants"
+    tests.tell(f"{group}: {stated}; {part}: {100 * good / max(len(mutants), 1):.1f} %")
+
+
+def run_group(group: str, given: argparse.Namespace) -> None:
+    """Load a group's modules and tests, and try its mutants."""
+    modules, files = GROUPS[group]
+    for name in modules:
+        importlib.import_module(name)
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    pytest.main([*_OPTIONS, *files], plugins=[_Tests(group, given, out)])
 
 
 def main() -> int:
@@ -271,25 +357,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.mutants")
     parser.add_argument("groups", nargs="*", default=list(GROUPS), help=", ".join(GROUPS))
     parser.add_argument("--sample", type=int, help="so many mutants of each group, at random; else all")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
+    parser.add_argument("--budget", type=float, default=8.0, help="seconds of tests for a mutant at most")
     parser.add_argument("--only", type=Path, help="a file with survivors of an earlier run: only those")
     given = parser.parse_args()
-    only = None
-    if given.only is not None:
-        lines = given.only.read_text(encoding="utf-8").splitlines()
-        only = {line.removeprefix("survived: ") for line in lines if line.startswith("survived: ")}
     os.chdir(SOURCE.parent)
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     for group in given.groups:
-        modules, files = GROUPS[group]
         child = os.fork()  # each group imports and collects anew
         if child == 0:
-            for name in modules:
-                importlib.import_module(name)
-            quiet = os.dup(1), os.dup(2)
-            _be_quiet()
-            run_tests(["--collect-only", *files])
-            os.dup2(quiet[0], 1)
-            os.dup2(quiet[1], 2)
-            score(group, given.sample, only)
+            run_group(group, given)
             os._exit(0)
         os.waitpid(child, 0)
     return 0

@@ -6,6 +6,7 @@ import ast
 import copy
 import functools
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, ModuleType
@@ -45,46 +46,60 @@ class Mutant:
     what: str
     text: str
     """The line as it was."""
-    function: tuple[str, int]
-    """The innermost function that the place is in, and its first line; of the module: ("", 0)."""
+    function: str
+    """The innermost function that the place is in; of the module or a class: ""."""
+    first: int
+    """Of the statement that the place is in."""
+    last: int
+    nth: int
+    """Among the changes of the same function that read alike, from 1."""
 
     def __str__(self) -> str:
-        return f"{self.module}:{self.line}: {self.what}: {self.text}"
+        """Without its line, which moves whenever something above it is changed."""
+        place = f"{self.module}.{self.function}" if self.function else self.module
+        nth = f" #{self.nth}" if self.nth > 1 else ""
+        return f"{place}: {self.what}{nth}: {self.text}"
 
 
 def find_mutants(module: str, source: str) -> list[Mutant]:
     """Every small change of a module, but for words, annotations and how its classes are declared."""
     tree, lines = ast.parse(source), source.splitlines()
     numbers = {id(node): number for number, node in enumerate(ast.walk(tree))}
-    found = []
-    for node, function in _places(tree, ("", 0)):
+    found: list[Mutant] = []
+    alike: Counter[tuple[str, ...]] = Counter()
+    for node, function, first in _places(tree, "", 0):
         what = _change(copy.deepcopy(node))
         if what:
             line = getattr(node, "lineno", 0)
+            text = lines[line - 1].strip()
+            alike[function, what, text] += 1
+            ends = node.test if isinstance(node, ast.If) else node
             found.append(
                 Mutant(
                     module=module,
                     number=numbers[id(node)],
                     line=line,
                     what=what,
-                    text=lines[line - 1].strip(),
+                    text=text,
                     function=function,
+                    first=first,
+                    last=getattr(ends, "end_lineno", None) or line,
+                    nth=alike[function, what, text],
                 )
             )
     return found
 
 
-def _places(node: ast.AST, function: tuple[str, int]) -> Iterator[tuple[ast.AST, tuple[str, int]]]:
-    """The nodes that may be changed, each with its function."""
-    yield node, function
+def _places(node: ast.AST, function: str, first: int) -> Iterator[tuple[ast.AST, str, int]]:
+    """The nodes that may be changed, each with its function and the first line of its statement."""
+    yield node, function, first
     for name, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, ast.AST) or _is_spared(node, name, child):
                 continue
-            inner = function
-            if isinstance(child, ast.FunctionDef):
-                inner = (child.name, min([child.lineno, *(d.lineno for d in child.decorator_list)]))
-            yield from _places(child, inner)
+            inner = child.name if isinstance(child, ast.FunctionDef) else function
+            line = child.lineno if isinstance(child, ast.stmt) else first
+            yield from _places(child, inner, line)
 
 
 def _is_spared(parent: ast.AST, field: str, child: ast.AST) -> bool:
