@@ -93,11 +93,12 @@ fuzz: .venv/.tests  ## damaged input of every kind by the hundred thousand; find
 	  $(BIN)/python -m tests.fuzz $$kind --cases $(FUZZ_CASES) --keep tests/fuzz/corpus.jsonl || exit 1; done
 
 audit: .venv/.tests  ## known vulnerabilities of the pinned versions; needs the network
-	$(BIN)/pip-audit -r requirements.lock --disable-pip --no-deps
+	$(BIN)/pip-audit -r requirements.lock --disable-pip --require-hashes --strict
 
 sbom: .venv/.tests  ## a bill of materials beside the wheel
 	mkdir -p dist
-	$(BIN)/cyclonedx-py requirements requirements.lock -o dist/dalenius.cdx.json
+	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --mc-type library --output-reproducible \
+	  -o dist/dalenius.cdx.json
 
 coverage: .venv/.tests  ## how often intervals hold the truth: the tables of docs/coverage.md
 	$(BIN)/python -m bench.coverage --keep bench/results/coverage --into docs/coverage.md
