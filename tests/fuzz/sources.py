@@ -7,8 +7,10 @@ import gzip
 import io
 import json
 import random
+import sqlite3
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -81,19 +83,54 @@ def _zip(data: bytes) -> bytes:
     return buffer.getvalue()
 
 
+def _statistics(folder: Path) -> dict[str, bytes]:
+    """As SPSS, Stata and SAS transport files; a sas7bdat can be read, but nothing free writes one."""
+    import pyreadstat
+
+    frame = TABLE.to_pandas()
+    labels: dict[str, dict[float | int, str]] = {"age": {30: "thirty", 31: "one more"}}
+    writers: dict[str, Callable[[str], None]] = {
+        "t.sav": lambda path: pyreadstat.write_sav(frame, path, variable_value_labels=labels),
+        "packed.sav": lambda path: pyreadstat.write_sav(frame, path, row_compress=True),
+        "t.zsav": lambda path: pyreadstat.write_sav(frame, path, compress=True),
+        "t.por": lambda path: pyreadstat.write_por(frame, path),
+        "t.dta": lambda path: pyreadstat.write_dta(frame, path, variable_value_labels=labels),
+        "old.dta": lambda path: pyreadstat.write_dta(frame, path, version=10),
+        "t.xpt": lambda path: pyreadstat.write_xport(frame, path),
+        "old.xpt": lambda path: pyreadstat.write_xport(frame, path, file_format_version=5),
+    }
+    return {name: _written(folder / name, write) for name, write in writers.items()}
+
+
+def _sqlite(path: str) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE people (age INTEGER, sex TEXT, ill TEXT)")
+        rows = [tuple(row.values()) for row in TABLE.to_pylist()]
+        database.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
+
+
+def _duckdb(path: str) -> None:
+    with duckdb.connect(path) as connection:
+        connection.register("given", TABLE)
+        connection.execute("CREATE TABLE people AS FROM given")
+
+
+def _written(path: Path, write: Callable[[str], None]) -> bytes:
+    write(str(path))
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
 def make_files(folder: Path) -> dict[str, bytes]:
-    """The table as files of every kind that needs no other program, by their names."""
+    """The table as files of every kind that can be written here, by their names."""
     buffer = io.BytesIO()
     csv.write_csv(TABLE, buffer)
     text = buffer.getvalue()
     rows = TABLE.to_pylist()
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    database = folder / "t.duckdb"
-    with duckdb.connect(str(database)) as connection:
-        connection.register("given", TABLE)
-        connection.execute("CREATE TABLE people AS FROM given")
     sheet = [TABLE.column_names, *[list(row.values()) for row in rows]]
-    found = {
+    return {
         "t.csv": text,
         "wide.csv": text.replace(b",", b";").replace(b"\n", b"\r\n"),
         "utf16.csv": text.decode().encode("utf-16"),
@@ -108,10 +145,10 @@ def make_files(folder: Path) -> dict[str, bytes]:
         "t.jsonl": lines,
         "t.json": json.dumps(rows).encode(),
         "t.xlsx": workbook({"people": sheet}),
-        "t.duckdb": database.read_bytes(),
+        "t.duckdb": _written(folder / "t.duckdb", _duckdb),
+        "t.sqlite": _written(folder / "t.sqlite", _sqlite),
+        **_statistics(folder),
     }
-    database.unlink()
-    return found
 
 
 class Sources:
