@@ -1,11 +1,12 @@
 """What happens to a run of `publish` when something fails: the fault table of docs/testing.md.
 
-    python -m bench.faults --kills 200
+    python -m bench.faults --kills 200 [--only kills] [--every 1]
 
-kills that many runs at random moments, over all mechanisms, makes every file operation of a run fail in four
-ways, and tries every other fault once. After each: what is under the release's name is whole or not there,
-what is left beside it can be read by its owner only, and the next run succeeds and removes it. Runs are
-forked from a process that has everything loaded, so that the moments are those of publishing.
+kills that many runs at random moments, over all mechanisms, makes every third file operation of a run fail in
+four ways, and tries every other fault once; `--only` does one of these. After each: what is under the
+release's name is whole or not there, what is left beside it can be read by its owner only, and the next run
+succeeds and removes it. Runs are forked from a process that has everything loaded, so that the moments are
+those of publishing. `bench.fault_spark` kills runs on Spark.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bench.fault_runs import POLICIES, Process, count_operations, failing_at, lo
 from bench.fault_states import STATES, State, try_at_once
 
 _KILLS = (signal.SIGKILL, signal.SIGTERM)
+_PARTS = ("states", "errors", "kills")
 _ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EMFILE)
 
 
@@ -122,22 +124,21 @@ def outcomes(folder: Path, given: argparse.Namespace) -> Iterator[Outcome]:
         shutil.rmtree(folder / f"{name}.release")
         operations[name] = count_operations(folder, publish(name))
         print(f"{operations[name]} file operations of {name}", flush=True)
-    for state in STATES if given.states else ():
+    for state in STATES if "states" in given.only else ():
         yield try_state(folder, state)
-    for n_runs in (2, 20) if given.states else ():
+    for n_runs in (2, 20) if "states" in given.only else ():
         for same_target in (True, False):
             told, problems = try_at_once(folder, n_runs, same_target=same_target)
             where = "one target" if same_target else "one ledger"
             yield Outcome(fault=f"{n_runs} at once, {where}", ended=told, problems=problems)
-    for name in POLICIES if given.errors else ():
-        for number in _ERRORS if name == "bucketize" else _ERRORS[:1]:
-            every = 1 if name == "bucketize" and number == errno.ENOSPC else 3  # the writer is the same
-            for at in range(1, operations[name] + 1, every):
+    for name in POLICIES if "errors" in given.only else ():
+        for number in _ERRORS:
+            for at in range(1 + given.skip, operations[name] + 1, given.every):
                 yield fail(folder, name, number, at)
     started = time.monotonic()
     start(folder, publish("perturb")).wait()
     usual = time.monotonic() - started
-    for _ in range(given.kills):
+    for _ in range(given.kills if "kills" in given.only else 0):
         name = rng.choice(sorted(POLICIES))
         yield kill(folder, name, rng, usual, operations[name])
 
@@ -148,8 +149,9 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
     parser.add_argument("--rows", type=int, default=2_000)
-    parser.add_argument("--no-states", dest="states", action="store_false")
-    parser.add_argument("--no-errors", dest="errors", action="store_false")
+    parser.add_argument("--only", nargs="*", choices=_PARTS, default=_PARTS)
+    parser.add_argument("--every", type=int, default=3, help="1 lets every file operation fail; 3 a third")
+    parser.add_argument("--skip", type=int, default=0, help="so many operations are let alone first")
     given = parser.parse_args()
     load()
     counted, bad = Counter[str](), Counter[str]()
