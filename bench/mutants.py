@@ -230,7 +230,7 @@ class _Tests:
         score(self, session.items)
         return True
 
-    def run(self, items: list[pytest.Item], learned: _Learned | None = None) -> bool:
+    def run(self, items: list[pytest.Item], learned: _Learned | None = None, about: str = "") -> bool:
         """Whether these tests pass; the first that fails is the last."""
         for number, item in enumerate(items):
             following = items[number + 1] if number + 1 < len(items) else None
@@ -240,6 +240,8 @@ class _Tests:
             if learned:
                 learned.end(item.nodeid)
             if self.failed:
+                if self.given.verbose or learned:
+                    self.tell(f"{item.nodeid} fails: {about}")
                 return False
         return True
 
@@ -280,7 +282,7 @@ def try_mutant(mutant: Mutant | None, tests: _Tests, items: list[pytest.Item]) -
         try:
             if mutant and not _take_on(mutant):
                 os._exit(_NOT_APPLIED)
-            code = 0 if tests.run(items) else 1
+            code = 0 if tests.run(items, about=str(mutant)) else 1
         finally:
             os._exit(code)
     status = os.waitpid(child, 0)[1]
@@ -349,7 +351,7 @@ def run_group(group: str, given: argparse.Namespace) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)
-    pytest.main([*_OPTIONS, *files], plugins=[_Tests(group, given, out)])
+    pytest.main([*_OPTIONS, *files, *given.also], plugins=[_Tests(group, given, out)])
 
 
 def main() -> int:
@@ -359,6 +361,10 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="so many mutants of each group, at random; else all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--budget", type=float, default=8.0, help="seconds of tests for a mutant at most")
+    parser.add_argument(
+        "--also", nargs="*", default=[], help="more tests, for what survived those of a group"
+    )
+    parser.add_argument("--verbose", action="store_true", help="say which test noticed what")
     parser.add_argument("--only", type=Path, help="a file with survivors of an earlier run: only those")
     given = parser.parse_args()
     os.chdir(SOURCE.parent)

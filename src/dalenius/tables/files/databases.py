@@ -113,10 +113,26 @@ def open_sqlite(file: FileBytes, options: SourceOptions) -> ParquetSource:
                     writer.write_batch(batch)
     except sqlite3.Error as error:
         raise SourceError(
-            f"{file.name} cannot be read as an SQLite file: {error}", hint="is it damaged, or encrypted?"
+            f"{file.name} cannot be read as an SQLite file: {_what_happened(error)}",
+            hint="is it damaged, or encrypted?",
         ) from error
     copied = FileBytes(name=file.name, path=kept.path, suffix=".parquet", kept=kept)
     return ParquetSource.open([copied], SourceOptions(missing=options.missing), f"{file.name} table {chosen}")
+
+
+def _what_happened(error: sqlite3.Error) -> str:
+    """In words that quote no cell: SQLite shows a text that is not UTF-8, and what it takes for a schema."""
+    if "decode" in str(error):
+        return "a text in it is not UTF-8"
+    return str(error) if str(error) in _PLAIN else getattr(error, "sqlite_errorname", type(error).__name__)
+
+
+_PLAIN = (
+    "file is not a database",
+    "database disk image is malformed",
+    "database is locked",
+    "disk I/O error",
+)
 
 
 _TABLES = """
