@@ -34,7 +34,7 @@ EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
 _SECONDS = 90
 """Of the processor: a change that makes a loop endless is noticed, too."""
 _NOT_APPLIED = 77
-_OPTIONS = ["-x", "-q", "--capture=no", "-m", "not slow", "-o", "tmp_path_retention_policy=none"]
+_OPTIONS = ["-x", "-q", "--capture=no", "-m", "not slow"]
 _OPTIONS += [word for name in ("randomly", "cacheprovider", "xdist") for word in ("-p", f"no:{name}")]
 _M, _T = "dalenius.mechanisms", "tests/mechanisms"
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -43,7 +43,11 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             f"dalenius.promises.{n}"
             for n in ("bounds", "d_gamma_privacy", "f_privacy", "groups", "l_diversity", "rho_privacy")
         ),
-        ("tests/promises", f"{_T}/bucketize/test_check.py", f"{_T}/bucketize/test_thresholds.py"),
+        (
+            "tests/promises",
+            *(f"{_T}/bucketize/test_{n}.py" for n in ("check", "groups", "thresholds")),
+            "tests/policy/test_policy.py",
+        ),
     ),
     "bucketize plan": (
         (
@@ -53,15 +57,27 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             ),
             f"{_M}.bucketize.table_plan",
         ),
-        (f"{_T}/bucketize/plan", f"{_T}/bucketize/test_groups.py"),
+        (
+            f"{_T}/bucketize/plan",
+            *(f"{_T}/bucketize/test_{n}.py" for n in ("groups", "table_plan", "thresholds")),
+        ),
     ),
     "bucketize apply": (
         (f"{_M}.bucketize.apply", f"{_M}.bucketize.shards"),
-        (f"{_T}/bucketize/test_apply.py", f"{_T}/test_dealing.py", f"{_T}/test_sharding.py"),
+        (
+            *(f"{_T}/bucketize/test_{n}.py" for n in ("apply", "shards", "check")),
+            f"{_T}/test_dealing.py",
+            f"{_T}/test_sharding.py",
+        ),
     ),
     "bucketize check": (
         (f"{_M}.bucketize.check",),
-        (f"{_T}/bucketize/test_check.py", f"{_T}/bucketize/test_groups.py"),
+        (
+            *(f"{_T}/bucketize/test_{n}.py" for n in ("check", "groups", "near", "sets")),
+            f"{_T}/bucketize/dates/test_series.py",
+            f"{_T}/bucketize/fakes/test_fakes.py",
+            f"{_T}/bucketize/regions/test_regions.py",
+        ),
     ),
     "suppress law": (
         tuple(f"{_M}.suppress.{n}" for n in ("d_suppression", "exact", "r_posterior", "r_suppression")),
@@ -70,7 +86,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "suppress apply": ((f"{_M}.suppress.plan", f"{_M}.suppress.stage"), (f"{_T}/suppress",)),
     "perturb channel": (
         (f"{_M}.perturb.channel",),
-        (f"{_T}/perturb/test_channel.py", f"{_T}/perturb/test_check.py"),
+        tuple(f"{_T}/perturb/test_{n}.py" for n in ("channel", "check")),
     ),
     "perturb plan": (
         tuple(f"{_M}.perturb.plan.{n}" for n in ("improvers", "layout", "methods", "starts", "thresholds")),
@@ -212,7 +228,7 @@ class _Tests:
 
     def __init__(self, group: str, given: argparse.Namespace, out: TextIO) -> None:
         self.group, self.given, self.out = group, given, out
-        self.failed = False
+        self.failed, self.why = False, ""
 
     def pytest_collection(self) -> None:
         """A failing example needs no smaller one."""
@@ -224,6 +240,8 @@ class _Tests:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.failed |= report.failed
+        if report.failed:
+            self.why = report.longreprtext[-600:]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -241,7 +259,7 @@ class _Tests:
                 learned.end(item.nodeid)
             if self.failed:
                 if self.given.verbose or learned:
-                    self.tell(f"{item.nodeid} fails: {about}")
+                    self.tell(f"{item.nodeid} fails: {about or self.why}")
                 return False
         return True
 
@@ -351,7 +369,9 @@ def run_group(group: str, given: argparse.Namespace) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nowhere, stream)
-    pytest.main([*_OPTIONS, *files, *given.also], plugins=[_Tests(group, given, out)])
+    with tempfile.TemporaryDirectory() as folder:  # of its own: those of other runs are cleared away
+        options = [*_OPTIONS, "--basetemp", f"{folder}/tests"]
+        pytest.main([*options, *files, *given.also], plugins=[_Tests(group, given, out)])
 
 
 def main() -> int:
@@ -360,7 +380,7 @@ def main() -> int:
     parser.add_argument("groups", nargs="*", default=list(GROUPS), help=", ".join(GROUPS))
     parser.add_argument("--sample", type=int, help="so many mutants of each group, at random; else all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
-    parser.add_argument("--budget", type=float, default=8.0, help="seconds of tests for a mutant at most")
+    parser.add_argument("--budget", type=float, default=5.0, help="seconds of tests for a mutant at most")
     parser.add_argument(
         "--also", nargs="*", default=[], help="more tests, for what survived those of a group"
     )
