@@ -79,3 +79,11 @@ def test_the_promise_as_data_is_exact() -> None:
         "d": "1/1000",
         "adversary": "exclusive",
     }
+
+
+@pytest.mark.parametrize("given", [{"k": "1/2"}, {"k": 1}, {"d": "1/100"}])
+def test_a_policy_gives_k_or_d(given: dict[str, str | int]) -> None:
+    promise = DGammaPrivacy.from_policy({"kind": "d-gamma-privacy", "gamma": 0.2, **given}, ())
+    assert promise.gamma == FIFTH
+    assert promise.k == (Fraction(given["k"]) if "k" in given else None)
+    assert promise.d == (Fraction(given["d"]) if "d" in given else None)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
+from dalenius.promises.bounds import Thresholds
 from dalenius.promises.f_privacy import CAP, FPrivacy, Linear
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.tables.histogram import Histogram
@@ -110,3 +111,31 @@ def test_l_diversity_is_one_threshold_for_all() -> None:
     assert promise.thresholds(DISEASES) == (Fraction(1, 3),) * 3
     assert promise.to_dict(DISEASES) == {"kind": "l-diversity", "l": 3}
     assert not promise.is_named(("Flu",))
+
+
+def test_words_name_the_groups_that_have_a_limit() -> None:
+    groups = [
+        {"name": name, "values": [["Flu"], ["HIV"]], "at_most": at_most}
+        for name, at_most in (("any", "1"), ("some", "99/100"))
+    ]
+    thresholds = [{"value": [v], "at_most": "1"} for v in ("Flu", "HIV")]
+    words = FPrivacy.in_words({"kind": "f-privacy", "thresholds": thresholds, "groups": groups}, "disease")
+    assert "some (2 values) at most 99 %" in words
+    assert "any (" not in words
+
+
+def test_the_threshold_of_a_set_is_the_strictest_of_what_is_in_it() -> None:
+    """Cells are yes and no for each value; the last limit is that of people with none."""
+    limits = {"a": "1/2", "b": "1/5", "none": "9/10"}
+    having = [{"name": name, "at_most": limit} for name, limit in limits.items()]
+    stated = Thresholds.of({"kind": "sets", "having": having})
+    expected = [
+        (("true", "false"), "1/2"),
+        (("false", "true"), "1/5"),
+        (("true", "true"), "1/5"),
+        (("false", "false"), "9/10"),
+        ((None, "false"), "9/10"),
+    ]
+    for cells, limit in expected:
+        assert stated.of_value(cells) == Fraction(limit)
+    assert Thresholds(common=None, listed={}, having=()).of_value(("true",)) == 0

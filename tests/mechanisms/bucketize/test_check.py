@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.bucketize.check import _count_different, _count_malformed, check_buckets
 from dalenius.mechanisms.bucketize.published import read_entries
 from dalenius.release.manifest import Manifest
@@ -34,13 +35,28 @@ def fakes(n_fakes: int) -> dict[str, Any]:
 
 def failed(
     people: Sequence[int | None],
-    entries: Sequence[tuple[int | None, str | None, int | None]],
+    entries: Sequence[tuple[int | None, str | int | None, int | None]],
     *,
     l: int = 2,  # noqa: E741
     promise: dict[str, Any] | None = None,
     n_fakes: int = 0,
     published: int | None = None,
+    dates: tuple[int, int] | None = None,
 ) -> list[str]:
+    found = checked(people, entries, l=l, promise=promise, n_fakes=n_fakes, published=published, dates=dates)
+    return [check.name for check in found if not check.ok]
+
+
+def checked(
+    people: Sequence[int | None],
+    entries: Sequence[tuple[int | None, str | int | None, int | None]],
+    *,
+    l: int = 2,  # noqa: E741
+    promise: dict[str, Any] | None = None,
+    n_fakes: int = 0,
+    published: int | None = None,
+    dates: tuple[int, int] | None = None,
+) -> list[Check]:
     data = json.loads(KEPT.read_text())
     data["columns"] = [
         {"name": "age", "role": "quasi", "type": "int64"},
@@ -48,18 +64,20 @@ def failed(
     ]
     data["promise"] = promise or {"kind": "l-diversity", "l": l}
     data["parameters"] = {"fakes": fakes(n_fakes)} if n_fakes else {}
+    if dates:
+        data["parameters"]["dates"] = {"last_bucket": dates[0], "absent": dates[1]}
     data["rows"] = {"published": len(people) if published is None else published, "suppressed": 0}
     bucket, ill, n = zip(*entries, strict=True)
     with connect_shared() as connection:
         qit = {"age": pa.array([30] * len(people)), "bucket": pa.array(people, pa.int64())}
         st = {
             "bucket": pa.array(bucket, pa.int64()),
-            "ill": pa.array(ill, pa.string()),
+            "ill": pa.array(ill, pa.int64() if isinstance(ill[0], int) else pa.string()),
             "count": pa.array(n, pa.int64()),
         }
         connection.register("qit", pa.table(qit))
         connection.register("st", pa.table(st))
-        return [c.name for c in check_buckets(connection, Manifest.from_dict(data)) if not c.ok]
+        return list(check_buckets(connection, Manifest.from_dict(data)))
 
 
 def test_what_is_right_passes() -> None:
@@ -183,3 +201,52 @@ def test_groups_are_a_share_of_the_people_and_not_of_the_fakes() -> None:
     entries = [(1, "a", 1), (1, "b", 1), (1, "c", 2)]
     assert failed([1] * 4, entries, promise=promise) == []
     assert failed([1] * 3, entries, promise=promise, n_fakes=1) == ["promise on groups"]
+
+
+def test_values_of_people_who_have_left_are_as_many_as_is_said() -> None:
+    """Somebody of bucket 1 has left: one more value than people, and somebody is still there."""
+    left = [1, 2, 2, 2]
+    assert failed(left, ENTRIES, dates=(2, 1)) == []
+    assert failed(PEOPLE, ENTRIES, dates=(2, 0)) == []
+    for absent in (0, 2):
+        (sizes,) = (check for check in checked(left, ENTRIES, dates=(2, absent)) if not check.ok)
+        assert sizes.name == "bucket sizes"
+        assert f"1 values are of people who have left, and the manifest says {absent}" in sizes.detail
+
+
+@pytest.mark.parametrize(
+    ("people", "absent"), [([2, 2, 2], 2), ([1, 1, 1, 2, 2], 0), ([1, 1, 2, 2, 2, 2], 0)]
+)
+def test_no_bucket_has_fewer_values_than_people_or_nobody(people: list[int], absent: int) -> None:
+    (sizes,) = (check for check in checked(people, ENTRIES, dates=(2, absent)) if not check.ok)
+    assert sizes.detail == "1 buckets have fewer sensitive values than people, or nobody"
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_the_last_number_of_a_bucket_is_of_all_dates(last: int) -> None:
+    """Numbers of buckets that everybody has left are not used again: there may be more than people."""
+    entries = [(2, "a", 1), (2, "b", 1)]
+    assert failed([2, 2], entries, dates=(last, 0)) == ([] if last > 1 else ["bucket sizes"])
+    assert ("bucket sizes" in failed([3, 3], [(3, "a", 1), (3, "b", 1)], dates=(last, 0))) == (last < 3)
+
+
+def test_near_numbers_are_counted_together() -> None:
+    """100 and 105 are within 10 % of each other: together they may be half of a bucket, and not more."""
+    promise = {"kind": "proximity", "within": "10%", "at_most": "1/2"}
+    assert failed([1] * 4, [(1, 100, 1), (1, 105, 1), (1, 200, 2)], promise=promise) == []
+    (near,) = (
+        check
+        for check in checked([1] * 4, [(1, 100, 1), (1, 105, 2), (1, 200, 1)], promise=promise)
+        if not check.ok
+    )
+    assert near.detail.startswith("values within 10 % of one number are above 0.5 of a bucket ")
+    many = [1] * 4 + [2] * 6
+    two = [(1, 100, 1), (1, 105, 1), (1, 200, 2), (2, 100, 2), (2, 105, 1), (2, 300, 3)]
+    assert failed(many, two, promise=promise) == []
+    assert failed(many[:-1], [*two[:-1], (2, 300, 2)], promise=promise) == ["promise on near numbers"]
+
+
+def test_near_texts_are_no_numbers() -> None:
+    promise = {"kind": "proximity", "within": "10%", "at_most": "1/2"}
+    (near,) = (check for check in checked(PEOPLE, ENTRIES, promise=promise) if not check.ok)
+    assert near.detail == "the sensitive column does not hold numbers"

@@ -5,17 +5,21 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.mechanisms.dealing import draw_quota
-from dalenius.mechanisms.perturb.apply import exact_coin, perturb_values
+from dalenius.mechanisms.perturb.apply import DataGroups, Perturber, data_rows, exact_coin, perturb_values
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_as_in_paper
+from dalenius.mechanisms.sharding import Census
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
+from dalenius.tables.codes import Encoder
 from tests.chance import FALSE_ALARM
 
 from .histograms import EXAMPLE
@@ -104,3 +108,58 @@ def test_a_denominator_beyond_63_bits_still_draws() -> None:
     published = perturb_values(codes, codes.astype(np.int32), [channel], Randomness.seeded(4).stream("v"))
     assert channel.retention.denominator > 2**63
     assert stats.binomtest(int((published == 0).sum()), len(codes), 0.75).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_a_coin_is_exact_as_long_as_its_sides_fit_in_63_bits(beyond: int) -> None:
+    """What NumPy draws below is a number of 63 bits."""
+    sides = 2**63 - 1 + beyond
+    found = exact_coin(Fraction(sides - 1, sides))
+    assert found == ((sides - 1, sides) if beyond <= 0 else (2**62 - 1, 2**62))
+
+
+def test_a_perturber_uses_quotas_up_and_draws_each_batch_from_streams_of_its_own() -> None:
+    """Two batches of the same records: the same law with other coins, and no quota is left."""
+    codes = np.repeat(np.arange(10), [c // 2 for c in PLAN.counts]).astype(np.int32)
+    perturber = Perturber(PLAN, Randomness.seeded(2))
+    first, second = perturber.perturb(codes), perturber.perturb(codes)
+    perturber.finish()
+    together = np.concatenate([first[0], second[0]])
+    np.testing.assert_array_equal(np.bincount(together), [part.n_rows for part in PLAN.parts])
+    assert (first[1] != second[1]).any()
+    halves = Perturber(PLAN, Randomness.seeded(2), PLAN.quota() // 2)  # a partition has a quota of its own
+    halves.perturb(codes)
+    halves.finish()
+    again = Randomness.seeded(2)
+    for number, (parts, published) in enumerate((first, second)):
+        drawn = perturb_values(codes, parts, PLAN.channels, again.stream("perturb", "value", number))
+        np.testing.assert_array_equal(drawn, published)
+
+
+def _small() -> tuple[PerturbPlan, pa.RecordBatch, Encoder]:
+    plan = plan_as_in_paper((4, 3, 3, 2), RhoPrivacy(rho1=None, rho2=Fraction(2, 3)))
+    ill = [value for value, n in zip("abcd", plan.counts, strict=True) for _ in range(n)]
+    batch = pa.RecordBatch.from_pydict({"age": list(range(12)), "ill": ill})
+    return plan, batch, Encoder.of({"ill": pa.array(list("abcd"))})
+
+
+def test_published_rows_number_their_parts_from_one() -> None:
+    plan, batch, encoder = _small()
+    perturber = Perturber(plan, Randomness.seeded(1))
+    (published,) = data_rows(iter([batch]), ("age",), encoder, perturber, "tag")
+    census = Census(counts=np.array([plan.counts]), group_rows=100)
+    groups = DataGroups(
+        plan=plan,
+        census=census,
+        encoder=encoder,
+        quasi=("age",),
+        schema=batch.schema,
+        randomness=Randomness.seeded(1),
+    )
+    ((_, scattered),) = groups.scatter(0, iter([batch]))
+    for found in (published, scattered):
+        numbers = found.column("part").to_numpy()
+        assert np.bincount(numbers).tolist() == [0, *(part.n_rows for part in plan.parts)]
+        for number, part in enumerate(plan.parts, start=1):
+            shown = set(pc.filter(found.column("ill"), pa.array(numbers == number)).to_pylist())
+            assert shown <= {"abcd"[code] for code in part.channel.codes}
