@@ -20,6 +20,7 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from types import FrameType
@@ -176,11 +177,13 @@ class _Learned:
         """Before a test."""
         self._seen = set()
         self._started = time.process_time()
+        threading.settrace(self._called)
         sys.settrace(self._called)
 
     def end(self, test: str) -> None:
         """After it."""
         sys.settrace(None)
+        threading.settrace(None)
         self.seconds[test] = time.process_time() - self._started
         self.through[test] = self._seen
 
@@ -371,7 +374,7 @@ def run_group(group: str, given: argparse.Namespace) -> None:
         os.dup2(nowhere, stream)
     with tempfile.TemporaryDirectory() as folder:  # of its own: those of other runs are cleared away
         options = [*_OPTIONS, "--basetemp", f"{folder}/tests"]
-        pytest.main([*options, *files, *given.also], plugins=[_Tests(group, given, out)])
+        pytest.main([*options, *(given.tests or files)], plugins=[_Tests(group, given, out)])
 
 
 def main() -> int:
@@ -381,9 +384,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="so many mutants of each group, at random; else all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--budget", type=float, default=5.0, help="seconds of tests for a mutant at most")
-    parser.add_argument(
-        "--also", nargs="*", default=[], help="more tests, for what survived those of a group"
-    )
+    parser.add_argument("--tests", nargs="*", help="these instead of the group's, e.g. for what survived")
     parser.add_argument("--verbose", action="store_true", help="say which test noticed what")
     parser.add_argument("--only", type=Path, help="a file with survivors of an earlier run: only those")
     given = parser.parse_args()
