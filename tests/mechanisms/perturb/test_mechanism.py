@@ -272,7 +272,7 @@ def test_which_values_occur_is_evidence_and_the_manifest_of_a_uniform_release_sa
 def test_the_plan_prints_what_a_publisher_should_weigh(tmp_path: Path) -> None:
     plan = dalenius.plan(policy(table_of((60, 50, 40, 30, 5, 4, 3, 2, 1, 1, 1)), tmp_path / "r"))
     shown = plan.to_dict()
-    assert set(shown["parts"][0]) == {"rows", "values", "gamma", "retention", "diagonal"}
+    assert set(shown["parts"][0]) == {"rows", "values", "gamma", "retention", "diagonal", "weighted"}
     assert {"error_bound", "error_bound_hoeffding", "paper_error_bound", "average_retention"} <= set(shown)
     assert "can pass rho2" not in str(plan)
     tiny = dalenius.plan(policy(table_of((12, 8, 6, 5, 4, 3, 1, 1, 1, 1)), tmp_path / "r"))

@@ -103,6 +103,10 @@ _FORMULA = (
     "a record published as y in part j counts ((m_j-1+gamma_j)[x=y] - 1)/(gamma_j-1) towards value x, and 0 "
     "towards values that the part does not have: unbiased, and not cut at 0. "
 )
+_WEIGHTED = (
+    "a record published as y counts ([x=y] - q_x)/p towards value x, p the coin that keeps a value and q_x "
+    "how often another becomes x: unbiased, and not cut at 0. "
+)
 _INTERVALS = {
     "reconstruction": "Interval: score interval of a total with a correction for continuity; Fieller's for "
     "AVG and ratios, other arithmetic of totals to first order",
@@ -173,7 +177,8 @@ class _Estimator:
 
     @property
     def formula(self) -> str:
-        return _FORMULA + _INTERVALS[self.name]
+        formula = _FORMULA if self.release.laws.drawn is None else _WEIGHTED
+        return formula + _INTERVALS[self.name]
 
     def estimation(self, scores: Sequence[Score]) -> _Estimation:
         return _Estimation(release=self.release, scores=tuple(scores), ends=_ENDS[self.name])

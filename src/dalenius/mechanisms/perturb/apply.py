@@ -34,7 +34,7 @@ _ROUNDED_DENOMINATOR = 2**62
 def perturb_values(
     codes: Codes, parts: Int32s, channels: Sequence[Channel], stream: np.random.Generator
 ) -> Int32s:
-    """Keep each value with its part's probability p, else draw one uniformly from the part's domain."""
+    """Keep each value with its part's probability p, else draw one from the part's domain by its weights."""
     by_part = np.argsort(fewest_bits(parts), kind="stable")
     together = codes[by_part].astype(np.int32)
     ends = np.cumsum(np.bincount(parts, minlength=len(channels)))
@@ -42,11 +42,19 @@ def perturb_values(
     for channel, own in zip(channels, np.split(together, ends[:-1]), strict=True):
         heads, sides = exact_coin(channel.retention)
         replaced = np.flatnonzero(stream.integers(sides, size=len(own)) >= heads)
-        drawn = stream.integers(channel.n_values, size=len(replaced))
+        drawn = _draw_places(channel, len(replaced), stream)
         own[replaced] = np.array(channel.codes, dtype=np.int32)[drawn]
     published = np.empty_like(together)
     published[by_part] = together
     return published
+
+
+def _draw_places(channel: Channel, n: int, stream: np.random.Generator) -> Ints:
+    """Places in the part's domain, exactly in proportion to the weights."""
+    if channel.weights is None:
+        return np.asarray(stream.integers(channel.n_values, size=n))
+    ends = np.cumsum(channel.weights)
+    return np.asarray(np.searchsorted(ends, stream.integers(ends[-1], size=n), side="right"))
 
 
 def exact_coin(probability: Fraction) -> tuple[int, int]:

@@ -4,6 +4,10 @@ Keep x with probability p, else publish a uniform value of the domain (x include
 allowed ratio of a column's entries, q = 1/(m−1+γ) and p = (γ−1)/(m−1+γ) (equation 4), so that the matrix
 is γ·q on the diagonal and q elsewhere (equation 5).
 
+With `weights` values are replaced in proportion to them instead of evenly: x becomes y with q_y = (1−p)w_y/W
+and y is published from itself g_y = 1 + p/q_y times as often as from any one other. So a value with a tight
+limit is a frequent replacement, and the others need not be (`plan/thresholds.py`).
+
 What a published value tells, by Bayes' rule in exact arithmetic, without using how γ was derived.
 
 The parts' laws as arrays, so that a question is answered by sums over cells.
@@ -37,8 +41,13 @@ class Channel:
     codes: tuple[int, ...]
     """SA_i in ascending order: the codes that occur in the part."""
     gamma: Fraction
+    """With weights: the γ of an even replacement that keeps as many values."""
+    weights: tuple[int, ...] | None = None
+    """How often each value is drawn as a replacement, in proportion; None: all alike."""
 
     def __post_init__(self) -> None:
+        if self.weights is not None and (len(self.weights) != len(self.codes) or min(self.weights) < 1):
+            raise InputError("a part needs a weight of 1 or more for each of its values")
         if len(self.codes) < 2:
             raise InputError(f"a domain of {len(self.codes)} values cannot be perturbed; it needs 2 or more")
         if self.gamma <= 1:
@@ -53,7 +62,7 @@ class Channel:
 
     @property
     def replacement(self) -> Fraction:
-        """The probability q that x is published as one given other value."""
+        """The probability q that x is published as one given other value; with weights, on average."""
         return 1 / (self.n_values - 1 + self.gamma)
 
     @property
@@ -63,8 +72,51 @@ class Channel:
 
     @property
     def diagonal(self) -> Fraction:
-        """The probability p + q that x is published as x."""
+        """The probability p + q that x is published as x; with weights, on average over the values."""
         return self.gamma * self.replacement
+
+    def drawn(self) -> Floats:
+        """The chance of each value to be the replacement that is drawn."""
+        if self.weights is None:
+            return np.full(self.n_values, 1 / self.n_values)
+        return np.array(self.weights) / sum(self.weights)
+
+    def replaced(self) -> Floats:
+        """q_y: how likely another value is published as each value."""
+        if self.weights is None:
+            return np.full(self.n_values, float(self.replacement))
+        return float(1 - self.retention) * self.drawn()
+
+    def kept(self) -> Floats:
+        """How likely each value is published as itself."""
+        if self.weights is None:
+            return np.full(self.n_values, float(self.diagonal))
+        return float(self.retention) + self.replaced()
+
+    def amplification(self, place: int) -> Fraction:
+        """g_y, exactly: how much likelier the value at that place is from itself than from any one other.
+
+        >>> channel = Channel(codes=(0, 1), gamma=Fraction(3), weights=(1, 3))  # p = 1/2, q = 1/8 and 3/8
+        >>> channel.amplification(0), channel.amplification(1)
+        (Fraction(5, 1), Fraction(7, 3))
+        """
+        if self.weights is None:
+            return self.gamma
+        share = Fraction(self.weights[place], sum(self.weights))
+        return 1 + self.retention / ((1 - self.retention) * share)
+
+    def amplifications(self) -> Floats:
+        """The same of every value."""
+        return np.asarray(self.kept() / self.replaced())
+
+
+def gamma_of(retention: Fraction, n_values: int) -> Fraction:
+    """The γ of an even replacement that keeps a value with that probability.
+
+    >>> gamma_of(Fraction(1, 3), 6)
+    Fraction(4, 1)
+    """
+    return 1 + n_values * retention / (1 - retention)
 
 
 def reconstruct(observed: ArrayLike, channel: Channel) -> Floats:
@@ -76,30 +128,38 @@ def reconstruct(observed: ArrayLike, channel: Channel) -> Floats:
     array([12.,  3.])
     """
     counts = np.asarray(observed, dtype=np.float64)
+    if channel.weights is not None:
+        p = float(channel.retention)
+        return np.asarray((counts - counts.sum() * (1 - p) * channel.drawn()) / p)
     spread = float(channel.n_values - 1 + channel.gamma)
     found: Floats = (spread * counts - counts.sum()) / float(channel.gamma - 1)
     return found
 
 
 def largest_posterior(
-    codes: Sequence[int], counts: Sequence[int], gamma: Fraction, targets: Collection[int]
+    codes: Sequence[int],
+    counts: Sequence[int],
+    gamma: Fraction | Sequence[Fraction],
+    targets: Collection[int],
 ) -> Fraction:
     """The highest Pr[X = x | Y = y] over the target values x and every y that can be published in a part.
 
     The prior is the part's histogram, and y is γ times as likely from y itself as from any other value:
     Pr[x | y] = o_x·γ^[x=y] / (n + (γ−1)·o_y). For each y only y itself and the commonest other target can
-    be the highest. A part without target values gives 0.
+    be the highest. A part without target values gives 0. Where values differ in γ, it is y's own.
 
     >>> largest_posterior((0, 1, 2), (6, 3, 3), Fraction(2), {0, 1, 2})
     Fraction(2, 3)
     """
-    total, up, down = sum(counts), gamma.numerator, gamma.denominator
+    total = sum(counts)
+    each = [gamma] * len(counts) if isinstance(gamma, Fraction) else gamma
     is_target = set(targets)
     aimed = sorted(
         (count for code, count in zip(codes, counts, strict=True) if code in is_target), reverse=True
     )
     best = Fraction(0)
-    for code, count in zip(codes, counts, strict=True):
+    for code, count, own_gamma in zip(codes, counts, each, strict=True):
+        up, down = own_gamma.numerator, own_gamma.denominator
         evidence = down * total + (up - down) * count  # of y, times γ's denominator
         own = up * count if code in is_target else 0
         others = aimed[1:2] if code in is_target and count == aimed[0] else aimed[:1]
@@ -124,6 +184,8 @@ class Laws:
     """The part of each cell."""
     code: Ints
     """The value of each cell, ascending within a part."""
+    drawn: Floats | None = None
+    """The chance of each cell to be what a replaced record of its part becomes; None: all alike."""
 
     @classmethod
     def of(cls, channels: Sequence[Channel], n_values: int) -> Laws:
@@ -141,6 +203,9 @@ class Laws:
             first=np.cumsum(sizes) - sizes,
             part=np.repeat(np.arange(len(channels)), sizes),
             code=np.concatenate([np.array(channel.codes, dtype=np.int64) for channel in channels]),
+            drawn=np.concatenate([channel.drawn() for channel in channels])
+            if any(channel.weights is not None for channel in channels)
+            else None,
         )
 
     def cells(self, parts: Codes, codes: Codes) -> Ints:
@@ -156,3 +221,9 @@ class Laws:
         """Sum an array over the cells of each part (its last axis)."""
         found: Floats = np.add.reduceat(of_cells, self.first, axis=-1)
         return found
+
+    def average(self, of_cells: Floats) -> Floats:
+        """What a record that is replaced comes to in each part, on average."""
+        if self.drawn is None:
+            return self.per_part(of_cells) / self.size
+        return self.per_part(of_cells * self.drawn)

@@ -8,7 +8,7 @@ seen in one release: every published table is possible under every law.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import duckdb
@@ -68,13 +68,14 @@ def _n_foreign(connection: duckdb.DuckDBPyConnection, stated: PublishedParts) ->
 
 def _check_laws(sizes: list[int], stated: PublishedParts, manifest: Manifest) -> Check:
     channels, rho2 = stated.channels, stated.promise.rho2
+    if stated.limits is not None:
+        ok = _keeps_limits(channels, stated.limits)
+        detail = f"every value is amplified as {'its limit allows' if ok else 'no limit of it allows'}"
+        return Check(name="promise", ok=ok, detail=detail)
     if manifest.mechanism.method == "uniform":
         # a prior that is not stated allows nothing: the limit of 1 is 0
         limit = amplification_limit(stated.prior_at_most or Fraction(1), rho2)
-        ok = len(channels) == 1 and channels[0].gamma <= limit
-        if stated.limits is not None:
-            detail = f"gamma is {'what' if ok else 'above what'} the limits of all values allow"
-            return Check(name="promise", ok=ok, detail=detail)
+        ok = len(channels) == 1 and channels[0].weights is None and channels[0].gamma <= limit
         detail = "gamma is what rho1 and rho2 allow" if ok else "gamma is above what rho1 and rho2 allow"
         return Check(name="promise", ok=ok, detail=detail)
     covers_all = stated.promise.rho1 is None
@@ -89,6 +90,16 @@ def _check_laws(sizes: list[int], stated: PublishedParts, manifest: Manifest) ->
         detail=f"gamma of part {wrong[0]} fits no histogram of its rows and values"
         if wrong
         else "every part's gamma is what its commonest protected value allows",
+    )
+
+
+def _keeps_limits(channels: Sequence[Channel], limits: Sequence[tuple[Fraction, Fraction]]) -> bool:
+    """Whether one part has all values, each published from itself no oftener than its limit allows."""
+    if len(channels) != 1 or channels[0].codes != tuple(range(len(limits))):
+        return False
+    return all(
+        after == 1 or channels[0].amplification(place) <= amplification_limit(before, after)
+        for place, (before, after) in enumerate(limits)
     )
 
 

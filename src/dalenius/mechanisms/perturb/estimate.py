@@ -1,7 +1,7 @@
 """Unbiased totals Σ_r a_r(X_r) over records, many at once, and all that their intervals need.
 
-With the part's mean ā = Σ_{x ∈ SA_j} a(x)/m_j, b = a − ā, β = Σ b²/m_j and ν = Σ b³/m_j, a record published
-as y contributes
+With the part's mean ā = Σ_{x ∈ SA_j} a(x)·π_x, b = a − ā, β = Σ b²·π and ν = Σ b³·π, π_x the chance of x
+to be a replacement (1/m_j where all are alike), a record published as y contributes
 
     to the estimate    ā + b(y)/p                          whose mean is a(X) (equation 7, record by record),
     to its variance    (1−p)/p²·b(y)² + (1−p)/p·β          whose mean is Var = (1−p)/p²·β + (1−p)/p·b(X)².
@@ -124,11 +124,11 @@ def _products(laws: Laws, sums: _ScoreSums, weights: Floats) -> Totals:
     most = np.maximum.reduceat(asked, laws.first, axis=1)
     least = np.minimum.reduceat(asked, laws.first, axis=1)
     span = most - least
-    mean = np.where(span == 0, least, laws.per_part(asked) / laws.size)
+    mean = np.where(span == 0, least, laws.average(asked))
     centred = asked - mean[:, laws.part]
     squares = centred * centred
-    beta = laws.per_part(squares) / laws.size
-    skew = laws.per_part(squares * centred) / laws.size  # a power of 3 would be ten times as slow
+    beta = laws.average(squares)
+    skew = laws.average(squares * centred)  # a power of 3 would be ten times as slow
     p = laws.keep
     p_cell = p[laws.part]
     return Totals(
@@ -179,7 +179,7 @@ class _Moments:
         s = np.ones(len(places)) if term.scores is None else term.scores
         own, part = term.weights[laws.code], self._part[places]
         for k in range(3):
-            self._powers[k, places] += s ** (k + 1) * (laws.per_part(own ** (k + 1)) / laws.size)[part]
+            self._powers[k, places] += s ** (k + 1) * laws.average(own ** (k + 1))[part]
         self._published[places] += s * term.weights[self._code[places]]
         is_own = own != 0
         n_own = laws.per_part(is_own.astype(np.float64))[part]

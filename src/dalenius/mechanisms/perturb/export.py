@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.base import AS_IT_IS, Completion, Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.perturb import published
-from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.channel import Channel, reconstruct
 from dalenius.mechanisms.perturb.published import PublishedParts, read
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
@@ -21,9 +21,15 @@ from dalenius.tables.columns import CodedTable
 def weigh(
     release: StoredRelease, connection: duckdb.DuckDBPyConnection, place: Place, columns: tuple[str, ...]
 ) -> Weighting:
-    """Every record with every value of its part: ((m−1+γ)[x=y] − 1)/(γ−1) towards x if y is published."""
+    """Every record with every value of its part: ([x=y] − q_x)/p towards x if y is published.
+
+    That is ((m−1+γ)[x=y] − 1)/(γ−1) where all replacements are alike. With weights a value has its own.
+    """
     sensitive = release.columns("sensitive")
-    _stage_parts(published.read(release.manifest), connection)
+    parts = published.read(release.manifest)
+    is_weighted = any(channel.weights is not None for channel in parts.channels)
+    _stage_parts(parts, connection, is_weighted=is_weighted)
+    holder, alias = ("part_values", "v") if is_weighted else ("parts", "p")
     same = " AND ".join(
         f"d.{identifier(name)} IS NOT DISTINCT FROM v.{identifier(name)}" for name in sensitive
     )
@@ -36,13 +42,9 @@ def weigh(
         columns=(
             ("data", "part", "the number of the record's part; numbers are random"),
             ("parts", "part", "the number of a part; numbers are random"),
-            (
-                "parts",
-                "gamma",
-                "how much likelier a value is published from itself than from another one of the part",
-            ),
-            ("parts", "weight_same", "what a record counts towards the value that it is published with"),
-            ("parts", "weight_other", "what a record counts towards each other value of its part"),
+            *(() if is_weighted else (("parts", "gamma", _GAMMA),)),
+            (holder, "weight_same", "what a record counts towards the value that it is published with"),
+            (holder, "weight_other", "what a record counts towards each other value of its part"),
             ("part_values", "part", "the number of a part that has the value"),
         ),
         published=(
@@ -50,7 +52,7 @@ def weigh(
             ("data", "sensitive", "published at random: not a person's own value"),
             ("part_values", "sensitive", "a value that the part has"),
         ),
-        view=f"SELECT {listed}, CASE WHEN {same} THEN p.weight_same ELSE p.weight_other END "
+        view=f"SELECT {listed}, CASE WHEN {same} THEN {alias}.weight_same ELSE {alias}.weight_other END "
         f"AS weight\nFROM {place('data')} AS d\n"
         f"JOIN {place('parts')} AS p ON p.part = d.part\n"
         f"JOIN {place('part_values')} AS v ON v.part = d.part",
@@ -61,22 +63,28 @@ def weigh(
     )
 
 
-def _stage_parts(parts: PublishedParts, connection: duckdb.DuckDBPyConnection) -> None:
+_GAMMA = "how much likelier a value is published from itself than from another one of the part"
+
+
+def _stage_parts(parts: PublishedParts, connection: duckdb.DuckDBPyConnection, *, is_weighted: bool) -> None:
     numbered = list(enumerate(parts.channels, start=1))
-    weights = pa.table(
-        {
-            "part": pa.array([number for number, _ in numbered], pa.int32()),
-            "gamma": [float(channel.gamma) for _, channel in numbered],
-            "weight_same": [
-                float((channel.n_values - 2 + channel.gamma) / (channel.gamma - 1)) for _, channel in numbered
-            ],
-            "weight_other": [float(-1 / (channel.gamma - 1)) for _, channel in numbered],
-        }
-    )
+    of_parts: dict[str, object] = {"part": pa.array([number for number, _ in numbered], pa.int32())}
     codes = pa.array([code for channel in parts.channels for code in channel.codes], pa.int64())
     of_part = pa.array([number for number, channel in numbered for _ in channel.codes], pa.int32())
-    stage(connection, "parts", weights)
-    stage(connection, "part_values", parts.values(connection).take(codes).add_column(0, "part", of_part))
+    values = parts.values(connection).take(codes).add_column(0, "part", of_part)
+    if is_weighted:
+        keep = np.concatenate([np.full(c.n_values, float(c.retention)) for c in parts.channels])
+        replaced = np.concatenate([channel.replaced() for channel in parts.channels])
+        values = values.append_column("weight_same", pa.array((1 - replaced) / keep))
+        values = values.append_column("weight_other", pa.array(-replaced / keep))
+    else:
+        of_parts |= {
+            "gamma": [float(channel.gamma) for _, channel in numbered],
+            "weight_same": [float((c.n_values - 2 + c.gamma) / (c.gamma - 1)) for _, c in numbered],
+            "weight_other": [float(-1 / (channel.gamma - 1)) for _, channel in numbered],
+        }
+    stage(connection, "parts", pa.table(of_parts))
+    stage(connection, "part_values", values)
 
 
 ASSUMES = (
@@ -119,8 +127,8 @@ def draw_part(channel: Channel, published: Ints, stream: np.random.Generator) ->
     codes = np.array(channel.codes)
     shown = np.searchsorted(codes, published)
     n_shown = np.bincount(shown, minlength=len(codes))
-    gamma = float(channel.gamma)
-    shares = np.maximum((len(codes) - 1 + gamma) * n_shown - len(published), 0.0) + 1.0
+    gamma = channel.amplifications()
+    shares = np.maximum(reconstruct(n_shown, channel), 0.0) + 1.0
     shares /= shares.sum()
     for _ in range(_SWEEPS):
         moved = stream.multinomial(n_shown, _posterior(shares, gamma)).sum(axis=0)
@@ -136,7 +144,7 @@ def draw_part(channel: Channel, published: Ints, stream: np.random.Generator) ->
     return np.asarray(codes[drawn])
 
 
-def _posterior(shares: Floats, gamma: float) -> Floats:
+def _posterior(shares: Floats, gamma: Floats) -> Floats:
     """Row y: the chances of each original value of a record that is published as y (Bayes)."""
     chances = np.tile(shares, (len(shares), 1))
     chances[np.diag_indices(len(shares))] *= gamma

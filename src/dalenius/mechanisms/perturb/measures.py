@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+
 from dalenius.mechanisms.measures import Measures
 from dalenius.mechanisms.perturb import published
+from dalenius.mechanisms.perturb.answer import PerturbedRows
+from dalenius.mechanisms.perturb.channel import reconstruct
 from dalenius.mechanisms.perturb.config import PerturbConfig
 from dalenius.policy import Policy
 from dalenius.promises.bounds import Bound
@@ -31,13 +35,12 @@ class PerturbMeasures(Measures):
         return "UP", replace(table, promise=promise, mechanism=PerturbConfig(method="uniform"))
 
     def retention(self, release: StoredRelease, n_rows: int) -> float:
-        """A perturbed record keeps its value with γ/(m−1+γ)."""
+        """A perturbed record keeps its value with γ/(m−1+γ), or as its value's weight says."""
+        rows = PerturbedRows.load(release)
+        seen = np.bincount(rows.cells, minlength=len(rows.laws.code))
         channels = published.read(release.manifest).channels
-        with release.connect() as connection:
-            sizes = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
-        diagonals = [float(channel.gamma / (channel.n_values - 1 + channel.gamma)) for channel in channels]
-        kept = float(sum(sizes.get(number, 0) * kept for number, kept in enumerate(diagonals, start=1)))
-        return kept / n_rows
+        by_part = zip(channels, np.split(seen, rows.laws.first[1:]), strict=True)
+        return float(sum(channel.kept() @ reconstruct(own, channel) for channel, own in by_part)) / n_rows
 
 
 MEASURES = PerturbMeasures(

@@ -205,7 +205,7 @@ def _advice(plan: PerturbPlan) -> list[str]:
                 f'method = "best" gives more accurate counts here: {other.value_rmse:.4g} instead '
                 f"of {plan.value_rmse:.4g} rows root mean square error, in {len(other.parts)} parts"
             )
-    if plan.method != "uniform" and plan.smallest_top < LEAST_TOP:
+    if not plan.is_for_any_prior and plan.smallest_top < LEAST_TOP:
         where = "the table" if len(plan.parts) == 1 else "a part"
         lines.append(
             f"the commonest protected value of {where} has {plan.smallest_top} records: in so small a "

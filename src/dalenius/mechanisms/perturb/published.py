@@ -2,7 +2,8 @@
 
 `values` lists every value once, a text (or null) per sensitive column, in the order of the values; a part
 has its γ as an exact fraction and its SA_i as ranges of positions in that list ("0-4,7"), because with
-thousands of values a list of texts per part would be larger than the data.
+thousands of values a list of texts per part would be larger than the data. A part whose replacements have
+weights has no γ: it states the coin that keeps a value (`retention`) and the weight of each of its values.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import InputError, ReleaseCorrupt
-from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.channel import Channel, gamma_of
 from dalenius.plain import Stated
 from dalenius.promises import read_promise
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.rho_privacy import RhoPrivacy, amplification_limit
 from dalenius.release.manifest import Manifest
 from dalenius.sql import connect_shared, identifier
+
+MOST_WEIGHT = 10**10
+"""Of a value as a replacement; the sum of all stays below 2⁶³."""
 
 
 def as_ranges(codes: Sequence[int]) -> str:
@@ -63,10 +67,31 @@ def to_parameters(cells: Mapping[str, pa.Array], channels: Sequence[Channel]) ->
     return {
         "values": [list(value) for value in values],
         "parts": [
-            {"part": number, "gamma": str(channel.gamma), "values": as_ranges(channel.codes)}
+            {"part": number, **_write_law(channel), "values": as_ranges(channel.codes)}
             for number, channel in enumerate(channels, start=1)
         ],
     }
+
+
+def _write_law(channel: Channel) -> dict[str, Any]:
+    if channel.weights is None:
+        return {"gamma": str(channel.gamma)}
+    return {"retention": str(channel.retention), "weights": list(channel.weights)}
+
+
+def _read_law(part: Stated, n_values: int) -> Channel:
+    codes = from_ranges(part["values"].text(), n_values)
+    weights = part.get("weights")
+    if weights is None:
+        return Channel(codes=codes, gamma=part["gamma"].fraction())
+    retention = part["retention"].fraction(at_least=0, at_most=1)
+    if not 0 < retention < 1:
+        raise ReleaseCorrupt(f"the manifest says that a part keeps values with probability {retention}")
+    return Channel(
+        codes=codes,
+        gamma=gamma_of(retention, len(codes)),
+        weights=tuple(one.integer(at_least=1, at_most=MOST_WEIGHT) for one in weights.entries()),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,10 +139,7 @@ def read(manifest: Manifest) -> PublishedParts:
     if not parts or [part["part"].value for part in parts] != list(range(1, len(parts) + 1)):
         raise ReleaseCorrupt("the manifest does not number its parts 1, 2, …")
     try:
-        channels = tuple(
-            Channel(codes=from_ranges(part["values"].text(), len(values)), gamma=part["gamma"].fraction())
-            for part in parts
-        )
+        channels = tuple(_read_law(part, len(values)) for part in parts)
     except InputError as error:
         raise ReleaseCorrupt(f"the manifest lists a part that cannot be: {error}") from error
     promise = read_promise(manifest.promise)

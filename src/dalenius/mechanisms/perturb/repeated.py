@@ -31,9 +31,9 @@ def repeat_perturbation(plan: PerturbPlan, times: int) -> Repeated:
     >>> repeat_perturbation(plan_perturbation([1, 1, 1], promise, "uniform"), 2).posterior  # odds 1/2 · 4²
     0.8888888888888888
     """
-    if plan.method == "uniform":
+    if plan.is_for_any_prior:
         (part,) = plan.parts
-        posterior = float(repeat_evidence(part.rho1, part.gamma, times))
+        posterior = float(repeat_evidence(part.rho1, plan.largest_amplification, times))
     else:
         posterior = _worst_of_parts(plan, times)
     return Repeated(

@@ -83,7 +83,7 @@ def state(
     plan: PerturbPlan, n_columns: int, parameters: dict[str, Any], promised: dict[str, Any] | None = None
 ) -> Statement:
     """Of a plan whose values have that many columns, with its own promise or one with limits per value."""
-    is_uniform = plan.method == "uniform"
+    is_uniform = plan.is_for_any_prior
     is_largest = is_uniform and plan.promise.rho1 is None
     uniform_assumes = _LARGEST_ASSUMES if is_largest else _UNIFORM_ASSUMES
     return Statement(
@@ -115,7 +115,7 @@ def _together(plan: PerturbPlan) -> str:
     and the other values share the rest alike, as few as there can be: one.
     """
     part = max(plan.parts, key=lambda one: one.gamma)
-    posteriors = [repeat_evidence(part.rho1, part.gamma, k) for k in (2, 3, 4)]
+    posteriors = [repeat_evidence(part.rho1, plan.largest_amplification, k) for k in (2, 3, 4)]
     return ", ".join(f"{float(p):.3g} ({k})" for k, p in zip((2, 3, 4), posteriors, strict=True))
 
 

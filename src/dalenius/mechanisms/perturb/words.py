@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.perturb import published
 from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.measures import MEASURES
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
 from dalenius.mechanisms.perturb.plan.layout import PerturbPlan
 from dalenius.mechanisms.perturb.published import PublishedParts
@@ -25,6 +27,7 @@ from dalenius.pages.words import (
 )
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.release.folder import StoredRelease
+from dalenius.tables.histogram import label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +52,10 @@ def describe_limits(release: StoredRelease) -> doc.Section:
     stated = published.read(release.manifest)
     rho2, is_uniform = stated.promise.rho2, stated.is_for_any_prior
     parts = _parts(release, stated)
-    n_kept = sum(part.channel.diagonal * part.n_records for part in parts)
-    n_records = sum(part.n_records for part in parts)
     facts = doc.Facts(
         items=(
             *(() if is_uniform else (("Parts", doc.Number(value=len(parts))),)),
-            ("Values published as they were", doc.share(n_kept / max(n_records, 1))),
+            ("Values published as they were", doc.share(_share_kept(release, parts))),
             (
                 "The promised limit on belief" if stated.limits is None else "The tightest of the limits",
                 doc.share(rho2),
@@ -67,9 +68,16 @@ def describe_limits(release: StoredRelease) -> doc.Section:
         blocks=(
             doc.Paragraph(text=_explain(release, is_uniform=is_uniform)),
             facts,
-            _tabulate(parts, rho2),
+            _tabulate(parts, rho2) if stated.limits is None else _tabulate_values(stated, stated.limits),
         ),
     )
+
+
+def _share_kept(release: StoredRelease, parts: list[Part]) -> Fraction | float:
+    n_records = max(sum(part.n_records for part in parts), 1)
+    if any(part.channel.weights is not None for part in parts):  # values differ, and are estimated
+        return MEASURES.retention(release, n_records)
+    return sum((part.channel.diagonal * part.n_records for part in parts), Fraction()) / n_records
 
 
 def _explain(release: StoredRelease, *, is_uniform: bool) -> str:
@@ -130,6 +138,44 @@ def _tabulate(parts: list[Part], rho2: Fraction) -> doc.Table:
     )
 
 
+def _tabulate_values(stated: PublishedParts, limits: Sequence[tuple[Fraction, Fraction]]) -> doc.Table:
+    """Each value with its limit, the nearest to it first."""
+    channel = stated.channels[0]
+    rows = []
+    for place, (before, limit) in enumerate(limits):
+        if limit < 1:
+            after = repeat_evidence(before, channel.amplification(place), 1)
+            rows.append((limit - after, place, before, after, limit))
+    rows.sort()
+    note = f"The {SHOWN} values nearest to their limits are listed." if len(rows) > SHOWN else None
+    kept = channel.kept()
+    return doc.Table(
+        caption="How sure the attacker of the promise can become of each value that has a limit",
+        columns=doc.head(
+            "value",
+            belief_column("belief in it"),
+            "published as it was",
+            "before, at most",
+            "after, at most",
+            "limit",
+            "limit kept",
+        ),
+        rows=tuple(
+            (
+                label(tuple(stated.texts[place])),
+                doc.Picture(bar=float(after), reference=float(before), limit=float(limit)),
+                doc.share(kept[place]),
+                doc.share(before),
+                doc.share(after),
+                doc.share(limit),
+                judge_limit(ok=after <= limit),
+            )
+            for _, place, before, after, limit in rows[:SHOWN]
+        ),
+        note=note,
+    )
+
+
 def _row(part: Part, rho2: Fraction) -> tuple[doc.Cell, ...]:
     return (
         f"part {part.number}",
@@ -150,11 +196,14 @@ def say_plan(plan: PerturbTablePlan) -> Iterator[str]:
     before = chances(max(part.rho1 for part in made.parts))
     # with parts the part's number is evidence by itself, for every belief but its histogram
     belief = "expects a value as often as it occurs in the person's part"
-    if made.method == "uniform":
+    if made.is_for_any_prior:
         belief = "takes people's values as independent"
+    limits = f"a protected value of theirs at most {before} before, gives it at most {rho2}"
+    if plan.promised is not None:
+        limits = "a value at most its share in the table before, gives it at most its limit"
     yield (
-        f"An attacker who knows a person's other columns, {belief}, and gave a protected value of theirs at "
-        f"most {before} before, gives it at most {rho2} after seeing the value that is published for them."
+        f"An attacker who knows a person's other columns, {belief}, and gave {limits} after seeing the value "
+        "that is published for them."
     )
     n_open = sum(code not in made.protected for code in range(len(plan.histogram)))
     if n_open and plan.promised is None:  # with limits of their own these say which values are not sensitive
@@ -173,8 +222,9 @@ def _say_error(plan: PerturbPlan) -> str:
     n_counted = count_about(plan.counts[code])
     variance = 0.0
     for part in (part for part in plan.parts if code in part.codes):
-        n_with = part.counts[part.codes.index(code)]
-        kept, other = float(part.diagonal), float(part.diagonal - part.retention)
+        place = part.codes.index(code)
+        n_with = part.counts[place]
+        kept, other = float(part.channel.kept()[place]), float(part.channel.replaced()[place])
         coins = n_with * kept * (1 - kept) + (part.n_rows - n_with) * other * (1 - other)
         variance += coins / float(part.retention) ** 2
     variance *= n_counted / plan.counts[code]
@@ -186,6 +236,7 @@ WORDS = Words(
     tables={"data": "every record, with its part and a sensitive value that may have been replaced"},
     glossary={
         "Part": "records that have few different values, perturbed with the same coins",
+        "weights": "how often each value is drawn where one is replaced; without weights, all alike",
         "gamma": "how much likelier it is that a value is published as it is than as one given other value",
         "rho1, rho2": "the belief in a value before the release that is protected, and the limit after it",
     },

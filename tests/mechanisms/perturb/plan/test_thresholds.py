@@ -16,7 +16,12 @@ import dalenius
 from dalenius import Policy
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb.channel import Channel
-from dalenius.mechanisms.perturb.plan.thresholds import Limit, find_limits, plan_thresholds
+from dalenius.mechanisms.perturb.plan.thresholds import (
+    Limit,
+    find_limits,
+    plan_thresholds,
+    weigh_replacements,
+)
 from dalenius.promises.f_privacy import FPrivacy, Linear
 from dalenius.tables.histogram import Histogram
 
@@ -38,13 +43,26 @@ def beliefs(limits: tuple[Limit, ...]) -> Iterator[tuple[Fraction, ...]]:
                 yield tuple(prior)
 
 
-def excess(gamma: Fraction, limits: tuple[Limit, ...]) -> Fraction:
+def even(gamma: Fraction, n_values: int) -> list[Fraction]:
+    """q_y of an even replacement, after the p of the coin."""
+    channel = Channel(codes=tuple(range(n_values)), gamma=gamma)
+    return [channel.retention, *[channel.replacement] * n_values]
+
+
+def weighted(limits: tuple[Limit, ...]) -> list[Fraction]:
+    """The same of weighted replacements, from the weights that are published."""
+    keep, weights = weigh_replacements(limits)
+    return [keep, *((1 - keep) * Fraction(weight, sum(weights)) for weight in weights)]
+
+
+def excess(law: list[Fraction], limits: tuple[Limit, ...]) -> Fraction:
     """How far the worst belief passes a limit, over all priors and published values, by Bayes' rule."""
-    channel = Channel(codes=tuple(range(len(limits))), gamma=gamma)
+    keep, *replaced = law
+    assert keep + sum(replaced) == 1
     worst = Fraction(-1)
     for prior in beliefs(limits):
         for y in range(len(limits)):
-            joint = [p * (channel.diagonal if z == y else channel.replacement) for z, p in enumerate(prior)]
+            joint = [p * (replaced[y] + keep * (z == y)) for z, p in enumerate(prior)]
             for limit, before, now in zip(limits, prior, joint, strict=True):
                 if limit.after < 1 and before <= limit.before:
                     worst = max(worst, now / sum(joint) - limit.after)
@@ -66,12 +84,30 @@ def test_no_belief_passes_its_limit_in_any_small_case_and_a_larger_gamma_is_caug
     caught = loose = 0
     for limits in cases:
         allowed = [limit.amplification for limit in limits if limit.after < 1]
-        assert excess(min(allowed), limits) == 0  # kept, and reached
+        m = len(limits)
+        assert excess(even(min(allowed), m), limits) == 0  # kept, and reached
         if max(allowed) > min(allowed):
             loose += 1
-            caught += excess(max(allowed), limits) > 0
+            caught += excess(even(max(allowed), m), limits) > 0
     assert len(cases) == 1836
     assert caught == loose > 1000
+
+
+def test_weighted_replacements_keep_every_limit_in_any_small_case_and_keep_more_values() -> None:
+    """The same 1,836 cases; the twin draws replacements evenly with the same coin."""
+    caught = unequal = 0
+    for limits in small_cases():
+        keep, *replaced = law = weighted(limits)
+        assert -Fraction(1, 10**6) < excess(law, limits) <= 0  # kept, and all but reached
+        allowed = [limit.amplification for limit in limits if limit.after < 1]
+        (fewer, *_) = even(min(allowed), len(limits))
+        assert keep > fewer - Fraction(1, 10**6)
+        if max(allowed) > min(allowed):
+            unequal += 1
+            assert keep > fewer
+            caught += excess([keep, *[(1 - keep) / len(limits)] * len(limits)], limits) > 0
+        assert min(replaced) > 0  # so no published value is certain
+    assert caught == unequal > 1000
 
 
 def histogram(**counts: int) -> Histogram:
@@ -89,11 +125,39 @@ def test_what_is_stated_brackets_a_count_and_never_gives_it_back() -> None:
         assert one.after <= rule.default.at(Fraction(n, 4_000))  # type: ignore[union-attr]
 
 
-def test_gamma_is_the_least_that_a_limit_allows() -> None:
-    promise = FPrivacy(default=Fraction(1, 2), named=((("hiv",), Fraction(1, 10)), (("flu",), Fraction(1))))
-    plan, limits = plan_thresholds(histogram(hiv=40, cold=460, flu=1_500), promise, "best")
+HIV = FPrivacy(default=Fraction(1, 2), named=((("hiv",), Fraction(1, 10)), (("flu",), Fraction(1))))
+
+
+def test_gamma_of_an_even_replacement_is_the_least_that_a_limit_allows() -> None:
+    plan, limits = plan_thresholds(histogram(hiv=40, cold=460, flu=1_500), HIV, "uniform")
     assert plan.parts[0].gamma == min(limit.amplification for limit in limits if limit.after < 1)
     assert len(plan.parts) == 1
+
+
+def test_the_best_law_uses_every_limit_and_predicts_a_smaller_error() -> None:
+    counts = histogram(hiv=40, cold=460, flu=1_500)
+    plan, limits = plan_thresholds(counts, HIV, "best")
+    (part,) = plan.parts
+    assert plan.method == "weighted"
+    reached = [part.channel.amplification(place) for place in range(3)]
+    for limit, found in zip(limits, reached, strict=True):
+        assert (
+            limit.after == 1 or limit.amplification * Fraction(999_999, 10**6) < found <= limit.amplification
+        )
+    assert max(reached) < 50  # flu has no limit, and is not told outright either
+    assert plan.value_rmse < plan_thresholds(counts, HIV, "uniform")[0].value_rmse
+
+
+def test_the_predicted_error_is_that_of_the_law_by_enumeration() -> None:
+    """The variance of every count, from the probabilities of what one record is published as."""
+    plan, _ = plan_thresholds(histogram(hiv=40, cold=460, flu=1_500), HIV, "best")
+    (part,) = plan.parts
+    keep, replaced = float(part.retention), part.channel.replaced()
+    law = np.tile(replaced, (3, 1)) + keep * np.eye(3)
+    weights = (np.eye(3) - replaced) / keep  # of a record published as y towards x
+    assert law @ weights == pytest.approx(np.eye(3))
+    variance = law @ weights**2 - np.eye(3)
+    assert plan.value_rmse == pytest.approx(float(np.sqrt((np.array(part.counts) @ variance).mean())))
 
 
 @pytest.mark.parametrize(

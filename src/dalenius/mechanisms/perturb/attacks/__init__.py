@@ -155,7 +155,7 @@ def attack_retention(case: PerturbCase) -> AttackResult:
     rows = case.known
     stated = np.array([float(channel.diagonal) for channel in case.channels])
     kept = case.row_value[rows] == case.row_truth[rows]
-    expected = stated[case.row_part[rows]]
+    expected = case.kept[case.row_part[rows], case.row_truth[rows]]
     parts = []
     for part in range(len(case.channels)):
         mine = case.row_part[rows] == part
@@ -184,41 +184,48 @@ def attack_another_prior(case: PerturbCase) -> AttackResult:
     Posterior of the truth x, averaged over people, x′ drawn from the histogram: what the part number and
     the published value tell together. In a single part with γ the posterior is at most ρ2 whatever the prior.
     """
-    prior = _prior(case)
     reach = _parts_given_value(case)
     share = case.counts / max(len(case.value), 1)
     total, certain, largest = 0.0, 0.0, 0.0
+    worst, bound = 0.0, 0.0  # beside its own limit, and the limits of those who are guessed at
     for x in np.argsort(-share, kind="stable")[: min(_MOST_VALUES, int((share > 0).sum()))]:
-        for part, channel in enumerate(case.channels):
+        prior = min(float(case.priors[x]), 1 - 1e-12)
+        bound += float(share[x] * case.limits[x])
+        for part in range(len(case.channels)):
             if not reach[part, x]:
                 continue
             odds = prior / (1 - prior) * reach[part, x] / np.maximum(reach[part], 1e-300)
             excluded = reach[part] == 0
             for says_x in (True, False):
                 # published as x itself, or as a third value, which is no evidence between x and x′
-                chance = float(channel.diagonal) if says_x else 1 - float(channel.diagonal)
-                after = odds * (float(channel.gamma) if says_x else 1.0)
+                chance = case.kept[part, x] if says_x else 1 - case.kept[part, x]
+                after = odds * (case.amplified[part, x] if says_x else 1.0)
                 posterior = np.where(excluded, 1.0, after / (1 + after))
                 others = np.where(np.arange(case.n_values) == x, 0.0, share)
                 weight = share[x] * reach[part, x] * chance * others / others.sum()
                 total += float(weight @ posterior)
                 certain += float(weight[excluded].sum())
-                largest = max(largest, float(posterior[others > 0].max()))
+                highest = float(posterior[others > 0].max())
+                largest = max(largest, highest)
+                if case.protected[x]:
+                    worst = max(worst, highest - float(case.limits[x]))
     covered = float(np.sort(share)[::-1][:_MOST_VALUES].sum())
     total, certain = total / max(covered, 1e-12), certain / max(covered, 1e-12)
-    bound = float(case.rho2) if case.stated.is_for_any_prior else None
-    holds = None if bound is None else largest <= bound + 1e-9
+    is_covered = case.stated.is_for_any_prior
+    mean_limit = float(case.rho2) if case.stated.limits is None else bound / max(covered, 1e-12)
+    believed = float(share @ case.priors)
     return AttackResult(
         name="another prior",
         threat=Threat(
-            knows=f"that a person has one of two values, this one with probability {prior:.4g}",
+            knows=f"that a person has one of two values, this one with probability {believed:.4g}"
+            f"{' on average, the most that the promise speaks of' if case.stated.limits else ''}",
             wants="which of the two it is, from the part number and the published value",
             covered=case.stated.is_for_any_prior,
         ),
         success=total,
-        baseline=prior,
-        bound=bound,
-        holds=holds,
+        baseline=believed,
+        bound=mean_limit if is_covered else None,
+        holds=worst <= 1e-9 if is_covered else None,
         n_trials=len(case.known),
         n_failed=len(case.row_part) - len(case.known),
         detail={"largest_posterior": largest, "certain": certain},
@@ -232,16 +239,15 @@ def attack_relatives(case: PerturbCase) -> AttackResult:
     Each of them multiplies the odds by the ratio of how often x is kept and how often another becomes x. The
     result is for two, at the rates of this release; the detail has the stated law's, for up to four.
     """
-    (channel,) = case.channels
-    prior, n = Fraction(_prior(case)), len(case.known)
-    n_kept = float((case.row_value[case.known] == case.row_truth[case.known]).sum())
+    strongest = _strongest(case)
+    prior, (n_kept, n, n_others, n_became) = Fraction(case.priors[strongest]), _rates(case, strongest)
 
     def measured(kept: float, times: int) -> float:
-        other = max((1 - kept) / (channel.n_values - 1), 1e-300)
+        other = max(n_became / n_others if n_others else (1 - kept) / (case.n_values - 1), 1e-300)
         return float(repeat_evidence(prior, Fraction(kept) / Fraction(other), times))
 
     low, high = clopper_pearson(n_kept, n)
-    found = n_kept / n if n else float(channel.diagonal)
+    found = n_kept / n if n else float(case.kept[0, strongest])
     return AttackResult(
         name="relatives",
         threat=Threat(
@@ -260,16 +266,35 @@ def attack_relatives(case: PerturbCase) -> AttackResult:
             "relatives": [
                 {
                     "people": times,
-                    "posterior": float(repeat_evidence(prior, channel.gamma, times)),
+                    "posterior": float(repeat_evidence(prior, Fraction(case.amplified[0, strongest]), times)),
                     "measured": measured(found, times),
                 }
                 for times in (1, 2, 3, 4)
             ],
-            "promised_for_one": float(case.rho2),
+            "promised_for_one": float(case.limits[strongest]),
         },
         advice="the promise is for people whose values are independent: a smaller rho2 leaves less to be "
         "learnt from relatives",
     )
+
+
+def _strongest(case: PerturbCase) -> int:
+    """The value that is believed most once two people are published with it, of those with a limit."""
+    odds = case.priors / np.maximum(1 - case.priors, 1e-12) * case.amplified[0] ** 2
+    return int(np.where(case.protected, odds, -1.0).argmax())
+
+
+def _rates(case: PerturbCase, value: int) -> tuple[float, int, int, float]:
+    """How many were kept, of how many; and with weights how many others became the value, of how many.
+
+    Without weights all values are kept and replaced alike, and all of them are counted together.
+    """
+    truth, shown = case.row_truth[case.known], case.row_value[case.known]
+    if case.channels[0].weights is None:
+        return float((shown == truth).sum()), len(truth), 0, 0.0
+    is_own = truth == value
+    n_became = float((shown[~is_own] == value).sum())
+    return float((shown[is_own] == value).sum()), int(is_own.sum()), int((~is_own).sum()), n_became
 
 
 def attack_corruption(case: PerturbCase) -> AttackResult:
@@ -312,13 +337,6 @@ def attack_corruption(case: PerturbCase) -> AttackResult:
     )
 
 
-def _prior(case: PerturbCase) -> float:
-    believed = case.stated.prior_at_most or case.stated.promise.rho1
-    if believed is not None:
-        return float(believed)
-    return float(case.counts.max() / max(len(case.value), 1))
-
-
 def _parts_given_value(case: PerturbCase) -> Floats:
     """Parts × values: the share of a value's records in each part, from the records that are known."""
     k = len(case.channels)
@@ -350,20 +368,16 @@ def attack_two_perturbations(one: PerturbCase, two: PerturbCase) -> list[AttackR
 def _likelihood(case: PerturbCase, rows: Ints) -> Floats:
     """Rows × values: Pr[part, published value | value], up to a factor."""
     result = case.part_counts[case.row_part[rows]] / np.maximum(case.part_counts.sum(axis=0), 1e-12)
-    gamma = np.array([float(channel.gamma) for channel in case.channels])
-    replacement = np.array([float(channel.replacement) for channel in case.channels])
-    result = result * replacement[case.row_part[rows], None]
-    result[np.arange(len(rows)), case.row_value[rows]] *= gamma[case.row_part[rows]]
+    part, shown = case.row_part[rows], case.row_value[rows]
+    result = result * case.replaced[part, shown][:, None]
+    result[np.arange(len(rows)), shown] *= case.amplified[part, shown]
     return np.asarray(result)
 
 
 def _expected_agreement(one: PerturbCase, two: PerturbCase, people: Linked) -> Floats:
     """Pr[both publish the same value] of each person, given the value and both parts."""
-    total = np.zeros(len(people.truth))
-    for i, a in enumerate(one.channels):
-        for j, b in enumerate(two.channels):
-            mine = (one.row_part[people.first] == i) & (two.row_part[people.second] == j)
-            n_shared = len(set(a.codes) & set(b.codes))
-            q = float(a.replacement * b.replacement)
-            total[mine] = float(a.diagonal * b.diagonal) + (n_shared - 1) * q
-    return total
+    first, second, truth = one.row_part[people.first], two.row_part[people.second], people.truth
+    both = one.replaced @ two.replaced.T  # both become the same value, parts × parts
+    replaced = one.replaced[first, truth] * two.replaced[second, truth]
+    kept = one.kept[first, truth] * two.kept[second, truth]
+    return np.asarray(both[first, second] - replaced + kept)

@@ -133,13 +133,42 @@ class PerturbCase:
             counts[part, codes] = np.maximum(reconstruct(observed, channel), 0.0)
         return counts
 
+    @cached_property
+    def kept(self) -> Floats:
+        """Parts × values: how likely each value is published as itself; 0 where the part lacks it."""
+        return self._of_channels([channel.kept() for channel in self.channels])
+
+    @cached_property
+    def replaced(self) -> Floats:
+        """Parts × values: how likely another value of the part is published as each value."""
+        return self._of_channels([channel.replaced() for channel in self.channels])
+
+    def _of_channels(self, each: Iterable[Floats]) -> Floats:
+        found = np.zeros((len(self.channels), self.n_values))
+        for part, (channel, own) in enumerate(zip(self.channels, each, strict=True)):
+            found[part, list(channel.codes)] = own
+        return found
+
+    @cached_property
+    def amplified(self) -> Floats:
+        """Parts × values: how much likelier each is published from itself than from any one other."""
+        return np.divide(self.kept, self.replaced, out=np.ones_like(self.kept), where=self.replaced > 0)
+
+    @cached_property
+    def priors(self) -> Floats:
+        """What the attacker of the promise believes of each value at most."""
+        if self.stated.limits is not None:
+            return np.array([float(before) for before, _ in self.stated.limits])
+        believed = self.stated.prior_at_most or self.stated.promise.rho1
+        share = self.counts.max() / max(len(self.value), 1)
+        return np.full(self.n_values, float(share if believed is None else believed))
+
     def best_guess(self) -> Ints:
         """Parts × values: the likeliest true value of a record published as y in part j."""
         guess = np.zeros((len(self.channels), self.n_values), dtype=np.int64)
-        for part, channel in enumerate(self.channels):
-            prior = self.part_counts[part]
+        for part, prior in enumerate(self.part_counts):
             belief = np.tile(prior, (self.n_values, 1))
-            belief[np.diag_indices(self.n_values)] *= float(channel.gamma)
+            belief[np.diag_indices(self.n_values)] *= self.amplified[part]
             guess[part] = belief.argmax(axis=1)
         return guess
 
@@ -231,8 +260,8 @@ def _judge_values(laws: PerturbLaws) -> AttackResult:
 
 
 def _values(laws: PerturbLaws) -> Iterator[Counts]:
-    diagonal = np.array([float(channel.diagonal) for channel in laws.case.channels])
-    kept = Coins(what="kept", heads=laws.value == laws.truth, chance=diagonal[laws.part], half=laws.half)
+    chance = laws.case.kept[laws.part, laws.truth]
+    kept = Coins(what="kept", heads=laws.value == laws.truth, chance=chance, half=laws.half)
     yield kept.total()
     by_value, by_part = laws.value_facet(), laws.part_facet()
     for facet in (by_value, by_part, by_part.cross(by_value), *laws.facets):
@@ -257,7 +286,7 @@ def _transitions(laws: PerturbLaws, part: int) -> Iterator[Counts]:
     x, y = place[laws.truth[mine]], place[laws.value[mine]]
     x, y = x[(x >= 0) & (y >= 0)], y[(x >= 0) & (y >= 0)]
     of_value = summed(laws.truth[laws.part == part], None, laws.case.n_values)[codes]
-    q = float(channel.replacement)
+    q = channel.replaced()
     others = of_value.sum() - of_value
     yield counted(
         f"part {part + 1}: replaced by",
@@ -274,36 +303,40 @@ def _transitions(laws: PerturbLaws, part: int) -> Iterator[Counts]:
     yield Counts(
         name=f"part {part + 1}: replaced",
         observed=summed(x * m + y, None, m * m),
-        expected=trials * q,
-        variance=trials * q * (1 - q),
+        expected=trials * np.tile(q, m),
+        variance=trials * np.tile(q * (1 - q), m),
         trials=trials,
         label=lambda cell: f"{labels[codes[cell // m]]} by {labels[codes[cell % m]]}",
     )
 
 
 def _replacements(laws: PerturbLaws, facet: Facet) -> Iterator[Counts]:
-    """What those of a cell who were replaced are published as: any other value of the part, all alike."""
+    """What those of a cell who were replaced are published as: any other value of the part, by its weight."""
     m = laws.case.n_values
     if facet.n_cells * m > _MOST_CELLS:
         return
-    replaced = np.flatnonzero(laws.value != laws.truth)
-    cell, part = facet.codes[replaced].astype(np.int64), laws.part[replaced]
-    own = cell * m + laws.truth[replaced]
-    chance = 1.0 / (laws.lists.sum(axis=1) - 1)[part]
+    moved = np.flatnonzero(laws.value != laws.truth)
+    cell, part = facet.codes[moved].astype(np.int64), laws.part[moved]
+    own = cell * m + laws.truth[moved]
+    # from x to y with q_y over the sum of all but x's own
+    replaced = laws.case.replaced
+    rest = 1.0 / np.maximum(replaced.sum(axis=1)[part] - replaced[part, laws.truth[moved]], 1e-300)
 
-    def over(weight: Floats) -> Floats:
-        """A weight of every record summed over the values that it can become."""
-        by_part = summed(cell * len(laws.lists) + part, weight, facet.n_cells * len(laws.lists))
-        reached = by_part.reshape(facet.n_cells, -1) @ laws.lists
-        return np.asarray(np.maximum(reached.ravel() - summed(own, weight, facet.n_cells * m), 0.0))
+    def over(weight: Floats, power: int) -> Floats:
+        """A weight of every record, times a power of q_y, summed over the values that it can become."""
+        q = np.where(laws.lists, replaced**power, 0.0)
+        by_part = summed(cell * len(q) + part, weight, facet.n_cells * len(q))
+        reached = by_part.reshape(facet.n_cells, -1) @ q
+        to_itself = summed(own, weight * q[part, laws.truth[moved]], facet.n_cells * m)
+        return np.asarray(np.maximum(reached.ravel() - to_itself, 0.0))
 
     labels = laws.case.labels
     yield Counts(
         name=f"replaced by, by {facet.name}",
-        observed=summed(cell * m + laws.value[replaced], None, facet.n_cells * m),
-        expected=over(chance),
-        variance=over(chance * (1 - chance)),
-        trials=np.rint(over(np.ones(len(cell)))),
+        observed=summed(cell * m + laws.value[moved], None, facet.n_cells * m),
+        expected=over(rest, 1),
+        variance=np.maximum(over(rest, 1) - over(rest**2, 2), 0.0),
+        trials=np.rint(over(np.ones(len(cell)), 0)),
         label=lambda i: f"{facet.label(i // m)}, {labels[i % m]}",
     )
 

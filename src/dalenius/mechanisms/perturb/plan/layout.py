@@ -54,11 +54,13 @@ class Part:
     gamma: Fraction
     rho1: Fraction
     """The largest frequency of a protected value here (small-domain), or the promise's ρ1 (uniform)."""
+    weights: tuple[int, ...] | None = None
+    """How often each value is a replacement, in proportion; None: all alike."""
 
     @property
     def channel(self) -> Channel:
         """What is public of the part."""
-        return Channel(codes=self.codes, gamma=self.gamma)
+        return Channel(codes=self.codes, gamma=self.gamma, weights=self.weights)
 
     @property
     def retention(self) -> Fraction:
@@ -67,8 +69,12 @@ class Part:
 
     @property
     def diagonal(self) -> Fraction:
-        """The probability p + q that a value is published as it is."""
-        return self.channel.diagonal
+        """The probability p + q that a value is published as it is; with weights, of the part's records."""
+        if self.weights is None:
+            return self.channel.diagonal
+        drawn = sum(weight * count for weight, count in zip(self.weights, self.counts, strict=True))
+        p = self.retention
+        return p + (1 - p) * Fraction(drawn, sum(self.weights) * self.n_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +103,18 @@ class PerturbPlan(Counted):
     def channels(self) -> tuple[Channel, ...]:
         """The public law of each part."""
         return tuple(part.channel for part in self.parts)
+
+    @property
+    def is_for_any_prior(self) -> bool:
+        """Whether the promise holds whatever is believed of a person: the whole table is one part."""
+        return self.method in ("uniform", "weighted")
+
+    @property
+    def largest_amplification(self) -> Fraction:
+        """Of the value and part of which several published values together tell most."""
+        if self.method == "weighted":
+            return self.promise.amplification(self.parts[0].rho1)
+        return max(part.gamma for part in self.parts)
 
     @property
     def average_retention(self) -> float:
@@ -157,6 +175,7 @@ class PerturbPlan(Counted):
                     "gamma": float(part.gamma),
                     "retention": float(part.retention),
                     "diagonal": float(part.diagonal),
+                    "weighted": part.weights is not None,
                 }
                 for part in self.parts
             ],
@@ -181,7 +200,17 @@ class PerturbPlan(Counted):
 
     def _largest_posterior(self, targets: Sequence[int] | set[int]) -> Fraction:
         aimed = set(targets)
-        return max(largest_posterior(part.codes, part.counts, part.gamma, aimed) for part in self.parts)
+        return max(
+            largest_posterior(
+                part.codes,
+                part.counts,
+                [part.channel.amplification(place) for place in range(len(part.codes))]
+                if part.weights is not None
+                else part.gamma,
+                aimed,
+            )
+            for part in self.parts
+        )
 
 
 def part_bound(n_rows: int, retention: Fraction, delta: float = DELTA) -> float:
@@ -220,6 +249,21 @@ def value_rmse(sizes: Sequence[int], channels: Sequence[Channel], n_values: int)
         agreement = channel.diagonal**2 + (channel.n_values - 1) * channel.replacement**2
         total += n_rows * (1 - agreement) / channel.retention**2
     return math.sqrt(total / n_values)
+
+
+def weighted_rmse(counts: Sequence[int], channel: Channel) -> float:
+    """The same of one part whose replacements have weights π, by the counts of its values.
+
+    A record with value z adds (1−p)/p·(1 − 2π_z + Σπ²) + (1−p)/p²·(1 − Σπ²), summed over the values.
+
+    >>> weighted_rmse([70, 30], Channel(codes=(0, 1), gamma=Fraction(3), weights=(1, 1)))
+    8.660254037844387
+    """
+    drawn, p = channel.drawn(), float(channel.retention)
+    records, agreement = np.asarray(counts, dtype=np.float64), float(drawn @ drawn)
+    own = records.sum() * (1 + agreement) - 2 * float(records @ drawn)
+    coins = (1 - p) / p * own + (1 - p) / p**2 * records.sum() * (1 - agreement)
+    return math.sqrt(coins / len(counts))
 
 
 class Measure(Enum):
