@@ -102,7 +102,8 @@ def one_prior_rows(share: Floats, after: Floats) -> tuple[sp.csr_array, int]:
 def search(start: Floats, n: Floats, rows: tuple[sp.csr_array, int], steps: int) -> float:
     """The root of the least mean variance that is found."""
     (matrix, n_more), m = rows, len(n)
-    whole = sp.csr_array(sp.hstack([sp.kron(sp.eye_array(m), np.ones((1, m))), np.zeros((m, n_more))]))
+    sums = sp.csr_array(np.kron(np.eye(m), np.ones((1, m))))
+    whole = sp.csr_array(sp.hstack([sums, sp.csr_array((m, n_more))])) if n_more else sums
     channel, radius = start, 0.2
     best, gradient = error(channel, n)
     for _ in range(steps):
