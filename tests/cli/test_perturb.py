@@ -45,7 +45,7 @@ def test_plan_publish_verify_ask(method: str, folder: Path, capsys: pytest.Captu
     assert plan["private"] is True
     assert plan["rows"] == 2_000 == sum(part["rows"] for part in plan["parts"])
     for part in plan["parts"]:
-        assert set(part) == {"rows", "values", "gamma", "retention", "diagonal"}
+        assert set(part) == {"rows", "values", "gamma", "retention", "diagonal", "weighted"}
         assert part["retention"] == pytest.approx((part["gamma"] - 1) / (part["values"] - 1 + part["gamma"]))
     assert plan["error_bound_hoeffding"] < plan["error_bound"]
     assert method in ("best", "least-variance") or plan["error_bound"] <= plan["paper_error_bound"]
