@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,19 @@ def test_folders_that_are_no_releases(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(ReleaseCorrupt, match="not JSON"):
         read_manifest(tmp_path)
+
+
+def test_a_folder_that_holds_releases_names_them(release: dalenius.Release, tmp_path: Path) -> None:
+    """They are neither a damaged series nor one release; a series says so in every manifest."""
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    shutil.copytree(release.path, folder / "a.release")
+    with pytest.raises(InputError, match=r"is not a release, but holds one: a\.release"):
+        dalenius.verify(folder)
+    shutil.copytree(release.path, folder / "b.release")
+    with pytest.raises(InputError, match=r"but holds 2 of them: a\.release, b\.release") as refused:
+        dalenius.verify(folder)
+    assert f"`dalenius verify {folder / 'a.release'}`" in str(refused.value.hint)
 
 
 def test_the_writer_refuses_what_it_wrote_wrongly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

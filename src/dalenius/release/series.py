@@ -12,7 +12,7 @@ thinned on its own, so every promise is about one batch; the manifests say that 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from dalenius.errors import InputError, PolicyError, PromiseNotMet, ReleaseCorru
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Draft, PlannedSeries, SeriesPlace, Statement
 from dalenius.mechanisms.stages import serial_mechanism
+from dalenius.plain import escape_controls
 from dalenius.policy import Policy
 from dalenius.promises import read_promise
 from dalenius.promises.f_privacy import FPrivacy
@@ -35,6 +36,10 @@ from dalenius.tables.histogram import Histogram
 Kind = Literal["views", "batches", "dates"]
 
 
+_NAMED = 10
+"""So many releases are named of a folder that holds several."""
+
+
 def is_series(folder: Path) -> bool:
     """Whether the folder is none but holds releases."""
     return folder.is_dir() and not (folder / FILE_NAME).exists() and any(folder.glob(f"*/{FILE_NAME}"))
@@ -45,11 +50,25 @@ def releases_in(folder: Path) -> tuple[StoredRelease, ...]:
     if not folder.is_dir():
         return ()
     found = [StoredRelease.open(path.parent) for path in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))]
-    if any(release.manifest.series is None for release in found):
+    alone = [release.path for release in found if release.manifest.series is None]
+    if alone and len(alone) == len(found):
+        raise _several(folder, alone)
+    if alone:
         raise ReleaseCorrupt(f"{folder} holds releases that do not belong to a series")
     if len({release.series.id for release in found}) > 1:
         raise ReleaseCorrupt(f"{folder} holds releases of different series")
     return tuple(sorted(found, key=lambda release: release.series.index))
+
+
+def _several(folder: Path, releases: Sequence[Path]) -> InputError:
+    """A folder of releases that have nothing to do with each other is none of them."""
+    shown = [escape_controls(path.name) for path in releases[:_NAMED]]
+    more = "" if len(releases) == len(shown) else f", and {len(releases) - len(shown)} more"
+    holds = f"holds {len(releases)} of them" if len(releases) > 1 else "holds one"
+    return InputError(
+        f"{folder} is not a release, but {holds}: {', '.join(shown)}{more}",
+        hint=f"give the path of one, e.g. `dalenius verify {escape_controls(str(releases[0]))}`",
+    )
 
 
 def earlier_in_series(release: StoredRelease) -> tuple[StoredRelease, ...]:
