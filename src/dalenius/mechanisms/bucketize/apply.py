@@ -7,7 +7,7 @@ a value takes which of the value's places is a uniformly random choice, and so a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,43 @@ from dalenius.tables.codes import Encoder
 BUCKETS_PER_BATCH = 20_000
 Entries = tuple[Ints, Ints, Ints]
 """Bucket, value code, count."""
+
+
+def count_alike(
+    contents: Iterable[tuple[Ints, Codes, Ints]], columns: Sequence[Ints], *, only_yes: bool, n_fakes: int
+) -> int:
+    """How many people are in buckets that tell their value for certain, or a column of it.
+
+    A value that a bucket lists twice is nobody's fake. Where these values are as many as the people, all
+    others are fakes; else anybody's value may be any of those listed.
+
+    Args:
+        contents: what all buckets list, fakes among them.
+        columns: of each column of a compound value, which of its cells each value has.
+        only_yes: cells are yes or no, and only a yes is told.
+        n_fakes: how many values of a bucket are nobody's.
+
+    >>> listed = (np.array([1, 1, 1, 2, 2, 2]), np.array([0, 1, 2, 0, 1, 2]), np.array([1, 1, 1, 2, 2, 1]))
+    >>> cells = [np.array([0, 0, 1])]
+    >>> [count_alike([listed], cells, only_yes=False, n_fakes=n) for n in (0, 1)]
+    [0, 4]
+    """
+    n_certain = 0
+    for bucket, code, count in contents:
+        starts = np.flatnonzero(np.diff(bucket, prepend=-1))
+        lengths = np.diff(starts, append=len(bucket))
+        people = np.add.reduceat(count, starts) - n_fakes
+        real = np.where(count > 1, count, 0)
+        is_settled = np.add.reduceat(real, starts) == people
+        may_be = np.full(len(code), True) if not n_fakes else (count > 1) | ~np.repeat(is_settled, lengths)
+        alike = np.add.reduceat(may_be.astype(np.int64), starts) == 1
+        for cells in columns:
+            own = cells[code].astype(np.int64)
+            least = np.minimum.reduceat(np.where(may_be, own, np.iinfo(np.int64).max), starts)
+            most = np.maximum.reduceat(np.where(may_be, own, -1), starts)
+            alike |= least == (1 if only_yes else most)
+        n_certain += int(people[alike].sum())
+    return n_certain
 
 
 class NumberedBuckets:

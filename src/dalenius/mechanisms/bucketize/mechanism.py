@@ -84,6 +84,7 @@ class Bucketize:
         def st(scan: Callable[[], Batches]) -> Batches:  # noqa: ARG001  (the plan alone decides it)
             return st_rows(layout(), encoder)
 
+        known = plan.outright
         return Draft(
             method=plan.buckets.method,
             tables=(
@@ -103,7 +104,7 @@ class Bucketize:
             ),
             statement=state_plan(policy.promise, plan),
             n_published=plan.n_rows,
-            outright=plan.outright,
+            outright=plan.count_alike(layout().contents()) if known is None else known,
         )
 
     def plan_date(self, policy: BucketPolicy, schema: pa.Schema, kept: KeptPeople) -> DatePlan:

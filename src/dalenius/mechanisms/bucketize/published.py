@@ -188,15 +188,23 @@ def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -
 
 
 def count_certain(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> int:
-    """How many people are in buckets that tell their value, or a column of it; among fakes nobody is."""
+    """How many people are in buckets that tell their value, or a column of it.
+
+    A value that a bucket lists twice is nobody's fake; if these are as many as the people, all others are.
+    """
     stated = read(manifest)
+    columns = stated.sensitive if len(stated.sensitive) > 1 else ()
+    cells = [identifier(name) for name in columns]
+    alike = [f"min(hash({one})) = max(hash({one}))" for one in cells]
+    if any(isinstance(group, Having) for group in stated.groups):  # who lacks a value may be known to
+        alike = [f"bool_and({one})" for one in cells]
+    listed = "st"
     if stated.fakes:
-        return 0
-    is_of_sets = any(isinstance(group, Having) for group in stated.groups)
-    columns = stated.sensitive if len(stated.sensitive) > 1 and not is_of_sets else ()
-    hashes = [f"hash({identifier(name)})" for name in columns]
-    alike = " OR ".join(["count(*) = 1", *(f"min({one}) = max({one})" for one in hashes)])
-    alone = f"SELECT bucket FROM st GROUP BY bucket HAVING {alike}"
+        people = "SELECT bucket, count(*) AS people FROM qit GROUP BY bucket"
+        real = 'coalesce(sum("count") FILTER ("count" > 1) OVER (PARTITION BY bucket), 0)'
+        listed = f'(SELECT * FROM st JOIN ({people}) USING (bucket) QUALIFY "count" > 1 OR {real} <> people)'
+    certain = " OR ".join(["count(*) = 1", *alike])
+    alone = f"SELECT bucket FROM {listed} GROUP BY bucket HAVING {certain}"
     return count(connection, f"SELECT count(*) FROM qit SEMI JOIN ({alone}) USING (bucket)")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Codes, Ints
 from dalenius.display import PrivatePlan
 from dalenius.errors import InternalError, PolicyError, PromiseNotMet
 from dalenius.exact import percent, show
 from dalenius.mechanisms.base import PolicyOf, Scan
+from dalenius.mechanisms.bucketize.apply import count_alike
 from dalenius.mechanisms.bucketize.config import MEASURES, BucketizeConfig
 from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
@@ -65,17 +67,26 @@ class BucketizePlan(PrivatePlan):
         return self.histogram.n_rows
 
     @property
-    def outright(self) -> int:
-        """How many people's value their bucket tells, or a column of it; among fakes nobody's."""
-        if self.fakes:
-            return 0
-        # of people with several values each column has its limit, and who lacks a value may be known to
-        cells = () if self.having else self.histogram.cells_by_column()
+    def outright(self) -> int | None:
+        """How many people's value their bucket tells, or a column of it; None: it depends on the coins."""
+        cells = self.histogram.cells_by_column()
+        if self.fakes or self.problem.is_mixed:  # buckets trade at random
+            limits = [one.at_most for one in self.having] or self.thresholds
+            return 0 if max(limits) < 1 and (self.having or not cells) else None
         if self.regions is None:
             return self.buckets.count_certain(cells)
         return sum(
             plan.count_certain([column[np.flatnonzero(own)] for column in cells])
             for plan, own in zip(self.regions.plans, self.regions.counts, strict=True)
+        )
+
+    def count_alike(self, contents: Iterable[tuple[Ints, Codes, Ints]]) -> int:
+        """The same from what all buckets list."""
+        columns: Sequence[Ints] = self.histogram.cells_by_column()
+        if self.having:  # who lacks a value may be known to
+            columns = [np.array(cells) for cells in zip(*self.histogram.values, strict=True)]
+        return count_alike(
+            contents, columns, only_yes=bool(self.having), n_fakes=self.fakes.n_fakes if self.fakes else 0
         )
 
     @property

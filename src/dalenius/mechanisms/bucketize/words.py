@@ -361,8 +361,10 @@ def _say_group(group: Group, histogram: Histogram) -> str:
 
 
 def _say_certain(plan: BucketizePlan) -> str:
+    if plan.outright is None:
+        return "How many people's value is certain depends on the coins: a draft counts them."
     n_certain = np.zeros(len(plan.histogram), dtype=np.int64)
-    if plan.fakes is None:
+    if plan.outright:
         n_certain += plan.buckets.certain if plan.regions is None else plan.regions.certain
     codes, n_whole = np.flatnonzero(n_certain), int(n_certain.sum())
     if plan.outright > n_whole:

@@ -98,7 +98,8 @@ class DatePlan(PrivatePlan):
     @property
     def outright(self) -> int:
         """How many people are in buckets of one value only."""
-        return int(self.buckets.certain.sum()) + (self.newcomers.outright if self.newcomers else 0)
+        new = None if self.newcomers is None else self.newcomers.outright
+        return int(self.buckets.certain.sum()) + (new or 0)  # a series has buckets that are dealt, not mixed
 
     def sizes(self) -> list[dict[str, int]]:
         """How many buckets list how many values."""
