@@ -25,6 +25,7 @@ from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.admission import trust
+from dalenius.release.exposure import Exposures, find_exposures, refuse_exposures
 from dalenius.release.folder import (
     SPILL,
     StoredRelease,
@@ -52,8 +53,7 @@ from dalenius.release.series import (
     view_folder,
 )
 from dalenius.release.signing import Signer
-from dalenius.release.verify import check_k, check_promise, tell_outright
-from dalenius.tables.giveaways import LOOKED_AT, Giveaway, find_giveaways
+from dalenius.release.verify import check_k, check_outright, check_promise, count_published_outright
 from dalenius.tables.uniqueness import FEW, Uniqueness
 
 _FOLDERS = {"batches": batch_folder, "dates": date_folder, "views": view_folder}
@@ -79,6 +79,8 @@ class Published:
     """What it tells together with earlier independent releases of the table; None if there are none."""
     outright: int
     """How many people's sensitive value the release tells for certain."""
+    exposures: Exposures = field(metadata={"json": None})
+    """Who is exposed though the promise is kept, which was accepted or is only rehearsed."""
     draft: bool
     """Whether it is a rehearsal."""
     synthetic: bool
@@ -90,6 +92,7 @@ class Published:
         return {
             "release": str(self.release.path),
             **plain_fields(self),
+            **self.exposures.to_dict(),
             "seconds": round(self.seconds, 3),
         }
 
@@ -102,12 +105,8 @@ class Preview:
     """Or why there is none."""
     uniqueness: Uniqueness | None
     """None: the mechanism publishes nobody's quasi-identifiers as they are."""
-    columns: tuple[str, ...] = ()
-    """The sensitive ones."""
-    spellings: int = 0
-    """How many people have a sensitive value that is written in several ways."""
-    giveaways: tuple[Giveaway, ...] = ()
-    """Columns that would be published and tell the sensitive value."""
+    exposures: Exposures = field(default_factory=Exposures)
+    """Who would be exposed though the plan keeps its promise."""
     series: Told | None = None
     """What the next batch would tell together with those before, where records are withheld."""
 
@@ -115,15 +114,12 @@ class Preview:
         """What was found beside the plan, as `plan --json` prints it."""
         found = {"uniqueness": self.uniqueness, "series": self.series}
         told = {name: one.to_dict() for name, one in found.items() if one is not None}
-        giveaways = [plain_fields(one) for one in self.giveaways]
-        return {**told, "spellings": self.spellings, "giveaways": giveaways}
+        return {**told, **self.exposures.to_dict()}
 
     def lines(self) -> Iterator[str]:
         """The same in words."""
-        if self.spellings:
-            yield f"warning: {tell_spellings(self.spellings, self.columns)}; publish wants --yes"
-        for one in self.giveaways:
-            yield f"warning: {one.sentence(self.columns)}; publish wants --yes"
+        for line in self.exposures.lines():
+            yield f"warning: {line}; publish wants --yes"
         if self.series is not None:
             yield self.series.sentence()
         if self.uniqueness is not None:
@@ -154,16 +150,13 @@ def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress 
             if found is not None and policy.columns.k is not None and found.rarity.n_few:
                 raise refuse_rare(found)
             plan = _plan(policy, scan)
-            spellings = count_spellings(policy, scan)
-            giveaways = look_for_giveaways(policy, scan)
+            exposures = find_exposures(policy, scan)
         except PromiseNotMet as error:
             return Preview(plan=error, uniqueness=found)
     return Preview(
         plan=plan,
         uniqueness=found,
-        columns=policy.columns.sensitive,
-        spellings=spellings,
-        giveaways=giveaways,
+        exposures=exposures,
         series=_tell_series(policy, plan),
     )
 
@@ -261,8 +254,9 @@ def write_release(
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft, buckets = _draft(policy, plan, randomness, next_one)
-            if not (yes or is_draft):
-                _refuse_exposures(policy, scan, draft.outright, is_seeded=randomness.is_seeded)
+            exposures = find_exposures(policy, scan)
+            if not (yes or is_draft):  # a seeded release is for nobody: what it would expose is told only
+                refuse_exposures(policy, draft.outright, Exposures() if seed is not None else exposures)
             series = None if next_one is None else next_one.entry()
             tables = scan.write(draft.tables, folder)
             manifest = build_manifest(
@@ -293,6 +287,7 @@ def write_release(
         posterior=_posterior(manifest),
         repeated=None if known is None else repetition(policy, plan, known),
         outright=draft.outright,
+        exposures=exposures,
         draft=is_draft,
         synthetic=is_synthetic,
         seconds=time.monotonic() - started,
@@ -319,77 +314,6 @@ def _next_one(policy: Policy, kind: Kind, scan: OpenedTable, *, is_draft: bool) 
     return rehearse_first(kind, of, open_ledger(policy.ledger))
 
 
-def _refuse_exposures(policy: Policy, scan: OpenedTable, outright: int, *, is_seeded: bool) -> None:
-    """Nobody is exposed by accident: all of it is told at once, since one word lets all of it pass."""
-    found = [] if policy.outright_allowed else [*_tell_outright(policy, outright)]
-    if not is_seeded:
-        found += [*_tell_spellings(policy, scan), *_tell_giveaways(policy, scan)]
-    if found:
-        told, hints = zip(*found, strict=True)
-        raise PromiseNotMet(
-            f"nothing was published. With this policy {'; and '.join(told)}",
-            hint=f"{'; '.join(hints)}; if all of this is what you want, `dalenius publish --yes`",
-        )
-
-
-def _tell_outright(policy: Policy, n_people: int) -> Iterator[tuple[str, str]]:
-    sensitive = policy.columns.sensitive
-    if n_people:
-        one = len(sensitive) == 1
-        helping = "give no value a threshold of 1" if one else "lower the limits, or keep one column"
-        allowed = 'or outright = "allowed" at the top of the policy'
-        yield tell_outright(n_people, sensitive), f"{helping} (`dalenius plan` shows the count), {allowed}"
-
-
-def count_spellings(policy: Policy, scan: OpenedTable) -> int:
-    """How many people have a sensitive value that others have too, written with other letters or spaces."""
-    if policy.promise.protects != "value":
-        return 0
-    return scan.histogram(policy.columns.sensitive).n_spelt_otherwise
-
-
-def tell_spellings(n_people: int, columns: tuple[str, ...]) -> str:
-    """In plain words.
-
-    >>> tell_spellings(7, ("test",))
-    "7 people have a value of 'test' that is written in several ways, which differ in case or spaces only"
-    """
-    people = "1 person has" if n_people == 1 else f"{n_people:,} people have"
-    what = " × ".join(map(repr, columns))
-    return f"{people} a value of {what} that is written in several ways, which differ in case or spaces only"
-
-
-def _tell_spellings(policy: Policy, scan: OpenedTable) -> Iterator[tuple[str, str]]:
-    """Hiv beside HIV would be two values, and a bucket of both would tell everybody's."""
-    n_people, name = count_spellings(policy, scan), policy.columns.sensitive[:1]
-    if n_people:
-        told = tell_spellings(n_people, policy.columns.sensitive)
-        yield (
-            f"{told}: each way would count as a value of its own, and people whose bucket holds nothing else "
-            "would be published outright",
-            f'write values alike: {name[0]} = {{ map = "{name[0]}.csv" }} under [recode], a file with '
-            "columns from and to",
-        )
-
-
-def look_for_giveaways(policy: Policy, scan: OpenedTable) -> tuple[Giveaway, ...]:
-    """Columns that would be published as they are, and of which most cells go with one sensitive value."""
-    quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
-    if policy.promise.protects != "value" or not policy.mechanism.publishes_quasi or not sensitive:
-        return ()
-    return find_giveaways(scan.sample((*quasi, *sensitive), LOOKED_AT), quasi, sensitive)
-
-
-def _tell_giveaways(policy: Policy, scan: OpenedTable) -> Iterator[tuple[str, str]]:
-    """No bucket and no coin hides a diagnosis whose code is published beside it."""
-    for one in look_for_giveaways(policy, scan):
-        yield (
-            f"{one.sentence(policy.columns.sensitive)}: whoever knows such a cell of a person reads the "
-            "value off it, whatever is promised",
-            f"move {one.column!r} into `dropped` or `sensitive`, or make it coarser under [recode]",
-        )
-
-
 def _posterior(manifest: Manifest) -> float | None:
     stated = (stage.read(manifest) for stage in stage_rooms("published"))
     found = [stage.posterior.value for stage in stated if stage is not None and stage.posterior is not None]
@@ -413,7 +337,8 @@ def _draft(
 def _recheck(folder: Path) -> None:
     """The promise, checked on what was really written, before anybody can see it."""
     written = StoredRelease.open(folder)
-    failed = [check for check in (*check_k(written), *check_promise(written)) if not check.ok]
+    counted = check_outright(written.manifest, count_published_outright(written))
+    failed = [check for check in (*check_k(written), *check_promise(written), counted) if not check.ok]
     if failed:
         raise InternalError(
             f"what was written does not keep the promise ({failed[0].detail}); it was removed",

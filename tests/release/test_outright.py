@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,11 +19,13 @@ import dalenius
 from dalenius import Policy, PolicyError, PromiseNotMet
 from dalenius.cli.main import run
 from dalenius.engines.base import silent
-from dalenius.mechanisms.bucketize.apply import Layout
+from dalenius.mechanisms.bucketize.apply import Layout, count_alike
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.pages.words import say_plan
 from dalenius.randomness import Randomness
 from dalenius.release.folder import sha256
 from dalenius.studio import work
+from dalenius.tables.histogram import Histogram
 
 
 def table() -> pa.Table:
@@ -299,3 +303,132 @@ def test_one_refusal_tells_all_that_a_word_would_let_pass(
     with pytest.raises(PromiseNotMet, match="'icd' gives"):  # the studio's box is about the count
         work.publish(str(policy), True, "somebody", silent)
     assert not (tmp_path / "t.release").exists()
+
+
+def stages() -> pa.Table:
+    """39 of 40 people have HIV, in thirty stages, and nothing beside that tells which."""
+    age = np.random.default_rng(3).permutation(1_200)
+    return pa.table(
+        {
+            "age": age,
+            "disease": ["Flu" if i % 40 == 0 else "HIV" for i in range(1_200)],
+            "stage": [i // 40 for i in range(1_200)],
+        }
+    )
+
+
+def test_fakes_hide_no_column_that_all_of_a_bucket_have_in_common(tmp_path: Path) -> None:
+    """Real or fake, everything that a bucket lists is HIV; "nobody" was said of buckets with fakes."""
+    own = Policy.from_dict(
+        {
+            "source": stages(),
+            "release": str(tmp_path / "out"),
+            "columns": {"quasi": ["age"], "sensitive": ["disease", "stage"]},
+            "promise": {"kind": "l-diversity", "l": 3},
+            "mechanism": {"kind": "bucketize", "fakes": 1},
+        }
+    )
+    planned = dalenius.plan(own)
+    assert planned.outright is None
+    assert "depends on the coins" in " ".join(say_plan("bucketize", "optimal", planned))
+    with pytest.raises(PromiseNotMet, match="people are published outright"):
+        dalenius.publish(own)
+    release = dalenius.publish(own, yes=True)
+    held: dict[int, set[str]] = {}
+    for row in pq.read_table(release.path / "st.parquet").to_pylist():
+        held.setdefault(row["bucket"], set()).add(row["disease"])
+    buckets = pq.read_table(release.path / "qit.parquet")["bucket"].to_pylist()
+    assert release.manifest["outright"] == sum(len(held[bucket]) == 1 for bucket in buckets) > 500
+    assert release.verify().ok
+
+
+def test_people_who_all_have_a_value_that_is_no_secret_are_counted_after_buckets_traded(
+    tmp_path: Path,
+) -> None:
+    """Buckets of sets trade at random: what was counted before they did was not what they then held."""
+    age = np.random.default_rng(4).permutation(400)
+    cells = {"flu": [i % 5 != 0 for i in range(400)], "hiv": [i % 7 == 0 for i in range(400)]}
+    own = Policy.from_dict(
+        {
+            "source": pa.table({"age": age, **cells, "gout": [i % 3 == 0 for i in range(400)]}),
+            "release": str(tmp_path / "out"),
+            "columns": {"quasi": ["age"], "sensitive": ["flu", "hiv", "gout"]},
+            "promise": {"kind": "sets", "default": {"times": 4, "plus": 0.1}, "values": {"flu": 1.0}},
+        }
+    )
+    with pytest.raises(PromiseNotMet, match="people are published outright"):
+        dalenius.publish(own)
+    release = dalenius.publish(own, yes=True)
+    held: dict[int, list[dict[str, Any]]] = {}
+    for row in pq.read_table(release.path / "st.parquet").to_pylist():
+        held.setdefault(row["bucket"], []).append(row)
+    certain = sum(
+        sum(row["count"] for row in rows)
+        for rows in held.values()
+        if len(rows) == 1 or any(all(row[name] for row in rows) for name in ("flu", "hiv", "gout"))
+    )
+    assert release.manifest["outright"] == certain > 0
+    assert release.verify().ok
+
+
+@given(
+    st.lists(st.integers(1, 3), min_size=2, max_size=5),
+    st.integers(0, 2),
+    st.lists(st.integers(0, 1), min_size=5, max_size=5),
+)
+def test_what_is_certain_among_fakes_is_what_every_choice_of_them_has(
+    counts: list[int], n_fakes: int, cells: list[int]
+) -> None:
+    """Beside trying out which of the values that are listed once are fakes."""
+    once = [code for code, count in enumerate(counts) if count == 1]
+    if len(once) < n_fakes or sum(counts) == n_fakes:
+        return
+    ways = [set(range(len(counts))) - set(fakes) for fakes in combinations(once, n_fakes)]
+    possible = set().union(*ways)
+    is_certain = len(possible) == 1 or len({cells[code] for code in possible}) == 1
+    listed = (np.ones(len(counts), dtype=int), np.arange(len(counts)), np.array(counts))
+    found = count_alike([listed], [np.array(cells)], only_yes=False, n_fakes=n_fakes)
+    assert found == (sum(counts) - n_fakes if is_certain else 0)
+
+
+@pytest.mark.parametrize("word", ["seed", "draft", "yes"])
+def test_whoever_may_go_on_is_told_all_the_same(
+    word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a release that is for nobody, and after the word, everything is told all the same."""
+    codes = {"E11": "Diabetes", "J10": "Flu", "B20": "H.I.V.", "M10": "HIV"}
+    rows = [f"{20 + i % 50},{code},{codes[code]}" for i, code in enumerate([*codes] * 60)]
+    (tmp_path / "t.csv").write_text("\n".join(["age,icd,diagnosis", *rows]) + "\n", encoding="utf-8")
+    policy = str(tmp_path / "t.toml")
+    roles = ["--sensitive", "diagnosis", "--quasi", "age,icd", "--out", policy]
+    assert run(["init", str(tmp_path / "t.csv"), *roles]) == 0
+    capsys.readouterr()
+    said = {"seed": ["--seed", "1"], "draft": ["--draft"], "yes": ["--yes"]}[word]
+    assert run(["publish", policy, *said]) == 0
+    printed = capsys.readouterr().out
+    assert "warning: 120 people have a value of 'diagnosis' that is written in several ways" in printed
+    assert "warning: 'icd' gives 'diagnosis' away" in printed
+    assert "H.I.V." not in printed
+    again = ["--again"] if word == "yes" else []
+    (tmp_path / "t.release").rename(tmp_path / "first") if word != "draft" else None
+    assert run(["publish", policy, *said, *again, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["spellings"], [one["column"] for one in told["giveaways"]]) == (120, ["icd"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "n_people"),
+    [
+        (["H.I.V.", "HIV", "H I V", "hiv\u200b", "Flu"], 4),
+        (["pos", "positive", "POS.", "neg", "negative"], 5),
+        (["Diabe\u0300te", "Diab\u00e8te", "Diabete", "Sida", "Grippe"], 3),
+        (["<50", "< 50", "50", "50.0", "200"], 4),
+        (["E11.9", "E119", "E11.8", "J10", "J11"], 2),
+        (["O+", "O-", "AB+", "1.5 mg", "15 mg"], 0),
+        (["-5", "5", "1-5", "15", "1.5"], 0),
+        (["Type 1", "Type 2", "Type-1", "Crohn's", "Crohn\u2019s"], 4),
+    ],
+)
+def test_values_are_alike_as_one_would_say_them(cells: list[str], n_people: int) -> None:
+    counted = Histogram.of(("test",), {(cell,): 1 for cell in cells})
+    assert counted.n_spelt_otherwise == n_people

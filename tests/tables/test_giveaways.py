@@ -63,8 +63,65 @@ def test_missing_cells_are_cells_and_compound_secrets_are_whole() -> None:
     both = pa.table({"code": [f"{i % 3}{i % 5}" for i in range(300)], "a": [i % 3 for i in range(300)]})
     both = both.append_column("b", pa.array([i % 5 for i in range(300)]))
     assert [one.column for one in find_giveaways(both, ["code"], ["a", "b"])] == ["code"]
-    # half of a compound value: nobody's whole value is certain
-    assert not find_giveaways(both.select(["a", "b"]).append_column("c", both["a"]), ["c"], ["a", "b"])
+    half = both.select(["a", "b"]).append_column("c", both["a"])
+    assert [(one.column, one.told) for one in find_giveaways(half, ["c"], ["a", "b"])] == [("c", "a")]
+
+
+def test_a_code_that_is_wrong_now_and_then_tells_many_people_of_each_cell() -> None:
+    """No group agrees wholly: 150 people with each code, 4 of 100 of them coded wrongly."""
+    rng = np.random.default_rng(11)
+    s = rng.integers(0, 4, 600)
+    code = np.where(rng.random(600) < 0.04, rng.integers(0, 4, 600), s)
+    (one,) = find_giveaways(table(code=code, age=rng.integers(18, 90, 600), s=s), ["code", "age"], ["s"])
+    assert (one.column, one.how, one.people) == ("code", "nearly", 600)
+
+
+def test_one_cell_that_tells_a_rare_value_is_enough() -> None:
+    """Everybody who takes the medicine has the disease; most people do not take it."""
+    rng = np.random.default_rng(12)
+    s = rng.choice(["HIV", "Flu", "Gout"], 600, p=[0.1, 0.5, 0.4])
+    records = table(medicine=s == "HIV", sex=rng.integers(0, 2, 600), s=s)
+    (one,) = find_giveaways(records, ["medicine", "sex"], ["s"])
+    assert (one.column, one.people, one.looked_at) == ("medicine", int((s == "HIV").sum()), 600)
+    assert "HIV" not in one.sentence(["s"])
+
+
+def test_two_columns_that_tell_together_are_told_of_together() -> None:
+    rng = np.random.default_rng(13)
+    ward, shift = rng.integers(0, 6, 900), rng.integers(0, 6, 900)
+    records = table(ward=ward, shift=shift, sex=rng.integers(0, 2, 900), s=(ward + shift) % 6)
+    (one,) = find_giveaways(records, ["ward", "shift", "sex"], ["s"])
+    assert (one.column, one.beside, one.people) == ("ward", "shift", 900)
+    assert "'ward' and 'shift' together give 's' away" in one.sentence(["s"])
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.float64(), pa.date32(), pa.decimal128(21, 2)], ids=str)
+def test_a_number_that_follows_the_secret_is_told_of_though_nobody_shares_it(kind: pa.DataType) -> None:
+    rng = np.random.default_rng(14)
+    gross = rng.permutation(np.arange(20_000, 20_400))
+    net = pa.array((7 * gross // 10).tolist(), type=pa.int32()).cast(kind)
+    records = pa.table({"net": net, "noise": rng.permutation(400), "s": gross})
+    (one,) = find_giveaways(records, ["net", "noise"], ["s"])
+    assert (one.column, one.how) == ("net", "follows")
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.6])
+def test_neither_cells_nor_pairs_are_accused_by_chance(share: float) -> None:
+    """Many small cells, a value that some have because of a column, and nothing that tells anybody's."""
+    rng = np.random.default_rng(int(100 * share))
+    for _ in range(20):
+        old = rng.random(2_000) < 0.5
+        s = np.where(
+            rng.random(2_000) < np.where(old, share, share / 2), "ill", rng.choice(list("abcd"), 2_000)
+        )
+        records = table(
+            old=old,
+            town=rng.integers(0, 400, 2_000),
+            job=rng.integers(0, 20, 2_000),
+            age=rng.random(2_000),
+            s=s,
+        )
+        assert not find_giveaways(records, ["old", "town", "job", "age"], ["s"])
 
 
 def test_nobody_and_nothing_published_are_fine() -> None:

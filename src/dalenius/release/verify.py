@@ -64,7 +64,7 @@ def verify_release(
         checks.extend(_check_tables(release))
         if all(check.ok for check in checks):
             outright = count_published_outright(release)
-            checks.append(_check_outright(release.manifest, outright))
+            checks.append(check_outright(release.manifest, outright))
     if strict:
         checks.append(_check_publishable(release.manifest))
     damaged = any(check.name in _DAMAGE for check in checks if not check.ok)
@@ -111,7 +111,7 @@ def tell_outright(n_people: int, columns: tuple[str, ...]) -> str:
     return f"{n_people:,} people are published outright: anybody can read off their {what}"
 
 
-def _check_outright(manifest: Manifest, counted: int) -> Check:
+def check_outright(manifest: Manifest, counted: int) -> Check:
     """Whether the manifest says how many; that there are some is for its reader to judge."""
     detail = tell_outright(counted, manifest.columns_of("sensitive"))
     agrees = manifest.outright in (None, counted)

@@ -1,48 +1,124 @@
 """Published columns that give the secret away: a code of the diagnosis beside the diagnosis.
 
 Whoever has a cell of such a column has one value, so that no limit on what buckets or coins tell is of use.
-Groups of few people agree by chance as well, above all on a common value; a column is told of if far more
-people are in groups that agree than that explains.
+Groups of few people agree by chance as well, above all on a common value. A column is told of if far more
+people are in groups that agree than that explains; if a cell goes with one value nearly always, for more
+people than chance explains (those who take a medicine against one disease); and if it is a number that
+follows the secret one, as a net salary follows the gross. So are two columns that tell together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import sqrt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import log, sqrt
+from typing import Literal
 
-import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from dalenius.arrays import Floats, Ints
 from dalenius.exact import percent
-from dalenius.sql import connect_shared
+from dalenius.tables.codes import encode, number
 
 LOOKED_AT = 20_000
 """Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
+_MUCH = 0.25
+"""Of the people whom chance leaves in doubt, so many have a value that their cell tells."""
+_SURE = 6.0
+"""And they are more, by so many standard deviations, than chance gives."""
+_NEARLY = 0.9
+"""One cell tells a value if so many of the people who have it have the value …"""
+_COMMON = 0.5
+"""… which no more than half of all people have …"""
+_CHANCE = 1e-9
+"""… and if a table whose columns tell nothing has such a cell with no more than this probability."""
+_CLOSELY = 0.995
+"""A number follows another one if their ranks are correlated so much …"""
+_MANY = 30
+"""… and both have so many different values: fewer are names of things."""
+_IN_PAIRS = 4
+"""Two columns are looked at together if so many people share their cells on average."""
+
+How = Literal["agree", "nearly", "follows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Giveaway:
-    """A published column of which most cells go with one sensitive value each."""
+    """A published column, or two of them, whose cells tell sensitive values."""
 
     column: str
     share: float
-    """Of the people who share their cell of the column with others, those whose cell has one value only."""
+    """Of the people who share their cell with others, those whose cell tells the value."""
+    people: int
+    """How many these are, among those looked at."""
+    looked_at: int
+    """How many people were looked at."""
+    beside: str | None = None
+    """The column that it tells the value together with; None: it does so by itself."""
+    told: str | None = None
+    """Which of several sensitive columns it tells; None: all of them."""
+    how: How = "agree"
+    """Cells have one value only; or one value nearly always; or they are numbers that follow the secret."""
 
     def sentence(self, sensitive: Sequence[str]) -> str:
         """In plain words.
 
-        >>> Giveaway(column="icd", share=0.98).sentence(("diagnosis",))
+        >>> Giveaway(column="icd", share=0.98, people=98, looked_at=100).sentence(("diagnosis",))
         "'icd' gives 'diagnosis' away: 98 % of the people who share a cell of it share the value too"
+        >>> Giveaway(column="rx", share=0.1, people=6, looked_at=60, how="nearly").sentence(("hiv",))
+        "'rx' gives 'hiv' away: 6 of 60 people looked at have a cell of it that nearly always tells the value"
         """
-        what = " × ".join(map(repr, sensitive))
-        people = f"{percent(self.share)} of the people who share a cell of it"
-        return f"{self.column!r} gives {what} away: {people} share the value too"
+        what = " × ".join(map(repr, sensitive)) if self.told is None else repr(self.told)
+        names, give, it = (
+            (f"{self.column!r}", "gives", "it")
+            if self.beside is None
+            else (f"{self.column!r} and {self.beside!r} together", "give", "both")
+        )
+        found = {
+            "agree": f"{percent(self.share)} of the people who share a cell of {it} share the value too",
+            "nearly": f"{self.people:,} of {self.looked_at:,} people looked at have a cell of {it} that "
+            "nearly always tells the value",
+            "follows": "who has more of the one has more of the other, or less, nearly without exception",
+        }
+        return f"{names} {give} {what} away: {found[self.how]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Column:
+    """A column's cells as numbers from 0."""
+
+    codes: Ints
+    n_values: int
+    ranks: Floats | None = field(default=None)
+    """Of numbers and days: their order, NaN where there is none; None for other columns."""
+
+    @classmethod
+    def of(cls, cells: pa.ChunkedArray) -> _Column:
+        """What is compared of a column."""
+        found, values = encode(cells)
+        codes = found.astype(np.int64)
+        return cls(codes=codes, n_values=len(values), ranks=_ranks(codes, values))
+
+    def beside(self, other: _Column) -> _Column:
+        """Two columns as one."""
+        codes, cells = number(self.codes * other.n_values + other.codes)
+        return _Column(codes=codes, n_values=len(cells))
+
+
+def _ranks(codes: Ints, values: pa.Array) -> Floats | None:
+    if len(values) < _MANY or not (pa.types.is_primitive(values.type) or pa.types.is_decimal(values.type)):
+        return None
+    order = np.empty(len(values))
+    order[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values), dtype=np.float64)
+    order[values.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return np.asarray(order[codes], dtype=np.float64)
 
 
 def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[str]) -> tuple[Giveaway, ...]:
-    """The columns that give the sensitive ones away.
+    """The columns that give the sensitive ones away, or one of them.
 
     >>> code = ["E11", "E11", "J10", "J10", "B20", "B20"] * 10
     >>> value = ["Diabetes", "Diabetes", "Flu", "Flu", "HIV", "HIV"] * 10
@@ -50,38 +126,124 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     >>> [found.column for found in find_giveaways(records, ["icd", "sex"], ["diagnosis"])]
     ['icd']
     """
-    with connect_shared() as connection:
-        places = {name: f"c{i}" for i, name in enumerate([*quasi, *sensitive])}
-        connection.register("cells", records.select(list(places)).rename_columns(list(places.values())))
-        secret = ", ".join(places[name] for name in sensitive)
-        connection.sql(f"CREATE TEMP TABLE records AS SELECT *, hash({secret}) AS secret FROM cells")
-        counts = connection.sql("SELECT count(*) FROM records GROUP BY secret").fetchnumpy()
-        frequency = np.asarray(next(iter(counts.values())), dtype=np.float64) / max(len(records), 1)
-        found = [
-            Giveaway(column=name, share=share)
-            for name in quasi
-            if (share := _share(connection, places[name], frequency)) is not None
-        ]
-    return tuple(found)
+    if not len(records):
+        return ()
+    known = {name: _Column.of(records[name]) for name in quasi}
+    parts = [_Column.of(records[name]) for name in sensitive]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.beside(part)
+    secrets: dict[str | None, _Column] = {None: whole}
+    if len(parts) > 1:
+        secrets |= dict(zip(sensitive, parts, strict=True))
+    alone = [found for name, column in known.items() for found in _tells(name, column, secrets)]
+    told = {found.column for found in alone}
+    others = {name: column for name, column in known.items() if name not in told}
+    return (*alone, *_tell_together(others, secrets))
 
 
-_MUCH = 0.25
-"""Of the people whom chance leaves in doubt, so many have a value that their cell tells."""
-_SURE = 6.0
-"""And they are more, by so many standard deviations, than chance gives."""
+def _tells(name: str, column: _Column, secrets: Mapping[str | None, _Column]) -> Iterator[Giveaway]:
+    """What one column tells: all of a value, or else one column of it."""
+    for told, secret in secrets.items():
+        groups, n_rows = _Groups.of(column, secret), len(column.codes)
+        ways: dict[How, tuple[int, float] | None] = {
+            "agree": groups.agreeing(),
+            "nearly": groups.telling(),
+            "follows": (n_rows, 1.0) if _follows(column, secret) else None,
+        }
+        found = next(((how, one) for how, one in ways.items() if one is not None), None)
+        if found is not None:
+            how, (people, share) = found
+            yield Giveaway(column=name, share=share, people=people, looked_at=n_rows, told=told, how=how)
+            return
 
 
-def _share(connection: duckdb.DuckDBPyConnection, column: str, frequency: np.ndarray) -> float | None:
-    """Of the people in groups of two or more, those whose group agrees; None: not more than chance gives."""
-    groups = connection.sql(
-        f"SELECT n, count(*) AS groups, count(*) FILTER (agree) AS agreeing FROM (SELECT count(*) AS n, "
-        f"min(secret) = max(secret) AS agree FROM records GROUP BY {column}) WHERE n > 1 GROUP BY n"
-    ).fetchnumpy()
-    n, n_groups, agreeing = (np.asarray(groups[key], dtype=np.float64) for key in ("n", "groups", "agreeing"))
-    people = float((n * n_groups).sum())
-    certain = float((n * agreeing).sum())
-    by_chance = (frequency[:, None] ** n).sum(axis=0)  # that all of a group agree
-    expected = float((n * n_groups * by_chance).sum())
-    deviation = sqrt(float((n**2 * n_groups * by_chance * (1 - by_chance)).sum()))
-    is_much = certain - expected >= _MUCH * (people - expected) > 0
-    return certain / people if is_much and certain - expected >= _SURE * max(deviation, 1.0) else None
+def _tell_together(
+    columns: Mapping[str, _Column], secrets: Mapping[str | None, _Column]
+) -> Iterator[Giveaway]:
+    """Two columns that tell much of the table, where neither does so by itself."""
+    for (name, one), (other_name, other) in combinations(columns.items(), 2):
+        n_rows = len(one.codes)
+        if 1 in (one.n_values, other.n_values) or one.n_values * other.n_values * _IN_PAIRS > n_rows:
+            continue
+        both = one.beside(other)
+        for told, secret in secrets.items():
+            found = _Groups.of(both, secret).telling()
+            if found is not None and found[0] >= _MUCH * n_rows:
+                yield Giveaway(
+                    column=name,
+                    share=found[1],
+                    people=found[0],
+                    looked_at=n_rows,
+                    beside=other_name,
+                    told=told,
+                    how="nearly",
+                )
+                break
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Groups:
+    """The people who share a cell of a column, two or more of them, and their commonest value."""
+
+    n: Floats
+    """How many people each group has."""
+    top: Floats
+    """How many of them have their commonest value."""
+    top_frequency: Floats
+    """The share of that value in the table."""
+    frequency: Floats
+    """The share of every value in the table."""
+
+    @classmethod
+    def of(cls, column: _Column, secret: _Column) -> _Groups:
+        """Count the values of every group."""
+        keys, counts = np.unique(column.codes * secret.n_values + secret.codes, return_counts=True)
+        cell, value = np.divmod(keys, secret.n_values)
+        order = np.lexsort((counts, cell))  # the commonest value of a cell comes last
+        last = np.flatnonzero(np.diff(cell[order], append=-1))
+        n = np.bincount(column.codes, minlength=column.n_values).astype(np.float64)
+        n = n[cell[order][last]]
+        frequency = np.bincount(secret.codes, minlength=secret.n_values) / len(secret.codes)
+        shared = n > 1
+        top = counts[order][last][shared].astype(np.float64)
+        return cls(
+            n=n[shared], top=top, top_frequency=frequency[value[order][last]][shared], frequency=frequency
+        )
+
+    def agreeing(self) -> tuple[int, float] | None:
+        """The people whose group agrees, and their share; None: not many more than chance gives."""
+        n, n_groups = np.unique(self.n, return_counts=True)
+        people, certain = float(self.n.sum()), float(self.n[self.top == self.n].sum())
+        frequency, n_values = np.unique(self.frequency, return_counts=True)
+        by_chance = (n_values[:, None] * frequency[:, None] ** n).sum(axis=0)  # that all of a group agree
+        expected = float((n * n_groups * by_chance).sum())
+        deviation = sqrt(float((n**2 * n_groups * by_chance * (1 - by_chance)).sum()))
+        is_much = certain - expected >= _MUCH * (people - expected) > 0
+        is_sure = certain - expected >= _SURE * max(deviation, 1.0)
+        return (int(certain), certain / people) if is_much and is_sure else None
+
+    def telling(self) -> tuple[int, float] | None:
+        """The people of groups that have one value nearly always; None: chance explains all of them.
+
+        That t or more of n people have a value of frequency f has at most the probability exp(−n·KL(t/n, f))
+        (Chernoff), for each of the groups and values.
+        """
+        share, f = self.top / self.n, np.minimum(self.top_frequency, 1 - 1e-9)
+        doubt = np.maximum(1 - share, 1e-12)
+        surprise = self.n * (share * np.log(share / f) + doubt * np.log(doubt / (1 - f)))
+        needed = log(max(len(self.n), 1) * len(self.frequency) / _CHANCE)
+        is_told = (share >= _NEARLY) & (f <= _COMMON) & (surprise >= needed)
+        people = float(self.n[is_told].sum())
+        return (int(people), people / float(self.n.sum())) if people else None
+
+
+def _follows(column: _Column, secret: _Column) -> bool:
+    """Whether both are numbers, and whoever has more of one has more, or less, of the other."""
+    if column.ranks is None or secret.ranks is None:
+        return False
+    is_known = ~(np.isnan(column.ranks) | np.isnan(secret.ranks))
+    one, other = column.ranks[is_known], secret.ranks[is_known]
+    if len(one) < _MANY or one.std() == 0 or other.std() == 0:
+        return False
+    return bool(abs(np.corrcoef(one, other)[0, 1]) >= _CLOSELY)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 import duckdb
 import numpy as np
@@ -92,16 +93,16 @@ class Histogram(Counted):
 
     @property
     def n_spelt_otherwise(self) -> int:
-        """How many records have a value that others have too, written in another case or with other spaces.
+        """How many records have a value that others have too, written in another way.
 
-        >>> Histogram.of(("test",), {("HIV",): 2, ("hiv ",): 3, ("none",): 4}).n_spelt_otherwise
+        >>> Histogram.of(("test",), {("HIV",): 2, ("h.i.v. ",): 3, ("none",): 4}).n_spelt_otherwise
         5
         """
         if not any(isinstance(cell, str) for value in self.values for cell in value):
             return 0
         ways: dict[Value, list[int]] = {}
         for value, count in zip(self.values, self.counts, strict=True):
-            ways.setdefault(tuple(map(_say_alike, value)), []).append(count)
+            ways.setdefault(tuple(map(say_alike, value)), []).append(count)
         return sum(sum(counts) for counts in ways.values() if len(counts) > 1)
 
     def encoder(self, schema: pa.Schema) -> Encoder:
@@ -115,9 +116,41 @@ class Histogram(Counted):
         )
 
 
-def _say_alike(cell: Any) -> Any:
-    """A text as one would say it: without case, nor spaces that hardly show."""
-    return " ".join(normalize("NFKC", cell).casefold().split()) if isinstance(cell, str) else cell
+_REPLACED = dict.fromkeys(range(0x300, 0x370)) | dict.fromkeys(range(0x2010, 0x2016), "-") | {0x2212: "-"}
+"""Accents, which are left out, and dashes."""
+_MARKS = r"[^\w+<>=%#-]+|_+"
+_UNSAID = re.compile(
+    rf"(?<![0-9])(?:{_MARKS})|(?:{_MARKS})(?![0-9])|(?<=\w)-+(?=[^\W\d])|(?<=[^\W\d])-+(?=\w)"
+)
+"""Spaces and marks, but for signs and for what stands between two digits: 1.5 is not 15, and -5 is not 5."""
+_NUMBER = re.compile(r"([<>=]*[+-]?)0*([0-9]+)(?:\.([0-9]*?)0*)?")
+_CODE = re.compile(r"([a-z][0-9][0-9a-z])\.([0-9a-z]{1,4})")
+"""Of a disease, as the ICD has it, with or without its point."""
+_SHORT = {"y": "yes", "n": "no", "pos": "positive", "+": "positive", "neg": "negative", "-": "negative"}
+_SHORT |= {"m": "male", "f": "female"}
+
+
+def say_alike(cell: Any) -> Any:
+    """A text as one would say it: without case, accents, spaces and marks; in full, and numbers as numbers.
+
+    >>> [say_alike(text) for text in ("H.I.V. ", "Crohn’s", "Type-2", "pos.", "HIV +", "B20.1")]
+    ['hiv', 'crohns', 'type2', 'positive', 'hiv+', 'b201']
+    >>> [say_alike(text) for text in ("1.50", "< 050", "-5", "1.5 mg", "15 mg", "O-")]
+    ['1.5', '<50', '-5', '1.5mg', '15mg', 'o-']
+    """
+    if not isinstance(cell, str):
+        return cell
+    plain = cell.casefold()
+    if not cell.isascii():
+        shown = "".join(sign for sign in normalize("NFKD", plain) if category(sign) != "Cf")
+        plain = normalize("NFKC", shown.translate(_REPLACED)).casefold()
+    said = _UNSAID.sub("", plain)
+    if (number := _NUMBER.fullmatch(said)) is not None:
+        sign, whole, rest = number.groups()
+        return f"{sign}{whole}" + (f".{rest}" if rest else "")
+    if (code := _CODE.fullmatch(said)) is not None:
+        return "".join(code.groups())
+    return _SHORT.get(said, said) or plain
 
 
 def count_values(
