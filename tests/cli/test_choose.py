@@ -104,3 +104,20 @@ def test_a_file_is_read_as_the_options_say(tmp_path: Path) -> None:
     assert run(["choose", str(path), *dialect, *ROLES, *options(SAID), "--json"]) == 0
     policy = Policy.from_file(tmp_path / "t.toml")
     assert policy.source.column_names == ("age", "disease")
+
+
+def test_reasons_are_true_where_one_value_is_common(tmp_path: Path) -> None:
+    """A usual limit was called what the table allows where plan then refused it."""
+    table = tmp_path / "t.csv"
+    for n_rare, limit, told in ((23, '"19/20"', "nobody can be kept"), (0, '"9/10"', "NO limit was found")):
+        cells = ["yes"] * n_rare + ["no"] * (400 - n_rare)
+        rows = [f"{i % 41},{cell}" for i, cell in enumerate(cells)]
+        table.write_text("age,hiv\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        out = tmp_path / f"{n_rare}.toml"
+        said = [*options({**SAID, "questions": "records"}), "--sensitive", "hiv", "--quasi", "age"]
+        assert run(["choose", str(table), "--out", str(out), *said]) == 0
+        text = out.read_text(encoding="utf-8")
+        assert f"rho2 = {limit}" in text
+        assert told in text
+        assert "that this table allows" not in text
+        assert run(["plan", str(out)]) == (0 if n_rare else 2)

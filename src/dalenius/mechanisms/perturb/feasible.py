@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dalenius.errors import DaleniusError
+from dalenius.exact import percent
 from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish, largest_limit
 from dalenius.mechanisms.perturb.plan.methods import plan_for_release
 from dalenius.promises.rho_privacy import RhoPrivacy
@@ -17,6 +18,8 @@ _LIMITS = {
     "public": ("1/3", "1/2", "2/3", "3/4", "9/10"),
 }
 """ρ2 that are tried in turn, by who gets the release."""
+_RARE = ("19/20", "49/50", "99/100", "199/200", "999/1000")
+"""Where one value is so common that none of them can be kept."""
 _SECTIONS = """\
 [promise]                     # a belief of at most rho1 in a value becomes at most rho2
 kind = "rho-privacy"
@@ -40,30 +43,38 @@ def propose(facts: TableFacts, wish: Wish) -> Proposal | None:
     """Coins, where other programs read single records; the same people's coins cannot be tossed twice."""
     if wish.hide != "value" or wish.questions != "records" or wish.again != "no":
         return None
-    rho2 = _least_limit(facts, _LIMITS[wish.recipients])
+    rho2, why = _least_limit(facts, _LIMITS[wish.recipients])
     return Proposal(
         sections=_SECTIONS.format(rho2=rho2),
         reasons=(
             "perturb: every record keeps its columns, and its sensitive value is its own or one drawn at "
             "random, so that programs that read records can read the release",
-            f"rho2 = {rho2}: the strictest of the usual limits that this table allows"
-            if facts.histogram is not None
-            else f"rho2 = {rho2}: `dalenius plan` says whether the table allows it",
+            f"rho2 = {rho2}: {why}",
         ),
     )
 
 
-def _least_limit(facts: TableFacts, limits: tuple[str, ...]) -> str:
+def _least_limit(facts: TableFacts, limits: tuple[str, ...]) -> tuple[str, str]:
+    """The strictest of the limits that the table allows, and why this one."""
     if facts.histogram is None:
-        return limits[0]
-    for limit in limits:
+        return limits[0], "`dalenius plan` says whether the table allows it"
+    share = Fraction(max(facts.histogram.counts), facts.n_rows)
+    usual = "the strictest of the usual limits that this table allows"
+    rarely = (
+        f"the commonest value makes up {percent(share)} of the table, and nobody can be kept from guessing "
+        "it; no stricter limit was found that coins can keep"
+    )
+    for limit in (*limits, *_RARE):
         promise = RhoPrivacy(rho1=None, rho2=Fraction(limit))
         try:
             plan_for_release(facts.histogram.counts, promise, "small-domain")
         except DaleniusError:
             continue
-        return limit
-    return limits[-1]
+        return limit, usual if limit in limits else rarely
+    return limits[-1], (
+        f"NO limit was found that coins can keep: the commonest value makes up {percent(share)} of the "
+        "table, which everybody can guess"
+    )
 
 
 def match(facts: TableFacts, promise: Mapping[str, Any]) -> dict[str, Any] | None:
