@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dalenius.studio.frontier import draw_frontier
-from dalenius.studio.parts import taken_in
 from dalenius.studio.steps.cards import card
-from dalenius.web.page import to_text
+from dalenius.web.page import to_text, unpack
 from tests.evaluate.test_frontier_chart import CROWDED, comparison, standing
 
 
 def test_every_mark_has_its_name_and_the_numbers_are_told() -> None:
-    (figure,) = taken_in([draw_frontier(CROWDED)])
+    (figure,) = unpack([draw_frontier(CROWDED)])
     svg = figure.find("svg")
     assert svg is not None
     names = {text.text for text in svg.findall("text[@class='name']")}

@@ -66,6 +66,7 @@ def test_every_page_shows_progress_instead_of_reading_the_table(
         raise AssertionError("a page did the work of a task")
 
     monkeypatch.setattr(Tasks, "read", never)
+    monkeypatch.setattr(Tasks, "ask", never)
     monkeypatch.setattr("dalenius.studio.parts.PATIENCE", 0.0)
     for place in (
         "data.open_source_of",
@@ -74,7 +75,6 @@ def test_every_page_shows_progress_instead_of_reading_the_table(
         "promise.look_at",
         "promise.make_plan",
         "choose.find_ways",
-        "results.ask_release",
     ):
         monkeypatch.setattr(f"dalenius.studio.steps.{place}", refuse)
     for path in ("/data", "/roles", "/promise", "/choose", "/ask?what=count", "/publish"):

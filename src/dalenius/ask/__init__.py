@@ -49,16 +49,22 @@ class Opened:
     """A release's encoded form, and what was found out about its values so far."""
 
     model: Model
-    database: Database
+    databases: dict[str, Database] = field(default_factory=dict)
+    """By how much memory each may use."""
     remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
     texts: Known = field(default_factory=dict)
 
     def workspace(self, request: Request) -> Workspace:
         """For questions with auxiliary tables nothing is shared with other questions."""
-        deadline = Deadline(request.limits)
-        if not request.tables and request.limits.memory == Limits().memory:
-            return Workspace(database=self.database, deadline=deadline, remembered=self.remembered)
-        return Workspace(database=Database(request.tables, request.limits), deadline=deadline)
+        deadline, memory = Deadline(request.limits), request.limits.memory
+        if request.tables:
+            return Workspace(database=Database(request.tables, request.limits), deadline=deadline)
+        database = self.databases.get(memory)
+        if database is None:
+            database = Database({}, request.limits)
+            self.databases.clear()  # whoever asks has one limit
+            self.databases[memory] = database
+        return Workspace(database=database, deadline=deadline, remembered=self.remembered)
 
 
 _open: OrderedDict[tuple[str, str, int], Opened] = OrderedDict()
@@ -79,7 +85,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
                 f"{release.path}: the tables are not those of {release.mechanism} ({type(error).__name__})",
                 hint="`dalenius verify` lists what is wrong",
             ) from error
-        _open[key] = Opened(model=model, database=Database({}, Limits()))
+        _open[key] = Opened(model=model)
         while len(_open) > _KEPT_OPEN:
             _open.popitem(last=False)
     _open.move_to_end(key)

@@ -23,10 +23,11 @@ from dalenius.errors import DaleniusError, InputError
 from dalenius.pages import document as doc
 from dalenius.serve.metrics import Metrics
 from dalenius.serve.shelf import Offered, Shelf
-from dalenius.serve.workers import Allowed, Busy, Ended, Pool
+from dalenius.serve.workers import Allowed, Busy, Pool
 from dalenius.web.asking import answer_blocks, ask_form, question_of
 from dalenius.web.guard import Access, Guard, SizeLimit
 from dalenius.web.page import STYLE_PATH, blocks, element, render, style, within
+from dalenius.web.worker import Ended
 
 LOG = logging.getLogger("dalenius.serve")
 MOST_QUESTIONS = 1000

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from dalenius.errors import DaleniusError, InputError
+from dalenius.studio.asking import Asker
 from dalenius.studio.frame import Studio, open_steps, studio_of
 from dalenius.studio.parts import refusal
 from dalenius.studio.project import Project
@@ -39,7 +40,10 @@ def create_app(
     """
     uploads = Path(tempfile.mkdtemp(prefix="dalenius-studio-"))  # only its owner may look into it
     studio = Studio(
-        project=Project(folder=folder, uploads=uploads), tasks=Tasks(), largest_upload=largest_upload
+        project=Project(folder=folder, uploads=uploads),
+        tasks=Tasks(),
+        asker=Asker(),
+        largest_upload=largest_upload,
     )
     if source is not None:
         try:
@@ -57,6 +61,7 @@ def create_app(
         yield
         tempfile.tempdir = usual
         studio.tasks.close()
+        studio.asker.close()
         shutil.rmtree(uploads, ignore_errors=True)
 
     app = Starlette(
@@ -79,6 +84,8 @@ def _routes() -> list[Route]:
         *_page("/audit", results.audit_page, results.audit_page, cancel=results.cancel),
         *_page("/report", results.report_page, results.report_page, cancel=results.cancel),
         Route("/ask", results.ask_page),
+        Route("/ask/cancel", results.cancel_question, methods=["POST"]),
+        Route("/ask/again", results.ask_again, methods=["POST"]),
         Route("/download/{what}", results.download),
     ]
     return [Route("/", _start), Route("/healthz", _health), *_assets(), *pages]

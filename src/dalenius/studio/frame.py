@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from dalenius.errors import InputError
+from dalenius.studio.asking import Asker
 from dalenius.studio.project import ROLES, Project
 from dalenius.studio.tasks import Tasks
 from dalenius.web.page import element, render, within
@@ -25,6 +26,7 @@ class Studio:
 
     project: Project
     tasks: Tasks
+    asker: Asker
     largest_upload: int
 
 

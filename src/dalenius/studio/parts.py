@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import time
 from typing import Any
-from xml.etree.ElementTree import Element, fromstring
+from xml.etree.ElementTree import Element
 
 from starlette.requests import Request
 
@@ -73,8 +73,3 @@ def waiting(request: Request, task: Task, what: str, *, cancel: str | None = Non
         button = element("button", "Cancel", type="submit", class_="quiet")
         parts.append(form(cancel, request.scope["csrf"], button))
     return parts
-
-
-def taken_in(parts: list[str]) -> list[Element]:
-    """Blocks that a process of ours rendered."""
-    return [fromstring(part) for part in parts]  # noqa: S314  (our own process wrote it)

@@ -89,16 +89,26 @@ class Tasks:
                 threading.Thread(target=_watch, args=(task, function, arguments), daemon=True).start()
         return task
 
+    def ask(self, key: Hashable, answer: Callable[[Task], Any]) -> Task:
+        """What a process makes that stays for the next question; it is started once."""
+        with self._lock:
+            task = self._tasks.get(key)
+            if task is None:
+                task = self._keep(key)
+                threading.Thread(target=_wait, args=(task, answer), daemon=True).start()
+        return task
+
     def cancel(self, key: Hashable) -> None:
         """Stop a process."""
         task = self._tasks.get(key)
         if task is None or task.finished:
             return
         task.cancelled = True
-        if task.process is not None:
-            task.process.terminate()
-            task.process.join(_PATIENCE)
-            task.process.kill()
+        process = task.process
+        if process is not None:
+            process.terminate()
+            process.join(_PATIENCE)
+            process.kill()
 
     def forget(self, key: Hashable) -> None:
         """So that it is made again when it is next asked for."""
@@ -118,8 +128,12 @@ class Tasks:
 
 
 def _run(task: Task, make: Callable[[Progress], Any]) -> None:
+    _wait(task, lambda made: make(made.tell))
+
+
+def _wait(task: Task, make: Callable[[Task], Any]) -> None:
     try:
-        task.result = make(task.tell)
+        task.result = make(task)
     except BaseException as error:
         task.fail(error)
     task.finished = True
@@ -132,6 +146,8 @@ def _watch(task: Task, function: Callable[..., Any], arguments: tuple[Any, ...])
     task.process = context.Process(target=_work, args=(theirs, function, arguments), daemon=True)
     task.process.start()
     theirs.close()
+    if task.cancelled:  # before there was anything to stop
+        task.process.terminate()
     try:
         while not task.finished:
             message = json.loads(ours.recv_bytes())

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from xml.etree.ElementTree import tostring
 
 from dalenius.auditing import audit_release
 from dalenius.evaluate.compare import compare_policies, find_workload
 from dalenius.evaluate.sql_workload import SqlWorkload
 from dalenius.evaluate.workload import Workload
 from dalenius.pages import document as doc
-from dalenius.pages.html import render_block
 from dalenius.pages.writing import default_path, write_report
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
@@ -20,6 +18,7 @@ from dalenius.release.series import open_release
 from dalenius.reporting.build import build_report
 from dalenius.reporting.published import describe_audit
 from dalenius.studio.frontier import draw_frontier
+from dalenius.web.page import pack
 
 Progress = Callable[[str, int, int | None], None]
 QUESTIONS, DRAWS = 200, 2
@@ -31,7 +30,7 @@ def rehearse(policy_file: str, progress: Progress) -> dict[str, Any]:
     policy = Policy.from_file(policy_file)
     done = write_release(policy, is_draft=True, progress=progress)
     audit = audit_release(done.release, policy, progress=progress)
-    shown = render(describe_audit(audit, None).blocks)
+    shown = pack(describe_audit(audit, None).blocks)
     stated = list(done.release.manifest.not_covered)
     return {"published": done.to_dict(), "ok": audit.ok, "audit": shown, "not_covered": stated}
 
@@ -58,7 +57,7 @@ def publish(policy_file: str, yes: bool, signed_by: str, progress: Progress) -> 
 def audit(release: str, policy_file: str, progress: Progress) -> dict[str, Any]:
     """The attacks on a release."""
     found = audit_release(open_release(release), Policy.from_file(policy_file), progress=progress)
-    return {"ok": found.ok, "audit": render(describe_audit(found, None).blocks)}
+    return {"ok": found.ok, "audit": pack(describe_audit(found, None).blocks)}
 
 
 def report(release: str, policy_file: str, progress: Progress) -> dict[str, Any]:
@@ -84,8 +83,3 @@ def compare(
     )
     found = compare_policies(parsed, workload=workload, n_seeds=DRAWS, progress=progress)
     return {**found.to_dict(), "picture": draw_frontier(found) if found.ranked else None}
-
-
-def render(blocks: tuple[doc.Block, ...]) -> list[str]:
-    """Blocks as XML, which the page takes in again as elements."""
-    return [tostring(render_block(block), encoding="unicode") for block in blocks]

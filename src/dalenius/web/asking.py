@@ -118,8 +118,11 @@ def answer_blocks(sql: str, answer: Mapping[str, Any]) -> list[doc.Block]:
         rows=tuple(_row(row) for row in rows[:SHOWN]),
         note=None if len(rows) <= SHOWN else f"The first {SHOWN} of {len(rows):,} rows.",
     )
-    assumed = answer.get("assumption")
-    return [asked, table, *([doc.Paragraph(text=f"The intervals assume: {assumed}.")] if assumed else [])]
+    assumed, notes = answer.get("assumption"), [note for note in answer.get("notes", ()) if note]
+    told: list[doc.Block] = [doc.Paragraph(text=f"The intervals assume: {assumed}.")] if assumed else []
+    if notes:
+        told.append(doc.Bullets(title="To know", items=tuple(map(escape_controls, notes))))
+    return [asked, table, *told]
 
 
 def _row(row: Mapping[str, Any]) -> tuple[doc.Cell, ...]:

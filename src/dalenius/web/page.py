@@ -6,9 +6,10 @@ It has the blocks and the style sheet of the reports (`pages/`), and a few rules
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable
 from importlib import resources
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, SubElement, fromstring, tostring
 
 from dalenius.pages.document import Block
 from dalenius.pages.html import render_block, style_sheet
@@ -16,6 +17,9 @@ from dalenius.pages.html import render_block, style_sheet
 STYLE_PATH = "/style.css"
 _SCRIPT_SETTINGS = '{"allowEval": false, "allowScriptTags": false, "includeIndicatorStyles": false}'
 """What htmx must not do: run texts as programs, write styles into the page; other hosts it does not ask."""
+
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @functools.cache
@@ -45,6 +49,19 @@ def within(parent: Element, *children: Element) -> Element:
 def blocks(parts: Iterable[Block]) -> list[Element]:
     """Blocks of a report, as elements."""
     return [render_block(part) for part in parts]
+
+
+def pack(parts: Iterable[Block]) -> list[str]:
+    """Blocks of a report as XML, as a process of its own sends them.
+
+    What XML cannot hold, escaped or not, is replaced: a cell may be anything.
+    """
+    return [_NOT_IN_XML.sub("\ufffd", tostring(made, encoding="unicode")) for made in blocks(parts)]
+
+
+def unpack(packed: Iterable[str]) -> list[Element]:
+    """Blocks that a process of ours has packed."""
+    return [fromstring(part) for part in packed]  # noqa: S314  (our own process wrote it)
 
 
 def field(name: str, label: str, control: Element) -> Element:

@@ -19,7 +19,6 @@ from dalenius.mechanisms.perturb.answer import PerturbedRows, merge_terms, witho
 from dalenius.mechanisms.perturb.apply import Perturber
 from dalenius.mechanisms.perturb.channel import Laws
 from dalenius.mechanisms.perturb.mechanism import PerturbTablePlan
-from dalenius.question.database import Database, Limits
 from dalenius.question.model import Model
 from dalenius.question.targets import Score
 from dalenius.randomness import Randomness
@@ -282,7 +281,7 @@ def opened_as(release: StoredRelease, model: Model, name: str) -> StoredRelease:
     key = (str(release.path.resolve()), name, 0)
     shared = _open.get((str(release.path.resolve()), "shared", 0))
     if shared is None:
-        shared = Opened(model=model, database=Database({}, Limits()))
+        shared = Opened(model=model)
     _open.clear()
     _open[key[0], "shared", 0] = shared
     _open[key] = replace(shared, model=model)  # the values are the same: what was looked up stays

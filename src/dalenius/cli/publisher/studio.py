@@ -7,6 +7,7 @@ import secrets
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -53,5 +54,6 @@ def command(
     if not no_browser and not as_json:
         threading.Timer(1.0, webbrowser.open, [url]).start()
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    uvicorn.Server(config).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # that is how it ends
+        uvicorn.Server(config).run(sockets=[listening])
     return 0

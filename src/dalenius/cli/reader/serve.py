@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +55,8 @@ def command(
     _say_where(host, port, known, as_json=as_json, shown=tokens is None)
     _log_to_stderr()
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    uvicorn.Server(config).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # that is how it ends
+        uvicorn.Server(config).run(sockets=[listening])
     return 0
 
 

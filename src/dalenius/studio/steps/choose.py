@@ -17,11 +17,11 @@ from dalenius.mechanisms.feasible import TableFacts
 from dalenius.sql import identifier, identifiers
 from dalenius.studio import work
 from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
-from dalenius.studio.parts import command, next_link, patiently, refusal, taken_in, waiting
+from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
 from dalenius.studio.steps.cards import card
 from dalenius.studio.steps.promise import facts_of
 from dalenius.studio.tasks import Task
-from dalenius.web.page import element, field, form, within
+from dalenius.web.page import element, field, form, unpack, within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ async def _content(request: Request, studio: Studio, asked: Asked) -> list[Eleme
     for name, policy in ways.result.items():
         is_chosen = name == chosen
         within(cards, card(request.scope["csrf"], name, policy, _measured(result, name), is_chosen=is_chosen))
-    picture = taken_in([result["picture"]]) if result is not None and result["picture"] else []
+    picture = unpack([result["picture"]]) if result is not None and result["picture"] else []
     return [form_shown, *failed, *picture, cards]
 
 

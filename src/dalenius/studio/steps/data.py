@@ -7,6 +7,7 @@ import secrets
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element
 
 from starlette.datastructures import UploadFile
@@ -21,6 +22,7 @@ from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
 from dalenius.studio.frame import Studio, read_form, show, studio_of
 from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
+from dalenius.studio.trying import try_reading
 from dalenius.tables.histogram import label_cell
 from dalenius.tables.postgres import hide_passwords
 from dalenius.tables.source import scanning
@@ -76,14 +78,29 @@ def take_source(studio: Studio, given: str, said: dict[str, Any] | None = None) 
     project = studio.project
     path = given if "://" in given else str(Path(given).expanduser().absolute())
     spec: Any = {"path": path, **said} if said else path
+    try_reading({"path": path, **(said or {})}, project.folder)
     names = open_source_of(spec, project.folder).column_names
     before = project.read()
     if _named(before) != set(names):
         before = {}
-    release = before.get("release", f"{Path(path).name.split('.')[0] or 'table'}.release")
+    release = before.get("release", release_name(path))
     kept = {key: part for key, part in before.items() if key not in ("source", "release", "columns")}
     columns = before.get("columns", {"undecided": list(names)})
     project.write({"source": spec, "release": release, "columns": columns, **kept})
+
+
+def release_name(path: str) -> str:
+    """What a release of this table is called at first; of a database's address only what names the table.
+
+    >>> release_name("/home/me/patients.2024.csv")
+    'patients.release'
+    """
+    place = urlsplit(path).path if "://" in path else path  # the rest may hold a password
+    return f"{_clean(Path(place).name.split('.')[0])}.release"
+
+
+def _clean(name: str) -> str:
+    return "".join(c for c in name if c.isalnum() or c in "._- ").strip(". ") or "table"
 
 
 def _named(data: dict[str, Any]) -> set[str]:
@@ -111,9 +128,7 @@ def _reading_options(sent: dict[str, Any]) -> dict[str, Any]:
 
 def _keep_upload(studio: Studio, file: UploadFile) -> Path:
     """A copy in the private folder; of its name only the end counts."""
-    clean = (
-        "".join(c for c in Path(str(file.filename)).name if c.isalnum() or c in "._- ").strip(". ") or "table"
-    )
+    clean = _clean(Path(str(file.filename)).name)
     folder = studio.project.uploads / secrets.token_hex(8)
     folder.mkdir(mode=0o700)
     target = folder / clean[-100:]

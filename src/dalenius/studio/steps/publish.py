@@ -13,11 +13,11 @@ from dalenius.errors import DaleniusError, InputError
 from dalenius.pages import document as doc
 from dalenius.studio import work
 from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
-from dalenius.studio.parts import command, next_link, patiently, refusal, taken_in, waiting
+from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
 from dalenius.studio.project import show_promise
 from dalenius.studio.steps.promise import outright_notice, plan_of, show_plan
 from dalenius.studio.tasks import Task
-from dalenius.web.page import blocks, element, field, form
+from dalenius.web.page import blocks, element, field, form, unpack
 
 
 def rehearsal_key(studio: Studio) -> tuple[str, str, str]:
@@ -74,7 +74,7 @@ def _rehearsed(task: Task | None) -> list[Element]:
             ("Seconds", doc.Number(value=done["seconds"], style="number")),
         )
     )
-    return [*blocks([facts]), *taken_in(task.result["audit"])]
+    return [*blocks([facts]), *unpack(task.result["audit"])]
 
 
 async def rehearse(request: Request) -> Response:
@@ -142,7 +142,7 @@ async def _confirmation(request: Request, studio: Studio) -> list[Element]:
         *blocks(_repeated(studio.project.read())),
         *outright_notice(outright, plan.result["sensitive"]),
         *blocks([doc.Bullets(title="What is not stopped", items=tuple(rehearsed.result["not_covered"]))]),
-        *taken_in(rehearsed.result["audit"]),
+        *unpack(rehearsed.result["audit"]),
         _publish_form(request, studio, outright),
     ]
 

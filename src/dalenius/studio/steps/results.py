@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
-from dalenius.ask import ask as ask_release
 from dalenius.pages import document as doc
 from dalenius.pages.writing import default_path
 from dalenius.release.folder import StoredRelease
 from dalenius.studio import work
 from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
-from dalenius.studio.parts import command, patiently, refusal, taken_in, waiting
+from dalenius.studio.parts import command, patiently, refusal, waiting
 from dalenius.studio.tasks import Task
-from dalenius.web.asking import answer_blocks, ask_form, examples, question_of
-from dalenius.web.page import blocks, element, form, within
+from dalenius.web.asking import ask_form, examples, question_of
+from dalenius.web.page import blocks, element, form, unpack, within
 
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
@@ -46,23 +45,55 @@ async def ask_page(request: Request) -> Response:
         return RedirectResponse("/rehearse", 303)
     sent = dict(request.query_params)
     sql = question_of(sent, stored.manifest.columns)
-    answer: list[Element] = []
-    if sent:
-        key = ("ask", stored.manifest.id, sql)
-        task = await patiently(studio.tasks.read(key, lambda _: ask_release(stored, sql).to_dict()))
-        if task.finished:
-            told = task.result if task.error is None else {"error": task.error}
-            answer = blocks(answer_blocks(sql, told))
-        else:
-            answer = waiting(request, task, "Asking")
-    content = [
-        *_draft_notice(studio),
-        _ask_form(request, stored, sent),
-        *answer,
-        *_examples(stored),
-    ]
-    python = f'dalenius.open_release("{stored.path.name}").ask("""{sql}""")'
+    answer = await _answer(request, stored, sql) if sent else []
+    content = [*_draft_notice(studio), _ask_form(request, stored, sent), *answer, *_examples(stored)]
+    python = f"dalenius.open_release({stored.path.name!r}).ask({sql!r})"
     return show(request, "ask", content, same=[command("ask", str(stored.path), sql)], python=python)
+
+
+async def _answer(request: Request, stored: StoredRelease, sql: str) -> list[Element]:
+    studio, query = studio_of(request), request.url.query
+    asked = studio.tasks.ask(_question(stored, sql), lambda task: studio.asker.answer(task, stored, sql))
+    task = await patiently(asked)
+    if not task.finished:
+        return waiting(request, task, "Asking", cancel=f"/ask/cancel?{query}")
+    if task.error is None:
+        return unpack(task.result)
+    again = element("button", "Ask again", type="submit")
+    return [refusal(task.error, "No answer"), form(f"/ask/again?{query}", request.scope["csrf"], again)]
+
+
+def _question(stored: StoredRelease, sql: str) -> tuple[str, ...]:
+    return ("ask", str(stored.manifest.id), sql)
+
+
+async def cancel_question(request: Request) -> Response:
+    """Stop answering the question of the address."""
+    return await _about_question(request, stop)
+
+
+async def ask_again(request: Request) -> Response:
+    """Ask a question again that was cancelled, or took too long."""
+
+    async def forget(studio: Studio, key: tuple[str, ...]) -> None:
+        task = studio.tasks.find(key)
+        if task is not None and task.error is not None:
+            studio.tasks.forget(key)
+
+    return await _about_question(request, forget)
+
+
+async def _about_question(
+    request: Request, change: Callable[[Studio, tuple[str, ...]], Awaitable[None]]
+) -> Response:
+    """Change what is known of the question in the address, and go back to it."""
+    studio = studio_of(request)
+    await read_form(request)
+    stored = studio.project.release()
+    if stored is not None:
+        sql = question_of(dict(request.query_params), stored.manifest.columns)
+        await change(studio, _question(stored, sql))
+    return RedirectResponse(f"/ask?{request.url.query}", 303)
 
 
 def _ask_form(request: Request, stored: StoredRelease, sent: dict[str, str]) -> Element:
@@ -90,11 +121,11 @@ async def audit_page(request: Request) -> Response:
     """The attacks against their bounds."""
 
     def show_attacks(_: StoredRelease, task: Task | None) -> list[Element]:
-        return [] if task is None or task.error is not None else taken_in(task.result["audit"])
+        return [] if task is None or task.error is not None else unpack(task.result["audit"])
 
     def same(path: Path, policy: str) -> tuple[list[str], str]:
         commands = [command("audit", str(path), "--original", policy)]
-        return commands, f'dalenius.audit("{path.name}", "{policy}")'
+        return commands, f"dalenius.audit({path.name!r}, {policy!r})"
 
     job = _Job(what="audit", run=work.audit, title="Attacking", button="Attack it")
     return await _job_page(request, job, show_attacks, same)
@@ -105,7 +136,7 @@ async def report_page(request: Request) -> Response:
 
     def same(path: Path, policy: str) -> tuple[list[str], str]:
         commands = [command("report", str(path)), command("report", str(path), "--original", policy)]
-        return commands, f'dalenius.report("{path.name}", output="report.html")'
+        return commands, f'dalenius.report({path.name!r}, output="report.html")'
 
     job = _Job(what="report", run=work.report, title="Writing the reports", button="Write both reports")
     return await _job_page(request, job, lambda stored, _: _downloads(stored), same)
@@ -192,6 +223,6 @@ def _zip(studio: Studio, folder: Path) -> Path:
     """The release in one file; its tables are compressed already."""
     target = studio.project.uploads / f"{folder.name}.zip"
     with ZipFile(target, "w") as archive:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
             archive.write(path, Path(folder.name, path.relative_to(folder)))
     return target

@@ -32,6 +32,8 @@ START_BYTES = 1 << 20
 _COMPRESSIONS: dict[str, str] = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 COMPRESSED_SUFFIXES = (*_COMPRESSIONS, ".zip")
 _CHUNK = 1 << 20
+_MUCH, _MOST_TIMES = 1 << 30, 250
+"""A file that unpacks to more than so many bytes, and so many times its size, is no table of people."""
 _OPEN_FILES = Path("/proc/self/fd")
 _NOT_IN_CP1252 = frozenset(b"\x81\x8d\x8f\x90\x9d")
 _BYTE_ORDER_MARKS = (
@@ -202,8 +204,21 @@ def _decompress(file: FileBytes, compression: str) -> FileBytes:
         pa.CompressedInputStream(source, compression) as stream,
         kept.open() as target,
     ):
-        shutil.copyfileobj(stream, target, _CHUNK)
+        _copy(stream, target, file)
     return replace(file, path=kept.path, kept=kept)
+
+
+def _copy(source: IO[bytes] | pa.NativeFile, target: IO[bytes], packed: FileBytes) -> None:
+    """All that a packed file holds, unless it is made to fill the disk."""
+    most, n_bytes = max(_MUCH, _MOST_TIMES * Path(packed.path).stat().st_size), 0
+    while chunk := source.read(_CHUNK):
+        n_bytes += len(chunk)
+        if n_bytes > most:
+            raise SourceError(
+                f"{packed.name} unpacks to more than {_MOST_TIMES} times its size",
+                hint="is it what it should be? then unpack it yourself, and give the file",
+            )
+        target.write(chunk)
 
 
 def _extract(file: FileBytes) -> FileBytes:
@@ -225,7 +240,7 @@ def _extract(file: FileBytes) -> FileBytes:
         if members[0].flag_bits & 1:
             raise SourceError(f"{file.name} is encrypted", hint="unpack it with its password first")
         with archive.open(members[0]) as source, kept.open() as target:
-            shutil.copyfileobj(source, target, _CHUNK)
+            _copy(source, target, file)
     return replace(file, path=kept.path, suffix=Path(members[0].filename).suffix.lower(), kept=kept)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from dalenius.ask import Answer, Limits, ask_many
+from dalenius.ask import Answer, Limits, ask_many, open_for_asking
 from dalenius.errors import DaleniusError, QueryError
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import open_release
 
 
 def answer_all(
-    paths: Sequence[str], request: dict[str, Any], seconds: float, megabytes: int
+    paths: Sequence[str], request: dict[str, Any], *, seconds: float, megabytes: int
 ) -> list[dict[str, Any]]:
     """One entry per question: its answer, or `{"error": …}`; a wrong question spoils no other one."""
     questions: list[str] = request["questions"]
@@ -31,8 +32,23 @@ def answer_all(
     return [
         entry
         for question in questions
-        for entry in answer_all(paths, {**request, "questions": [question]}, seconds, megabytes)
+        for entry in answer_all(
+            paths, {**request, "questions": [question]}, seconds=seconds, megabytes=megabytes
+        )
     ]
+
+
+def answer_one(path: str, sql: str, *, seconds: float, megabytes: int) -> dict[str, Any]:
+    """The answer to one question, as everybody gets it who asks for nothing special."""
+    usual = {"confidence": 0.95, "estimator": None, "consistent": False}
+    request = {"release": 0, "questions": [sql], **usual}
+    return answer_all([path], request, seconds=seconds, megabytes=megabytes)[0]
+
+
+def open_first(path: str) -> None:
+    """Read a release before it is asked; what is wrong with it the first question will say."""
+    with suppress(DaleniusError, MemoryError):
+        open_for_asking(_open(path))
 
 
 @functools.cache
