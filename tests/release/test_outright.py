@@ -426,9 +426,10 @@ def test_whoever_may_go_on_is_told_all_the_same(
         (["E11.9", "E119", "E11.8", "J10", "J11"], 2),
         (["O+", "O-", "AB+", "1.5 mg", "15 mg"], 0),
         (["-5", "5", "1-5", "15", "1.5"], 0),
+        ([0.1 + 0.2, 0.3, 0.31, float("nan"), None], 2),
         (["Type 1", "Type 2", "Type-1", "Crohn's", "Crohn\u2019s"], 4),
     ],
 )
-def test_values_are_alike_as_one_would_say_them(cells: list[str], n_people: int) -> None:
+def test_values_are_alike_as_one_would_say_them(cells: list[Any], n_people: int) -> None:
     counted = Histogram.of(("test",), {(cell,): 1 for cell in cells})
     assert counted.n_spelt_otherwise == n_people

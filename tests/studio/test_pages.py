@@ -279,3 +279,26 @@ def test_toml_that_is_written_is_read_again() -> None:
     }
     assert tomllib.loads(to_toml(data)) == data
     assert str(number("0,05", "limit")) == "0.05"
+
+
+def test_a_rehearsal_tells_what_gives_people_away(client: TestClient, project: Path, tmp_path: Path) -> None:
+    """Nobody is certain in a bucket, and yet who takes the medicine has the disease; the studio says so."""
+    table = tmp_path / "people.csv"
+    rows = [f"{20 + i % 47},{'yes' if i % 10 == 0 else 'no'},{_disease(i)}" for i in range(400)]
+    table.write_text("age,medicine,disease\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    take(client, table)
+    choose_roles(client, "quasi", "quasi", "sensitive")
+    promise = {"kind": "f-privacy", "times": "4", "plus": "0.1", "cap": "0.7"}
+    assert post(client, "/promise", **promise).status_code == 200
+    post(client, "/choose", kind="bucketize")
+    told = "40 of 400 people looked at have a cell of it that nearly always tells the value"
+    assert told in post(client, "/rehearse").text
+    settled(client, client.get("/publish"))
+    assert told in client.get("/publish").text
+    name = str(Project(folder=project, uploads=tmp_path).read()["release"])
+    assert "Nothing was published" in post(client, "/publish", signed="me", phrase=name).text
+    assert not (project / name).exists()
+
+
+def _disease(i: int) -> str:
+    return "HIV" if i % 10 == 0 else ("Flu", "Cold", "Cough")[(i + i // 10 + i // 70) % 3]

@@ -31,8 +31,13 @@ def rehearse(policy_file: str, progress: Progress) -> dict[str, Any]:
     done = write_release(policy, is_draft=True, progress=progress)
     audit = audit_release(done.release, policy, progress=progress)
     shown = pack(describe_audit(audit, None).blocks)
-    stated = list(done.release.manifest.not_covered)
-    return {"published": done.to_dict(), "ok": audit.ok, "audit": shown, "not_covered": stated}
+    return {
+        "published": done.to_dict(),
+        "ok": audit.ok,
+        "audit": shown,
+        "not_covered": list(done.release.manifest.not_covered),
+        "exposures": list(done.exposures.lines()),
+    }
 
 
 def publish(policy_file: str, yes: bool, signed_by: str, progress: Progress) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class Histogram(Counted):
         >>> Histogram.of(("test",), {("HIV",): 2, ("h.i.v. ",): 3, ("none",): 4}).n_spelt_otherwise
         5
         """
-        if not any(isinstance(cell, str) for value in self.values for cell in value):
+        if not any(isinstance(cell, str | float) for value in self.values for cell in value):
             return 0
         ways: dict[Value, list[int]] = {}
         for value, count in zip(self.values, self.counts, strict=True):
@@ -138,6 +138,8 @@ def say_alike(cell: Any) -> Any:
     >>> [say_alike(text) for text in ("1.50", "< 050", "-5", "1.5 mg", "15 mg", "O-")]
     ['1.5', '<50', '-5', '1.5mg', '15mg', 'o-']
     """
+    if isinstance(cell, float):
+        return f"{cell:.12g}"  # 0.1 + 0.2 is not 0.3, but nobody means another number by it
     if not isinstance(cell, str):
         return cell
     plain = cell.casefold()

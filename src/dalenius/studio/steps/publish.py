@@ -74,7 +74,17 @@ def _rehearsed(task: Task | None) -> list[Element]:
             ("Seconds", doc.Number(value=done["seconds"], style="number")),
         )
     )
-    return [*blocks([facts]), *unpack(task.result["audit"])]
+    return [*blocks([*_exposed(task), facts]), *unpack(task.result["audit"])]
+
+
+def _exposed(rehearsed: Task) -> list[doc.Block]:
+    """What gives people away though the promise is kept; publishing is refused, so it is told before."""
+    lines = rehearsed.result["exposures"]
+    text = "; ".join(
+        [*lines, "the studio does not publish this: give the column another role or coarser values"]
+    )
+    title = "People would be exposed, whatever is promised"
+    return [doc.Notice(tone="bad", title=title, text=text)] if lines else []
 
 
 async def rehearse(request: Request) -> Response:
@@ -140,6 +150,7 @@ async def _confirmation(request: Request, studio: Studio) -> list[Element]:
     outright = rehearsed.result["published"]["outright"]
     return [
         *blocks(_repeated(studio.project.read())),
+        *blocks(_exposed(rehearsed)),
         *outright_notice(outright, plan.result["sensitive"]),
         *blocks([doc.Bullets(title="What is not stopped", items=tuple(rehearsed.result["not_covered"]))]),
         *unpack(rehearsed.result["audit"]),
