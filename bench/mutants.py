@@ -106,7 +106,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (f"{_T}/alphabeta/test_law.py", f"{_T}/alphabeta/test_plan.py"),
     ),
     "alpha-beta parameters": (
-        (f"{_M}.alphabeta.plan.choice", f"{_M}.alphabeta.plan.views", f"{_M}.tuples.plan"),
+        (f"{_M}.alphabeta.plan.views", f"{_M}.tuples.plan"),
         (f"{_T}/alphabeta/test_plan.py", f"{_T}/alphabeta/test_law.py", f"{_T}/alphabeta/test_series.py"),
     ),
     "alpha-beta apply": (

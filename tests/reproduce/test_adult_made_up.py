@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dalenius.evaluate.metrics import Spread
-from dalenius.mechanisms.alphabeta.plan.choice import USUAL_RETENTION
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import USUAL_RETENTION, ViewLaw, choose_law, usual_decay
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.reproduce import alphabeta, suppression

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dalenius.studio.frontier import draw_frontier
-from dalenius.studio.steps.cards import card
+from dalenius.studio.steps.choose import card
 from dalenius.web.page import to_text, unpack
 from tests.evaluate.test_frontier_chart import CROWDED, comparison, standing
 

@@ -19,8 +19,14 @@ import pyarrow.csv
 from dalenius.arrays import Floats
 from dalenius.evaluate.metrics import Spread
 from dalenius.mechanisms.alphabeta.apply import first_view, union
-from dalenius.mechanisms.alphabeta.plan.choice import PAPER, USUAL_RETENTION
-from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import (
+    PAPER,
+    USUAL_RETENTION,
+    ChangingLaw,
+    ViewLaw,
+    choose_law,
+    usual_decay,
+)
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp

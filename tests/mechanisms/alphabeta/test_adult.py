@@ -13,7 +13,7 @@ import pyarrow.csv
 import pytest
 
 from dalenius.mechanisms.alphabeta.apply import first_view, union
-from dalenius.mechanisms.alphabeta.plan.choice import PAPER
+from dalenius.mechanisms.alphabeta.plan.law import PAPER
 from dalenius.mechanisms.alphabeta.plan.views import plan_alphabeta
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import plan_frapp

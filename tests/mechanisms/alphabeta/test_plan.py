@@ -19,8 +19,7 @@ import dalenius
 from dalenius import Policy
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import round_down, round_up
-from dalenius.mechanisms.alphabeta.plan.choice import PAPER, Choice
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import PAPER, Choice, ViewLaw
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw

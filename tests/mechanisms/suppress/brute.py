@@ -12,10 +12,15 @@ from dalenius.mechanisms.suppress.d_suppression import (
     Law,
     beliefs_from,
     n_arrangements,
-    violating_partitions,
+    partitions,
 )
 
 Counts = tuple[int, ...]
+
+
+def violating_partitions(n_rows: int, n_values: int, ell: int) -> Iterator[Counts]:
+    """The sorted histograms, with every value present, that break ℓ-eligibility."""
+    return (counts for counts in partitions(n_rows, n_values) if counts[0] * ell > n_rows)
 
 
 def eligible(kept: Sequence[int], ell: int) -> bool:

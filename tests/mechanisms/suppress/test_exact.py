@@ -19,7 +19,6 @@ from dalenius.mechanisms.suppress.d_suppression import (
     n_arrangements,
     safe_d,
     unsafe_d,
-    violating_partitions,
 )
 from dalenius.mechanisms.suppress.exact import (
     best_laws,
@@ -30,7 +29,11 @@ from dalenius.mechanisms.suppress.exact import (
 )
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from tests.mechanisms.suppress import brute
-from tests.mechanisms.suppress.brute import beliefs_if_histogram_is_known, beliefs_of_uniform_prior
+from tests.mechanisms.suppress.brute import (
+    beliefs_if_histogram_is_known,
+    beliefs_of_uniform_prior,
+    violating_partitions,
+)
 
 Counts = tuple[int, ...]
 Law = Mapping[Counts, Fr]

@@ -17,7 +17,6 @@ from dalenius.mechanisms.suppress.d_suppression import (
     n_arrangements,
     safe_d,
     safe_posterior,
-    violating_partitions,
 )
 from dalenius.mechanisms.suppress.r_posterior import r_posteriors, work_of, worst_r_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
@@ -27,6 +26,7 @@ from tests.mechanisms.suppress.brute import (
     beliefs_if_histogram_is_known,
     beliefs_of_uniform_prior,
     mass_above,
+    violating_partitions,
 )
 
 Counts = tuple[int, ...]

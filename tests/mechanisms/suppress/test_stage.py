@@ -28,14 +28,13 @@ from dalenius.mechanisms.stages import Staged, StagedPlan, mechanism_of
 from dalenius.mechanisms.suppress.d_suppression import (
     Law,
     n_arrangements,
-    violating_partitions,
 )
 from dalenius.mechanisms.suppress.exact import exact_law
 from dalenius.mechanisms.suppress.plan import SuppressPlan, view_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM
-from tests.mechanisms.suppress.brute import beliefs_of_uniform_prior, small_tables
+from tests.mechanisms.suppress.brute import beliefs_of_uniform_prior, small_tables, violating_partitions
 
 EXAMPLE = {"a": 10, "b": 4, "c": 2, "d": 1, "e": 1}
 LAW: dict[tuple[int, ...], Fr] = {

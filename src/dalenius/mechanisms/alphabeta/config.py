@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from dalenius.errors import PolicyError
 from dalenius.exact import parse_fraction, parse_integer
-from dalenius.mechanisms.alphabeta.plan.choice import CHOSEN_FOR_LEAST_ERROR, PAPER, Choice
+from dalenius.mechanisms.alphabeta.plan.law import CHOSEN_FOR_LEAST_ERROR, PAPER, Choice
 from dalenius.mechanisms.tuples.config import TupleConfig
 
 

@@ -281,11 +281,6 @@ def partitions(n_rows: int, n_values: int, *, least: int = 1, most: int | None =
             yield (first, *rest)
 
 
-def violating_partitions(n_rows: int, n_values: int, ell: int) -> Iterator[Counts]:
-    """The sorted histograms, with every value present, that break ℓ-eligibility."""
-    return (counts for counts in partitions(n_rows, n_values) if counts[0] * ell > n_rows)
-
-
 def n_arrangements(counts: Counts) -> int:
     """How many labelled histograms have these counts in some order.
 

@@ -12,9 +12,10 @@ from typing import Literal
 
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import show
-from dalenius.mechanisms.alphabeta.plan.choice import CHOSEN_FOR_LEAST_ERROR, Choice
 from dalenius.mechanisms.alphabeta.plan.law import (
+    CHOSEN_FOR_LEAST_ERROR,
     ChangingLaw,
+    Choice,
     ViewLaw,
     Wanted,
     alphabeta_rho,
