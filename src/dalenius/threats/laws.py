@@ -67,10 +67,6 @@ class Coins:
         )
 
 
-_MOST_KEYS = 4_000_000
-"""Of strata × cells that are counted without numbering those that occur."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
     """Things to which outcomes were dealt: within a stratum each to so many, any deal as likely as others."""
@@ -98,7 +94,7 @@ class Draws:
         n_strata = int(stratum.max(initial=-1)) + 1
         key = stratum * width + facet.codes
         keys = np.arange(n_strata * width)
-        if len(keys) * n_outcomes > _MOST_KEYS:
+        if len(keys) * n_outcomes > 4_000_000:  # then those that occur are numbered, and the others not held
             key, keys = number(key)
         size = len(keys) * n_outcomes
         hits = summed(key * n_outcomes + self.outcome, None, size).reshape(-1, n_outcomes)

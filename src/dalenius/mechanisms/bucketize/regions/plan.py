@@ -17,9 +17,6 @@ from dalenius.mechanisms.bucketize.regions.cut import RegionTree
 from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
 
-_SHOWN = 12
-"""Regions that a printed plan lists."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegionsPlan:
@@ -97,10 +94,11 @@ class RegionsPlan:
         lines[0] += f" MSE {mse:.4f} inside them, {self.without.mse:.4f} without regions"
         if self.n_regions == 1:
             return f"1 region: no cut is sure to keep every threshold; MSE {mse:.4f}, as without regions"
-        for n, conditions in list(zip(rows, self.tree.conditions(), strict=True))[:_SHOWN]:
+        most = 12  # regions that are listed
+        for n, conditions in list(zip(rows, self.tree.conditions(), strict=True))[:most]:
             lines.append(f"{n:>10} rows  {'; '.join(map(show_condition, conditions))}")
-        if self.n_regions > _SHOWN:
-            lines.append(f"           … and {self.n_regions - _SHOWN} more (--json lists them all)")
+        if self.n_regions > most:
+            lines.append(f"           … and {self.n_regions - most} more (--json lists them all)")
         return "\n".join(lines)
 
 
