@@ -148,15 +148,26 @@ def time_by_rows(thousands: Sequence[int] = THOUSANDS, limit: float = LIMIT) -> 
         rows += [(source, k, name, taken, "yes") for name, taken in search_times(problem).items()]
         if k in with_solver:
             rows.append((source, k, *_solver_time(problem, limit)))
-    return Reproduction(
-        columns=("table", "rows, thousands", "search", "processor seconds", "finished"),
-        rows=tuple(rows),
+    return _timed(
+        "rows, thousands",
+        rows,
         stated="Full-pruning takes the least time and hardly grows with |T|; Loss-pruning takes far less "
         "than No-pruning, and grows; the integer programme takes less than No-pruning",
         differs=f"{_growth(rows)}. The integer programme takes {_against_no_pruning(rows)}: our plain "
         "search validates a block of settings at once, and the model has a load for every value and size",
-        data=f"{SHAPES}; θ = {THETA}; the median of up to {REPEATS} runs, the solver (HiGHS) once, at "
-        f"most {limit:g} s by the clock",
+        data=SHAPES,
+        limit=limit,
+    )
+
+
+def _timed(x: str, rows: list[Row], *, stated: str, differs: str, data: str, limit: float) -> Reproduction:
+    how = f"the median of up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s by the clock"
+    return Reproduction(
+        columns=("table", x, "search", "processor seconds", "finished"),
+        rows=tuple(rows),
+        stated=stated,
+        differs=differs,
+        data=f"{data}; θ = {THETA}; {how}",
     )
 
 
@@ -192,16 +203,16 @@ def time_by_values(
         if source not in stopped:
             rows.append((source, factor, *_solver_time(problem, limit)))
             stopped |= {source} if rows[-1][-1] == "no" else set()
-    return Reproduction(
-        columns=("table", "scale-up factor", "search", "processor seconds", "finished"),
-        rows=tuple(rows),
+    return _timed(
+        "scale-up factor",
+        rows,
         stated="the integer programme's time grows quickly with |SA|, the others' little; No-pruning's "
         "falls, because M grows and the lists of settings get shorter",
         differs=f"{_solver_story(rows)}. The optimum over all sizes does not need to be exponential "
         f"in |SA|: by cuts it takes at most {_slowest(rows, OURS):.2g} s. By the "
         f"scale-up factor, {_growth(rows)}",
-        data=f"{SHAPES}, {n_rows:,} rows, every value split into several at random; θ = {THETA}; the median "
-        f"of up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s by the clock",
+        data=f"{SHAPES}, {n_rows:,} rows, every value split into several at random",
+        limit=limit,
     )
 
 

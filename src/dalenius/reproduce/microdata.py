@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -158,7 +159,7 @@ def _names(listed: str) -> tuple[str, ...]:
     return tuple(listed.split())
 
 
-_KDD_FILES = ("census-income.data", "census-income.test")
+_of_kdd = partial(Prepared, raw=("census-income.data", "census-income.test"), described=KDD, read=read_kdd)
 FILES = (
     Prepared(
         name="adult.csv",
@@ -170,25 +171,19 @@ FILES = (
         n_rows=30_162,
         values=(("occupation", 14), ("education", 16), ("native-country", 41)),
     ),
-    Prepared(
+    _of_kdd(
         name="kdd_workers.csv.gz",
-        raw=_KDD_FILES,
-        described=KDD,
         columns=_names(
             "age sex education marital race class_of_worker self_birth hispanic_origin citizenship "
             "industry_code occupation_code income"
         ),
-        read=read_kdd,
         choose=_works,
         n_rows=148_318,
         values=(("occupation_code", 46), ("industry_code", 51), ("education", 16)),
     ),
-    Prepared(
+    _of_kdd(
         name="kdd_education.csv.gz",
-        raw=_KDD_FILES,
-        described=KDD,
         columns=_names("age sex education marital race class_of_worker self_birth income"),
-        read=read_kdd,
         choose=_is_grown_up,
         n_rows=219_751,
         values=(("education", 16), ("race", 5)),

@@ -167,6 +167,11 @@ def _rates(tables: Iterable[tuple[float, Ints, int]], stated: dict[float, dict[s
     return rows
 
 
+def _withheld(x: str, rows: list[Row], *, stated: str, differs: str, data: str) -> Reproduction:
+    columns = (x, *_COLUMNS)
+    return Reproduction(columns=columns, rows=tuple(rows), stated=stated, differs=differs, data=data)
+
+
 _STATED_ADULT = {"safe": "more than 10", "randomized": "less than 3", "unsafe": "nearly as R-suppression"}
 
 
@@ -184,9 +189,9 @@ def _about_adult(rows: list[Row], x: float) -> str:
 
 def _figure6() -> Reproduction:
     rows = _rates(((share, adult_samples(share), 6) for share in SHARES), {0.5: _STATED_ADULT})
-    return Reproduction(
-        columns=("sample, %", *_COLUMNS),
-        rows=tuple(rows),
+    return _withheld(
+        "sample, %",
+        rows,
         stated="at 0.5 %, l = 6: R-suppression withholds less than 3 %, Safe D more than 10 %, averaged over "
         "all samples; R-suppression is close to Unsafe D everywhere",
         differs=_about_adult(rows, 0.5),
@@ -197,9 +202,9 @@ def _figure6() -> Reproduction:
 def _figure7() -> Reproduction:
     samples = adult_samples(0.5)
     rows = _rates(((ell, samples, ell) for ell in DIVERSITIES), {6: _STATED_ADULT})
-    return Reproduction(
-        columns=("l", *_COLUMNS),
-        rows=tuple(rows),
+    return _withheld(
+        "l",
+        rows,
         stated="samples of 0.5 %: the same order for all l, and Safe D's cost grows quickly with l",
         differs=_about_adult(rows, 6),
         data=_ADULT,
@@ -219,9 +224,9 @@ def first_violating_exponent(ell: int = 5) -> float:
 def _figure8a() -> Reproduction:
     exponents = [round(0.1 * step, 1) for step in range(5, 21)]
     rows = _rates(((a, zipf(a)[None, :], 5) for a in exponents), {})
-    return Reproduction(
-        columns=("exponent", *_COLUMNS),
-        rows=tuple(rows),
+    return _withheld(
+        "exponent",
+        rows,
         stated="no violation below an exponent of 0.8; R-suppression about 20 % below Safe D, near Unsafe D",
         differs=f"violations start at {first_violating_exponent():.3f}; at 1: {_summary(_of(rows, 1.0))}",
         data="Zipf's law, F_i = 1000/i^a, 20 values, l = 5: a formula",
@@ -232,9 +237,9 @@ def _figure8b() -> Reproduction:
     rows = _rates(((ell, zipf(1.0)[None, :], ell) for ell in range(4, 11)), {})
     bound = [_of(rows, ell)["Unsafe D (bound)"] for ell in range(4, 11)]
     lowest = 4 + int(np.argmin(bound))
-    return Reproduction(
-        columns=("l", *_COLUMNS),
-        rows=tuple(rows),
+    return _withheld(
+        "l",
+        rows,
         stated="Unsafe D withholds less from l = 4 to 6, because l-candidacy asks for less, and more from 6 "
         "to 10; R-suppression stays close to it",
         differs=f"Unsafe D is lowest at l = {lowest} ({min(bound):.1f} %; {bound[0]:.1f} % at 4, "
@@ -247,9 +252,9 @@ def _linear() -> Reproduction:
     sizes = range(5, 21)
     rows = _rates(((n_values, linear(n_values)[None, :], 5) for n_values in sizes), {})
     skewed = [n_values for n_values in sizes if violating(linear(n_values)[None, :], 5)[0]]
-    return Reproduction(
-        columns=("values", *_COLUMNS),
-        rows=tuple(rows),
+    return _withheld(
+        "values",
+        rows,
         stated="left out for space: a similar trend as with Zipf's law, with fewer violations and less "
         "suppression",
         differs=f"the paper does not say which lines. Ours violate for {skewed[0]} to {skewed[-1]} values "
@@ -263,15 +268,16 @@ def _summary(ours: dict[str, float]) -> str:
     return ", ".join(f"{name} {rate:.2f} %" for name, rate in ours.items() if name != "Suppress-All")
 
 
-def _withheld(x: Axis) -> Line:
+def _draw_withheld(x: Axis) -> Line:
     return Line(x=x, y=Axis("withheld, %"), series="method")
 
 
 _SAMPLE = Axis("sample, %", "sample, % of the table")
 _SKEW = Line(x=Axis("rank"), y=Axis("share, %"), series="attribute")
 _BROKEN = Line(x=_SAMPLE, y=Axis("violating, %"), series="l")
-_BY_L, _BY_SAMPLE = _withheld(Axis("l")), _withheld(_SAMPLE)
-_BY_EXPONENT, _BY_VALUES = _withheld(Axis("exponent")), _withheld(Axis("values", "number of values"))
+_BY_L, _BY_SAMPLE = _draw_withheld(Axis("l")), _draw_withheld(_SAMPLE)
+_BY_EXPONENT = _draw_withheld(Axis("exponent"))
+_BY_VALUES = _draw_withheld(Axis("values", "number of values"))
 EXPERIMENTS = (
     Experiment("suppression-fig1", "Figures 1 to 3: what each suppression withholds", _minimum_suppression),
     Experiment("suppression-fig4", "How skewed the attributes of Adult are", _figure4, _SKEW),

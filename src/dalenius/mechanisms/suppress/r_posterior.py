@@ -130,11 +130,11 @@ def _least_sure(hows: Collection[str]) -> Literal["exact", "closed form", "simul
 class _Stratum:
     """The tables with S_1 at `suspect` in which the values `cut` lost records, each at least one."""
 
-    view: Counts
-    suspect: int
     cut: tuple[int, ...]
     n_alike: int
     """How many choices of values are the same as `cut` up to relabelling."""
+    view: Counts
+    suspect: int
     n_rows: int
     ell: int
 
