@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dalenius.errors import PromiseNotMet
 from dalenius.plain import escape_controls
 
 if TYPE_CHECKING:  # rich and the engines are loaded where they are used: `--json` and `--help` need neither
@@ -40,6 +41,15 @@ def print_json(payload: dict[str, Any]) -> None:
     except UnicodeEncodeError:  # another encoding than UTF-8, or half a character
         text = json.dumps(payload, indent=2, default=str, allow_nan=False)
     print(text)
+
+
+def tell(found: dict[str, Any], say_it: Callable[[], None], *, as_json: bool, is_kept: bool = True) -> int:
+    """What was found, for machines or for people; the exit code, which says whether a promise is not met."""
+    if as_json:
+        print_json(found)
+    else:
+        say_it()
+    return 0 if is_kept else PromiseNotMet.exit_code
 
 
 def say(text: str = "") -> None:

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from dalenius.auditing import audit_release
-from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, progress_bar, say, say_table
+from dalenius.cli.output import JsonOption, ReleaseArgument, progress_bar, say, say_table, tell
 from dalenius.cli.sources import OriginalOption
-from dalenius.errors import PromiseNotMet
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import open_release
 from dalenius.threats.result import AttackResult, Audit
@@ -35,11 +34,7 @@ def command(
         others = [StoredRelease.open(path) for path in also or []]
         stored = open_release(release)
         audit = audit_release(stored, original, also=others, seed=seed, progress=progress)
-    if as_json:
-        print_json(audit.to_dict())
-    else:
-        say_audit(audit)
-    return 0 if audit.ok else PromiseNotMet.exit_code
+    return tell(audit.to_dict(), lambda: say_audit(audit), as_json=as_json, is_kept=audit.ok)
 
 
 def say_audit(audit: Audit) -> None:

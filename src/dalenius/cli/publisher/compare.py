@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
-from dalenius.errors import PromiseNotMet
+from dalenius.cli.output import JsonOption, progress_bar, say, say_table, tell
 from dalenius.evaluate.compare import (
     QUERIES,
     SEEDS,
@@ -61,11 +60,8 @@ def command(
         from dalenius.evaluate.frontier_chart import draw_frontier
 
         draw_frontier(comparison, chart)
-    if as_json:
-        print_json(comparison.to_dict())
-    else:
-        say_comparison(comparison)
-    return 0 if comparison.is_feasible else PromiseNotMet.exit_code
+    found, is_kept = comparison.to_dict(), comparison.is_feasible
+    return tell(found, lambda: say_comparison(comparison), as_json=as_json, is_kept=is_kept)
 
 
 def say_comparison(comparison: Comparison) -> None:

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dalenius.cli.output import JsonOption, print_json, progress_bar, say
-from dalenius.errors import PromiseNotMet
+from dalenius.cli.output import JsonOption, progress_bar, say, tell
 from dalenius.pages.document import Notice, Report
 from dalenius.pages.writing import default_path, to_json, write_report
 from dalenius.release.series import open_release
@@ -31,11 +30,8 @@ def command(
         report = build_report(stored, original, seed=seed, progress=progress)
     path = output or default_path(release, private=report.private)
     write_report(report, path, stored)
-    if as_json:
-        print_json({"report": str(path), **to_json(report)})
-    else:
-        say_report(report, path)
-    return 0 if report.ok else PromiseNotMet.exit_code
+    found = {"report": str(path), **to_json(report)}
+    return tell(found, lambda: say_report(report, path), as_json=as_json, is_kept=report.ok)
 
 
 def say_report(report: Report, path: Path) -> None:

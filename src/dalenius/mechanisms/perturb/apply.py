@@ -135,12 +135,12 @@ def data_rows(
 class DataGroups:
     """The published table, in groups of rows drawn at random."""
 
+    randomness: Randomness
     plan: PerturbPlan
     census: Census
     encoder: Encoder
     quasi: tuple[str, ...]
     schema: pa.Schema
-    randomness: Randomness
 
     @property
     def n_groups(self) -> int:

@@ -216,9 +216,7 @@ def plan_uniform(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     rho1 = promise.prior_limit(counts)
     _check_prior(rho1, promise.rho2)
     part = _part(np.array(counts, dtype=np.int64), rho1, promise)
-    return _plan(
-        counts, promise, method="uniform", search="one-part", parts=(part,), paper=(part,), n_groups=1
-    )
+    return _plan(counts, promise, method="uniform", search="one-part", parts=(part,), n_groups=1)
 
 
 def plan_small_domain(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
@@ -241,8 +239,7 @@ def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPla
     """The paper's own partition; `small-domain` is never worse by its measure, nor `best` by the variance."""
     is_protected, found = _search(counts, promise, Measure.EPSILON, 1, take_paper)
     parts = _derive_parts(found.paper, is_protected, promise)
-    n_groups = found.n_groups
-    return _plan(counts, promise, method="paper", search="paper", parts=parts, paper=parts, n_groups=n_groups)
+    return _plan(counts, promise, method="paper", search="paper", parts=parts, n_groups=found.n_groups)
 
 
 def plan_best(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
@@ -276,9 +273,10 @@ def _plan(
     method: str,
     search: str,
     parts: tuple[Part, ...],
-    paper: tuple[Part, ...],
     n_groups: int,
+    paper: tuple[Part, ...] | None = None,
 ) -> PerturbPlan:
+    """The plan of some parts; `paper` are those that the paper's own procedure gives, if they are others."""
     sizes, retentions = _sizes_and_retentions(parts)
     return PerturbPlan(
         method=method,
@@ -290,7 +288,7 @@ def _plan(
         error_bound=partition_bound(sizes, retentions, DELTA),
         error_bound_hoeffding=hoeffding_bound(sizes, retentions, DELTA),
         value_rmse=value_rmse(sizes, [part.channel for part in parts], sum(map(bool, counts))),
-        paper_error_bound=partition_bound(*_sizes_and_retentions(paper), DELTA),
+        paper_error_bound=partition_bound(*_sizes_and_retentions(paper or parts), DELTA),
         n_groups=n_groups,
     )
 
@@ -306,7 +304,7 @@ def _plan_searched(
     parts = _derive_parts(found.best, is_protected, promise)
     paper = _derive_parts(found.paper, is_protected, promise)
     search, n_groups = found.best.search, found.n_groups
-    return _plan(counts, promise, method=method, search=search, parts=parts, paper=paper, n_groups=n_groups)
+    return _plan(counts, promise, method=method, search=search, parts=parts, n_groups=n_groups, paper=paper)
 
 
 def _search(
