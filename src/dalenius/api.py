@@ -157,9 +157,9 @@ def publish(
     With `draft=True` it is a rehearsal: written beside the release, with `.draft` at the end of its name, in
     place of an earlier draft; not for publication, and the ledger neither asked nor told.
 
-    A table that was published before is refused, with what both releases would tell together, but for
-    `again=True`. So is one that would tell some people's sensitive value for certain, but for `yes=True` or
-    the policy's own word. The engine is `"local"` or `"spark"`; if none is given, Spark publishes PySpark
+    A table that was published before is refused, with what both releases would tell together, unless
+    `again=True`. So is one that would tell some people's sensitive value for certain, unless `yes=True` or
+    the policy allows it. The engine is `"local"` or `"spark"`; if none is given, Spark publishes PySpark
     data frames. `sign` is the PEM file of a private Ed25519 key, with which the manifest is signed.
     """
     with notebook_progress() as progress:
@@ -247,7 +247,7 @@ def compare(
         queries: How many questions are drawn.
         seeds: How many releases are drawn of each; their differences are the spread.
         metrics: What is measured; the first one ranks.
-        seed: Makes it repeatable, but for OpenDP's noise.
+        seed: Makes it repeatable, except for OpenDP's noise.
     """
     named = dict(policies) if isinstance(policies, Mapping) else read_policies(policies)
     asked = find_workload(workload, queries) if isinstance(workload, str | Path) else workload

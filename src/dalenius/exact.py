@@ -29,18 +29,19 @@ def parse_fraction(value: Any, where: str) -> Fraction:
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
     raise PolicyError(
-        f"{where}: {_written(value)} is not a number", hint='write a decimal, or a fraction in quotes: "1/13"'
+        f"{where}: {_write_exactly(value)} is not a number",
+        hint='write a decimal, or a fraction in quotes: "1/13"',
     )
 
 
 def parse_integer(value: Any, where: str, *, at_least: int) -> int:
     """A whole number that is not too small."""
     if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
-        raise PolicyError(f"{where}: {_written(value)} must be a whole number of at least {at_least}")
+        raise PolicyError(f"{where}: {_write_exactly(value)} must be a whole number of at least {at_least}")
     return value
 
 
-def _written(value: Any) -> str:
+def _write_exactly(value: Any) -> str:
     return str(value) if isinstance(value, Decimal) else repr(value)
 
 

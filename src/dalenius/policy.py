@@ -82,7 +82,7 @@ class Policy:
         except tomllib.TOMLDecodeError as error:
             raise PolicyError(f"policy {file} is not valid TOML: {error}") from error
         if source is not None:
-            data["source"] = _replaced(data.get("source"), source)
+            data["source"] = _replace(data.get("source"), source)
         return cls.from_dict(data, folder=file.parent)
 
     @classmethod
@@ -131,7 +131,7 @@ def _place(path: str | Path, base: Path) -> str | Path:
     return path if is_uri(str(path)) or str(path) == STANDARD_INPUT else base / path
 
 
-def _replaced(spec: Any, source: str | Path) -> Any:
+def _replace(spec: Any, source: str | Path) -> Any:
     """Another table in place of the policy's own, which is written as that one is."""
     path = source if _place(source, Path()) is source else Path(source).absolute()
     return {**spec, "path": path} if isinstance(spec, Mapping) else path

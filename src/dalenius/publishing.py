@@ -295,7 +295,7 @@ def write_release(
 
 
 def _target(release: Path, kind: Kind | None, *, is_draft: bool) -> Path:
-    """The folder to write, which must not be there yet, but for a draft."""
+    """The folder to write, which must not be there yet, except for a draft."""
     if is_draft:
         return draft_of(release)
     target = release if kind is None else _FOLDERS[kind](release)

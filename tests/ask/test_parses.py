@@ -25,7 +25,7 @@ GROUP BY sex HAVING AVG(age) > 1 ORDER BY n"""
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that were parsed."""
     texts: list[str] = []
-    sql._parsed.cache_clear()  # a shape that was asked before would not be parsed at all
+    sql._parse_shape.cache_clear()  # a shape that was asked before would not be parsed at all
     sqlglot.parse_one("SELECT 1", dialect="duckdb").sql(
         "duckdb"
     )  # loading a dialect parses its own templates

@@ -47,7 +47,7 @@ class Sets:
     def either(self, parts: Iterable[frozenset[int]]) -> frozenset[int]:
         return frozenset().union(*parts)
 
-    def negated(self, places: frozenset[int]) -> frozenset[int]:
+    def negate(self, places: frozenset[int]) -> frozenset[int]:
         return EVERYWHERE - places
 
     def arrange(self, parts: Sequence[Condition]) -> Sequence[Condition]:

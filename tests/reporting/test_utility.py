@@ -98,7 +98,7 @@ def test_intervals_hold_the_truth_or_not_and_exact_answers_are_no_intervals() ->
         ("e",): row("e", None, None, None),
     }
     # a holds 4, b does not hold 5, c does not hold 0
-    assert utility._covered(found, {("a",): 4.0, ("b",): 5.0, ("d",): 9.0}) == (1, 3)
+    assert utility._count_covered(found, {("a",): 4.0, ("b",): 5.0, ("d",): 9.0}) == (1, 3)
     assert utility._estimate(None) == 0.0
     assert utility._estimate(found["a",]) == 3.0
     assert utility._estimate(found["e",]) != utility._estimate(found["e",])  # NaN: it does not tell

@@ -112,7 +112,7 @@ def _differences(
         totals=estimation.totals(0),
         is_moved=False,
     )
-    formulas = [_shifted(item.formula, k * n_own) for k in range(len(conditions))]
+    formulas = [_shift(item.formula, k * n_own) for k in range(len(conditions))]
     pairs = list(combinations(range(len(formulas)), 2))
     apart = [Arithmetic(operator="-", left=formulas[i], right=formulas[j]) for i, j in pairs]
     wanted = [Wanted.of(asked, formula) for formula in (*formulas, *apart)]
@@ -141,14 +141,14 @@ def _inside(aggregate: Aggregate, condition: Condition) -> Aggregate:
     return replace(aggregate, condition=Every(parts=tuple(parts)))
 
 
-def _shifted(formula: Formula, by: int) -> Formula:
+def _shift(formula: Formula, by: int) -> Formula:
     match formula:
         case AggregateRef(index=index):
             return AggregateRef(index=index + by)
         case Arithmetic(left=left, right=right):
-            return replace(formula, left=_shifted(left, by), right=_shifted(right, by))
+            return replace(formula, left=_shift(left, by), right=_shift(right, by))
         case Root(part=part) | Bounded(part=part):
-            return replace(formula, part=_shifted(part, by))
+            return replace(formula, part=_shift(part, by))
         case _:
             return formula
 

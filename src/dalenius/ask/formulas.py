@@ -1,6 +1,6 @@
 """From estimates of totals to those of aggregates and of arithmetic of them.
 
-A formula that is a total, but for a number that is added, has the total's interval. Any other is taken to
+A formula that is a total, except for a number that is added, has the total's interval. Any other is taken to
 first order in the errors of its totals, and a ratio further, by Fieller's method. What the formulas of
 several questions need is estimated at once.
 
@@ -180,7 +180,7 @@ class Wanted:
     def finished(self, column: Column) -> Column:
         """The result of the whole, from that of the formula inside."""
         for one in reversed(self.around):
-            column = _rooted(column) if isinstance(one, Root) else _within(column, (one.low, one.high))
+            column = _take_root(column) if isinstance(one, Root) else _within(column, (one.low, one.high))
         return column
 
 
@@ -221,7 +221,7 @@ def estimate_formulas(estimation: Estimation, wanted: Sequence[Wanted], confiden
     columns |= _ratios(estimation, {k: (wanted[k], columns[k]) for k in several}, confidence)
     for k, single in enumerate(singles):
         if single is not None:
-            columns[k] = _added(wanted[k], wanted[k].asked.total(estimation, single))
+            columns[k] = _add(wanted[k], wanted[k].asked.total(estimation, single))
     return [one.finished(columns[k]) for k, one in enumerate(wanted)]
 
 
@@ -238,7 +238,7 @@ def aggregate(asked: Estimated, index: int) -> Wanted:
     return Wanted.of(asked, AggregateRef(index=index))
 
 
-def _added(wanted: Wanted, total: Column) -> Column:
+def _add(wanted: Wanted, total: Column) -> Column:
     """A total plus a number."""
     value = wanted.linear.value
     added = np.nan_to_num(value - total.estimate)
@@ -308,7 +308,7 @@ def _by_fieller(
     )
 
 
-def _rooted(column: Column) -> Column:
+def _take_root(column: Column) -> Column:
     """Square roots: the interval is that of the square, so that it holds however uncertain that is."""
     with np.errstate(invalid="ignore", divide="ignore"):
         estimate = np.sqrt(np.maximum(column.estimate, 0.0))
@@ -326,7 +326,7 @@ def _within(column: Column, possible: tuple[float, float]) -> Column:
 
 
 def _single_total(linear: Linear) -> int | None:
-    """The total that the formula is but for a number that is added, if it is one."""
+    """The total that the formula is except for a number that is added, if it is one."""
     if not len(linear.gradient):
         return 0
     row = linear.gradient[0]

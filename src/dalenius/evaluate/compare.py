@@ -168,9 +168,7 @@ class Comparison(Private):
             "workload": {"name": self.workload, "questions": self.n_questions, "cells": self.n_cells},
             "seeds": self.n_seeds,
             "ranked_by": self.measure.name,
-            "policies": [
-                _described(one, best, is_on_frontier=one in self.frontier) for one in self.standings
-            ],
+            "policies": [_describe(one, best, is_on_frontier=one in self.frontier) for one in self.standings],
             "results": [row for one in self.standings for row in _results(one, self.measures)],
             "by_selectivity": [_band(one, band) for one in self.standings for band in one.bands],
             "best": plain(self.best),
@@ -178,7 +176,7 @@ class Comparison(Private):
         }
 
 
-def _described(one: Standing, best: set[str], *, is_on_frontier: bool) -> dict[str, Any]:
+def _describe(one: Standing, best: set[str], *, is_on_frontier: bool) -> dict[str, Any]:
     contender = one.contender
     return {
         "policy": contender.name,

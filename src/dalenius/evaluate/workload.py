@@ -159,7 +159,7 @@ class AnatomyWorkload:
         """Random OR-predicates at the expected selectivity."""
         drawn = self.draw(original, stream)
         # Each of these counts changes by at most one when a record is replaced.
-        return _counted(original, drawn, most_changed=len(drawn))
+        return _count_truths(original, drawn, most_changed=len(drawn))
 
     def draw(self, original: Original, stream: np.random.Generator) -> list[CountQuestion]:
         """The questions alone."""
@@ -292,7 +292,7 @@ def _group_by(columns: tuple[str, ...]) -> str:
     return f"SELECT {listed}, COUNT(*) AS n FROM t GROUP BY {listed}"
 
 
-def _counted(original: Original, drawn: list[CountQuestion], *, most_changed: int) -> Questions:
+def _count_truths(original: Original, drawn: list[CountQuestion], *, most_changed: int) -> Questions:
     return Questions.of_counts(
         [original.sql(question) for question in drawn],
         [original.count(question) for question in drawn],

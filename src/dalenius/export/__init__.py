@@ -15,7 +15,7 @@ from dalenius.mechanisms.base import VIEW
 from dalenius.plain import plain_fields
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
-from dalenius.tables.postgres import SCHEMES, checked, is_uri, without_password
+from dalenius.tables.postgres import SCHEMES, check_uri, is_uri, without_password
 
 __all__ = ["Exported", "export_release"]
 
@@ -82,7 +82,7 @@ def _to_postgres(release: StoredRelease, uri: str, name: str | None, columns: Se
     scheme = uri.partition("://")[0]
     if scheme not in SCHEMES:
         raise InputError(f"cannot export to {scheme}://", hint=f"known: {_TARGETS}")
-    shown = without_password(checked(uri))
+    shown = without_password(check_uri(uri))
     schema = schema_name(release.path) if name is None else name
 
     def place(table: str) -> str:

@@ -130,7 +130,7 @@ def write_postgres(staged: StagedExport, uri: str, schema: str) -> None:
     """Write the tables and the view into a schema, all or nothing."""
     names = (*staged.tables, VIEW)
     _refuse_long_names(staged, schema)
-    with connected(uri, partial(_explained, uri)) as connection, connection.cursor() as cursor:
+    with connected(uri, partial(_explain, uri)) as connection, connection.cursor() as cursor:
         _make_schema(cursor, uri, schema, names)
         for table in staged.tables:
             rows = read_batches(staged.connection, _portable_select(staged, table))
@@ -141,7 +141,7 @@ def write_postgres(staged: StagedExport, uri: str, schema: str) -> None:
         connection.commit()
 
 
-def _explained(uri: str, error: Any) -> DaleniusError:
+def _explain(uri: str, error: Any) -> DaleniusError:
     state = error.sqlstate or ""
     message = f"{without_password(uri)}: {without_secrets(str(error), uri)}"
     if not state or state.startswith(_REFUSED):

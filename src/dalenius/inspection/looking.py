@@ -121,11 +121,11 @@ def study_people(
     """
     columns = tuple(dict.fromkeys(quasi))
     with scanning(source) as (connection, scan):
-        relation = _recoded(connection, scan, columns, recode, folder)
+        relation = _recode(connection, scan, columns, recode, folder)
         return study_uniqueness(connection, relation, columns, fixed=list(recode or ()))
 
 
-def _recoded(
+def _recode(
     connection: duckdb.DuckDBPyConnection,
     relation: str,
     columns: Sequence[str],
@@ -194,7 +194,7 @@ def with_histogram(
     if not sensitive or not facts.n_rows:
         return facts
     with scanning(source) as (connection, scan):
-        relation = _recoded(connection, scan, sensitive, recode, folder)
+        relation = _recode(connection, scan, sensitive, recode, folder)
         histogram = count_values(connection, relation, sensitive)
     return replace(facts, histogram=histogram)
 

@@ -48,7 +48,7 @@ class NumberSecret:
     @property
     def recode(self) -> str:
         """A line of a policy's `[recode]`."""
-        edges = ", ".join(_written(edge) for edge in self.bins.edges)
+        edges = ", ".join(_write_edge(edge) for edge in self.bins.edges)
         return f"{self.column} = {{ bins = [{edges}] }}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,5 +86,5 @@ def _ends(cells: list[tuple[float, int]]) -> tuple[Fraction, list[float]]:
     return (5 * unit if spread / _N_BINS > 5 * unit else unit), [*cuts, cells[-1][0]]
 
 
-def _written(edge: Fraction) -> str:
+def _write_edge(edge: Fraction) -> str:
     return str(edge) if edge.denominator == 1 else f"{float(edge):g}"

@@ -331,7 +331,7 @@ class Weighting:
     helpers: tuple[tuple[str, str], ...]
     """Name and meaning of the tables that were added to the release's own."""
     columns: tuple[tuple[str, str, str], ...]
-    """Table, name and meaning of the columns of all tables, but for the published ones."""
+    """Table, name and meaning of the columns of all tables, except for the published ones."""
     published: tuple[tuple[str, str, str], ...]
     """Table, role and meaning of the published columns; without an entry they hold what may be in them."""
     view: str

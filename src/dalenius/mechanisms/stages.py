@@ -42,7 +42,7 @@ class StagePlan(Protocol):
 
     @property
     def certain(self) -> tuple[int, ...] | None:
-        """What is kept, but for the order of equal counts, if no coin changes it."""
+        """What is kept, except for the order of equal counts, if no coin changes it."""
 
     @property
     def likeliest(self) -> tuple[int, ...]:

@@ -248,7 +248,7 @@ class Algebra(Protocol[Places]):
 class ComplementedAlgebra(Algebra[Places], Protocol[Places]):
     """One that has all other places too."""
 
-    def negated(self, places: Places) -> Places:
+    def negate(self, places: Places) -> Places:
         """The places that are not among these."""
 
 
@@ -269,10 +269,10 @@ def take_apart(condition: Choice | TruthTest, algebra: ComplementedAlgebra[Place
     """The same for what DuckDB could evaluate as a whole, from the conditions that it is made of."""
     if isinstance(condition, TruthTest):
         found = where(condition.part, algebra, condition.value)
-        return found if is_true else algebra.negated(found)
+        return found if is_true else algebra.negate(found)
     result = where(condition.default, algebra, is_true)
     for test, chosen in reversed(condition.branches):
         holds = where(test, algebra)
         here = algebra.every([holds, where(chosen, algebra, is_true)])
-        result = algebra.either([here, algebra.every([algebra.negated(holds), result])])
+        result = algebra.either([here, algebra.every([algebra.negate(holds), result])])
     return result

@@ -124,12 +124,12 @@ class ResultColumns:
 
     def _key(self, node: exp.Expr, select: exp.Select, named: dict[str, exp.Expr]) -> exp.Expr:
         if isinstance(node, exp.Literal) and not node.is_string:
-            return self._selected(select, node)
+            return self._find_selected(select, node)
         if isinstance(node, exp.Column) and not node.table and node.name.lower() not in self.scope.columns:
             return named.get(node.name.lower(), node)
         return node
 
-    def _selected(self, select: exp.Select, position: exp.Literal) -> exp.Expr:
+    def _find_selected(self, select: exp.Select, position: exp.Literal) -> exp.Expr:
         number = int(position.this) if str(position.this).isdigit() else 0
         if not 1 <= number <= len(select.expressions):
             raise refuse(self.scope.text, position, f"there is no selected column number {position.this}")
@@ -143,8 +143,8 @@ class ResultColumns:
             if self._has_aggregate(node):
                 self.estimated.append(node)
                 yield (
-                    (item.alias if isinstance(item, exp.Alias) else _spelled(node)),
-                    self._selected_formula(node),
+                    (item.alias if isinstance(item, exp.Alias) else _spell(node)),
+                    self._select_formula(node),
                 )
             elif self._group_index(node) is None:
                 self._refuse_bare(node)
@@ -158,7 +158,7 @@ class ResultColumns:
             if isinstance(part, exp.AggFunc | exp.Window):
                 raise self._no_aggregate(part)
         self.scope.expression(node)
-        what = f"{_spelled(node)} must be in GROUP BY, or inside COUNT, SUM or AVG"
+        what = f"{_spell(node)} must be in GROUP BY, or inside COUNT, SUM or AVG"
         raise refuse(self.scope.text, node, what)
 
     def _no_aggregate(self, node: exp.Expr) -> Exception:
@@ -194,23 +194,23 @@ class ResultColumns:
 
     def _call(self, node: exp.Expr) -> Formula:
         """An aggregate by itself: a sum, what is made of sums, or an order statistic."""
-        call, condition = self._filtered(node)
+        call, condition = self._filter(node)
         if type(call) in MOMENTS:
             return moment(self.scope, call, condition, self._add)
         return AggregateRef(index=self._aggregate(node))
 
-    def _selected_formula(self, node: exp.Expr) -> Formula:
+    def _select_formula(self, node: exp.Expr) -> Formula:
         """What is selected: order statistics only as they are."""
         bare = node
         while isinstance(bare, exp.Paren) or (isinstance(bare, exp.Cast) and _is_number_type(bare.to)):
             bare = bare.this
-        call, condition = self._filtered(bare)
+        call, condition = self._filter(bare)
         if not is_statistic(call):
             return self._formula(node)
         self.statistics.append(statistic(self.scope, call, condition))
         return StatisticRef(index=len(self.statistics) - 1)
 
-    def _filtered(self, node: exp.Expr) -> tuple[exp.Expr, Condition | None]:
+    def _filter(self, node: exp.Expr) -> tuple[exp.Expr, Condition | None]:
         if isinstance(node, exp.Filter):
             return node.this, condition(self.scope, node.expression.this)
         return node, None
@@ -221,10 +221,10 @@ class ResultColumns:
         return self.aggregates.index(found)
 
     def _aggregate(self, node: exp.Expr) -> int:
-        call, found_condition = self._filtered(node)
+        call, found_condition = self._filter(node)
         if is_statistic(call) or type(call) in MOMENTS:
             raise refuse(
-                self.scope.text, call, f"{_spelled(call)} can be selected, but not be a part of a formula or "
+                self.scope.text, call, f"{_spell(call)} can be selected, but not be a part of a formula or "
                 "of HAVING and ORDER BY unless it is selected too",
             )  # fmt: skip
         if type(call) not in _KINDS:
@@ -244,7 +244,7 @@ class ResultColumns:
             raise refuse(self.scope.text, call, "DISTINCT is possible in COUNT(DISTINCT …) only")
         if isinstance(inner, exp.Star) or inner is None:
             if not isinstance(call, exp.Count) or (inner is not None and any(inner.args.values())):
-                raise refuse(self.scope.text, call, f"{_spelled(call)} is not possible")
+                raise refuse(self.scope.text, call, f"{_spell(call)} is not possible")
             return None
         if call.expressions:
             raise refuse(self.scope.text, call, "an aggregate takes one argument")
@@ -261,7 +261,7 @@ class ResultColumns:
         if having := select.args.get("having"):
             parts.append("WHERE " + self._over_results(having.this, aliases))
         if order := select.args.get("order"):
-            keys = [self._ordered(key, select, aliases) for key in order.expressions]
+            keys = [self._order_by(key, select, aliases) for key in order.expressions]
             parts.append("ORDER BY " + ", ".join(keys))
         for key in ("limit", "offset"):
             if clause := select.args.get(key):
@@ -271,10 +271,10 @@ class ResultColumns:
                 parts.append(f"{key.upper()} {number.this}")
         return " ".join(parts)
 
-    def _ordered(self, key: exp.Expr, select: exp.Select, aliases: dict[str, exp.Expr]) -> str:
+    def _order_by(self, key: exp.Expr, select: exp.Select, aliases: dict[str, exp.Expr]) -> str:
         node = key.this
         if isinstance(node, exp.Literal) and not node.is_string:
-            node = self._selected(select, node)
+            node = self._find_selected(select, node)
         copy = key.copy()
         copy.set("this", exp.Placeholder(this="key"))
         return copy.sql(dialect="duckdb").replace("$key", self._over_results(node, aliases))
@@ -317,8 +317,8 @@ def _name_of(node: exp.Expr, select: exp.Select) -> str:
     for item in select.expressions:
         if isinstance(item, exp.Alias) and item.this == node:
             return item.alias
-    return node.name if isinstance(node, exp.Column) else _spelled(node)
+    return node.name if isinstance(node, exp.Column) else _spell(node)
 
 
-def _spelled(node: exp.Expr) -> str:
+def _spell(node: exp.Expr) -> str:
     return node.sql(dialect="duckdb", comments=False)

@@ -118,10 +118,10 @@ def _syntax_error(error: sqlglot.errors.SqlglotError, columns: Sequence[str]) ->
     if what.startswith("Required keyword"):  # the parser's own words name its classes
         what = "something is missing"
     where = f"line {first['line']}, column {max(1, first['col'] - len(word) + 1)}"
-    return QueryError(f"{where}: {what} near {word!r}", hint=_quoted(word, columns) or POSSIBLE)
+    return QueryError(f"{where}: {what} near {word!r}", hint=_suggest_quotes(word, columns) or POSSIBLE)
 
 
-def _quoted(word: str, columns: Sequence[str]) -> str | None:
+def _suggest_quotes(word: str, columns: Sequence[str]) -> str | None:
     """A way out where a column is a word of SQL, or has several words."""
     for column in columns:
         if word.lower() in re.split(r"\W+", column.lower()):
@@ -191,14 +191,14 @@ def parse_shared(text: str, columns: Iterable[str], tables: Mapping[str, pa.Tabl
     if not lists:
         return parse(text, columns)
     try:
-        query = _parsed(shape, tuple(columns))
+        query = _parse_shape(shape, tuple(columns))
     except QueryError:
         return parse(text, columns)  # for the place in the text as it was written
     return _put_back(query, text, lists)
 
 
 @lru_cache(maxsize=4096)
-def _parsed(shape: str, columns: tuple[str, ...]) -> Query:
+def _parse_shape(shape: str, columns: tuple[str, ...]) -> Query:
     return parse(shape, columns)
 
 

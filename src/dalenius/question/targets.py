@@ -111,7 +111,7 @@ class Estimates:
         """Central intervals of the mixtures, to be cut to what is possible."""
         ends = intervals(self, confidence)
         if possible is not None:
-            ends = widened(ends, self.estimate, self.std_error, possible, (1 - confidence) / 2)
+            ends = widen(ends, self.estimate, self.std_error, possible, (1 - confidence) / 2)
         if self.unbiased is None:
             return ends
         return spanning(ends, self.unbiased.intervals(confidence, possible), possible)
@@ -144,7 +144,7 @@ def different_weights(weights: Floats) -> tuple[Ints, Ints, Floats]:
     return first, place, whole / whole[first][place]
 
 
-def widened(ends: Range, estimate: Floats, error: Floats, possible: Range, tail: float) -> Range:
+def widen(ends: Range, estimate: Floats, error: Floats, possible: Range, tail: float) -> Range:
     """Ends of intervals that keep their meaning where an estimate is near, or beyond, what is possible.
 
     A normal interval may lie outside what is possible, and cut to that nothing is left. Given that the truth
@@ -152,7 +152,7 @@ def widened(ends: Range, estimate: Floats, error: Floats, possible: Range, tail:
     like: an end moves outwards to where those are.
 
     >>> three = np.array([-3.0])
-    >>> low, high = widened((three - 2, three + 2), three, np.ones(1), (np.zeros(1), np.full(1, 9.0)), 0.025)
+    >>> low, high = widen((three - 2, three + 2), three, np.ones(1), (np.zeros(1), np.full(1, 9.0)), 0.025)
     >>> low.tolist(), high.round(2).tolist()
     ([-5.0], [0.98])
     """

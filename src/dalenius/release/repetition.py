@@ -49,7 +49,7 @@ class Memory:
     packed: bytes | None
     """The sketch as the ledger keeps it."""
     matches: tuple[Match, ...]
-    """Releases so far about its people, but for the views of the series that the next one belongs to."""
+    """Releases so far about its people, except for the views of the series that the next one belongs to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +108,12 @@ def ledger_transaction() -> Iterator[Callable[[KnownTable, Sequence[Entry]], Non
         yield remember
     except BaseException:
         for ledger, entry in recorded:
-            if not _appeared(entry):
+            if not _has_appeared(entry):
                 ledger.take_back(entry)
         raise
 
 
-def _appeared(entry: Entry) -> bool:
+def _has_appeared(entry: Entry) -> bool:
     """Whether the release is there all the same: a run can be stopped just after its last step."""
     manifest = Path(entry.path) / FILE_NAME
     return manifest.is_file() and sha256(manifest) == entry.manifest_sha256

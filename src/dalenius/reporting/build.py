@@ -215,7 +215,7 @@ def _lead(
     if not n_published(release):
         text = "Nothing is published in it, so nothing can be learnt from it, and nothing asked."
         blocks.append(doc.Notice(tone="warning", title="This release has no rows", text=text))
-    blocks += [_verified(checked), *_outright(release, checked)]
+    blocks += [_describe_verification(checked), *_outright(release, checked)]
     if audit is not None:
         blocks.append(verdict_of(audit))
     return blocks
@@ -253,7 +253,7 @@ def _outright(release: StoredRelease, checked: Verification) -> list[doc.Block]:
     return [doc.Notice(tone="bad", title=told[0].upper() + told[1:], text=text)]
 
 
-def _verified(checked: Verification) -> doc.Notice:
+def _describe_verification(checked: Verification) -> doc.Notice:
     failed = [check.name for check in checked.checks if not check.ok and not _is_on_seeds(check.name)]
     if failed:
         return doc.Notice(

@@ -123,9 +123,9 @@ def describe_promise(release: StoredRelease) -> doc.Section:
     ]
     parts = [part.manifest for part in release.parts]
     for title, items in (
-        ("It does not cover", _gathered(part.not_covered for part in parts)),
-        ("It assumes that", _gathered(part.assumes for part in parts)),
-        ("What the release tells anyway", _gathered(part.disclosed for part in parts)),
+        ("It does not cover", _gather(part.not_covered for part in parts)),
+        ("It assumes that", _gather(part.assumes for part in parts)),
+        ("What the release tells anyway", _gather(part.disclosed for part in parts)),
     ):
         if items:
             blocks.append(doc.Bullets(title=title, items=tuple(items)))
@@ -143,7 +143,7 @@ def promise_in_words(release: StoredRelease) -> str:
     return kind.in_words(promise, sensitive_names(release))
 
 
-def _gathered(sentences: Iterable[tuple[str, ...]]) -> list[str]:
+def _gather(sentences: Iterable[tuple[str, ...]]) -> list[str]:
     """The sentences of all manifests of a series, each once."""
     return list(dict.fromkeys(text for part in sentences for text in part))
 

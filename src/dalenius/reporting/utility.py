@@ -143,7 +143,7 @@ def _measure(release: StoredRelease, truth: Truth, keys: tuple[Keys, ...]) -> Ou
         estimate=np.array([_estimate(found.get(key)) for key in everything]),
         scale=np.full(len(everything), sum(true.values())),
     )
-    n_covered, n_intervals = _covered(found, true)
+    n_covered, n_intervals = _count_covered(found, true)
     return Outcome(
         title=" × ".join(f"“{key.title}”" for key in keys),
         n_cells=len(everything),
@@ -162,7 +162,9 @@ def _estimate(row: AnswerRow | None) -> float:
     return np.nan if row.estimate is None else row.estimate
 
 
-def _covered(found: dict[tuple[str, ...], AnswerRow], true: dict[tuple[str, ...], float]) -> tuple[int, int]:
+def _count_covered(
+    found: dict[tuple[str, ...], AnswerRow], true: dict[tuple[str, ...], float]
+) -> tuple[int, int]:
     """How many intervals hold the truth, of how many that are not exact."""
     checked = [
         row.low - 1e-6 <= true.get(key, 0.0) <= row.high + 1e-6

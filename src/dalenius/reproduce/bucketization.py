@@ -228,7 +228,7 @@ def _infer() -> Reproduction:
     )
 
 
-def _planned() -> tuple[BucketProblem, BucketPlan]:
+def _plan_example() -> tuple[BucketProblem, BucketPlan]:
     counts = column_counts("adult.csv", "occupation")
     problem = BucketProblem(counts=counts, thresholds=(Fraction(1, _ELL),) * len(counts), max_bucket=50)
     return problem, plan_buckets(problem, "optimal")
@@ -246,7 +246,7 @@ def _laws(found: FakePlan, counts: tuple[int, ...]) -> dict[str, FakeLaw]:
 
 
 def _fakes() -> Reproduction:
-    problem, plan = _planned()
+    problem, plan = _plan_example()
     contents = simulate_contents(plan, problem, 0)
     rows: list[Row] = []
     for sigma in SIGMAS[1:]:
@@ -270,7 +270,7 @@ def _fakes() -> Reproduction:
 
 
 def _curve() -> Reproduction:
-    problem, plan = _planned()
+    problem, plan = _plan_example()
     contents = simulate_contents(plan, problem, 0)[:2_000]
     rows: list[Row] = []
     for sigma in SIGMAS:

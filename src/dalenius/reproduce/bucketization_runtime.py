@@ -148,7 +148,7 @@ def time_by_rows(thousands: Sequence[int] = THOUSANDS, limit: float = LIMIT) -> 
         rows += [(source, k, name, taken, "yes") for name, taken in search_times(problem).items()]
         if k in with_solver:
             rows.append((source, k, *_solver_time(problem, limit)))
-    return _timed(
+    return _tell_times(
         "rows, thousands",
         rows,
         stated="Full-pruning takes the least time and hardly grows with |T|; Loss-pruning takes far less "
@@ -160,7 +160,9 @@ def time_by_rows(thousands: Sequence[int] = THOUSANDS, limit: float = LIMIT) -> 
     )
 
 
-def _timed(x: str, rows: list[Row], *, stated: str, differs: str, data: str, limit: float) -> Reproduction:
+def _tell_times(
+    x: str, rows: list[Row], *, stated: str, differs: str, data: str, limit: float
+) -> Reproduction:
     how = f"the median of up to {REPEATS} runs, the solver (HiGHS) once, at most {limit:g} s by the clock"
     return Reproduction(
         columns=("table", x, "search", "processor seconds", "finished"),
@@ -203,7 +205,7 @@ def time_by_values(
         if source not in stopped:
             rows.append((source, factor, *_solver_time(problem, limit)))
             stopped |= {source} if rows[-1][-1] == "no" else set()
-    return _timed(
+    return _tell_times(
         "scale-up factor",
         rows,
         stated="the integer programme's time grows quickly with |SA|, the others' little; No-pruning's "

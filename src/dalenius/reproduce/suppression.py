@@ -133,7 +133,7 @@ def _figure4() -> Reproduction:
         columns=("attribute", "rank", "share, %"),
         rows=tuple(rows),
         stated="occupation is the least skewed attribute: 14 values, the commonest with 13.4 %",
-        differs=f"{least} is the least skewed but for age, which has 72 values: its commonest value has "
+        differs=f"{least} is the least skewed except for age, which has 72 values: its commonest value has "
         f"{top[least]:.1f} %, age's {top['age']:.1f} %",
         data=_ADULT,
     )

@@ -122,7 +122,7 @@ _MARKS = r"[^\w+<>=%#-]+|_+"
 _UNSAID = re.compile(
     rf"(?<![0-9])(?:{_MARKS})|(?:{_MARKS})(?![0-9])|(?<=\w)-+(?=[^\W\d])|(?<=[^\W\d])-+(?=\w)"
 )
-"""Spaces and marks, but for signs and for what stands between two digits: 1.5 is not 15, and -5 is not 5."""
+"""Spaces and marks, except signs and what stands between two digits: 1.5 is not 15, and -5 is not 5."""
 _NUMBER = re.compile(r"([<>=]*[+-]?)0*([0-9]+)(?:\.([0-9]*?)0*)?")
 _CODE = re.compile(r"([a-z][0-9][0-9a-z])\.([0-9a-z]{1,4})")
 """Of a disease, as the ICD has it, with or without its point."""

@@ -27,7 +27,7 @@ def is_uri(target: str) -> bool:
     return "://" in target
 
 
-def checked(uri: str) -> str:
+def check_uri(uri: str) -> str:
     """The connection string, if it can be shown without its password.
 
     A password with a bare @, / or # would be read as something else and could be shown as such.
@@ -49,7 +49,7 @@ def without_password(uri: str) -> str:
     >>> without_password("postgresql://ann:secret@db.example:5432/clinic?sslmode=require")
     'postgresql://ann@db.example:5432/clinic'
     """
-    parts = urlsplit(checked(uri))
+    parts = urlsplit(check_uri(uri))
     user, mark, host = parts.netloc.rpartition("@")
     return f"{parts.scheme}://{user.partition(':')[0]}{mark}{host}{parts.path}"
 
@@ -120,14 +120,14 @@ def read_table(uri: str, wanted: str | None = None) -> tuple[str, pa.Table]:
     name = f"{without_password(server)} table {table}"
     schema, _, own = table.rpartition(".")
     place = f"{identifier(schema)}.{identifier(own)}" if schema else identifier(own)
-    with connected(server, partial(_explained, server, name)) as connection, connection.cursor() as cursor:
+    with connected(server, partial(_explain, server, name)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT a.attname, format_type(a.atttypid, NULL) FROM pg_catalog.pg_attribute AS a "
             f"WHERE a.attrelid = {literal(place)}::regclass AND a.attnum > 0 AND NOT a.attisdropped "
             "ORDER BY a.attnum"
         )
         found = cursor.fetchall()
-        columns = ", ".join(_selected(column, kind) for column, kind in found)
+        columns = ", ".join(_select_as(column, kind) for column, kind in found)
         cursor.execute(f"SELECT {columns} FROM {place}")
         read = cursor.fetch_arrow_table()
     for i, (column, kind) in enumerate(found):
@@ -147,7 +147,7 @@ def _exact(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _split(uri: str, wanted: str | None) -> tuple[str, str]:
     """The connection string without the table, and the table."""
-    parts = urlsplit(checked(uri))
+    parts = urlsplit(check_uri(uri))
     options = parse_qsl(parts.query, keep_blank_values=True)
     tables = [value for key, value in options if key == "table" and value]
     tables += [] if wanted is None else [wanted]
@@ -160,13 +160,13 @@ def _split(uri: str, wanted: str | None) -> tuple[str, str]:
     return urlunsplit(parts._replace(query=rest)), tables[0]
 
 
-def _selected(column: str, kind: str) -> str:
+def _select_as(column: str, kind: str) -> str:
     name = identifier(column)
     if kind in _PLAIN or kind.startswith(("timestamp", "time ")):
         return name
     return f"CAST({name} AS text) AS {name}"
 
 
-def _explained(uri: str, name: str, error: Any) -> SourceError:
+def _explain(uri: str, name: str, error: Any) -> SourceError:
     message = f"{name}: {without_secrets(str(error), uri)}"
     return SourceError(message, hint="is the server there, and may this user read this table?")

@@ -96,7 +96,7 @@ class DictionaryColumns:
     def different_values(self, connection: duckdb.DuckDBPyConnection, select: str, column: str) -> pa.Array:
         """The different values of a column of the query in ascending order, NULL last."""
         name = identifier(column)
-        if column in self.values:  # known but for NULL
+        if column in self.values:  # known except for NULL
             nulls = connection.sql(f"SELECT {name} FROM ({select}) WHERE {name} IS NULL LIMIT 1")
             return pa.concat_arrays([self.values[column], *nulls.to_arrow_table().column(0).chunks])
         found = connection.sql(f"SELECT DISTINCT {name} FROM ({select}) ORDER BY {name} NULLS LAST")
@@ -109,7 +109,7 @@ def read_batches(connection: duckdb.DuckDBPyConnection, select: str) -> pa.Recor
 
 
 def rebatch(batches: Iterable[pa.RecordBatch], n_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly so many, but for the last."""
+    """The same rows in batches of exactly so many, except for the last."""
     held: list[pa.RecordBatch] = []
     n_held = 0
     for batch in batches:

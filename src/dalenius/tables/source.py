@@ -226,7 +226,7 @@ def _inner_suffix(path: Path) -> str:
 
 
 def _open_files(name: str, paths: Sequence[Path], options: SourceOptions) -> Source:
-    files = [_recognised(FileBytes.of(path)) for path in paths]
+    files = [_recognise(FileBytes.of(path)) for path in paths]
     name = files[0].name if len(files) == 1 else name
     suffixes = {file.suffix for file in files}
     if suffixes <= set(CSV_SUFFIXES):
@@ -247,7 +247,7 @@ def _open_files(name: str, paths: Sequence[Path], options: SourceOptions) -> Sou
     return SeveralSource(name=name, parts=parts)
 
 
-def _recognised(file: FileBytes) -> FileBytes:
+def _recognise(file: FileBytes) -> FileBytes:
     """By its ending; without one that is known, or where it means several kinds, by its first bytes."""
     known = {suffix for endings in ENDINGS.values() for suffix in endings}
     if file.suffix in known and not file.suffix.startswith(".db"):

@@ -128,7 +128,7 @@ class Cuts(Step):
         if not self.cuts:
             return ("any",)
         inner = (_interval_label(low, high, closed=False) for low, high in pairwise(self.cuts))
-        return (f"below {_shown(self.cuts[0])}", *inner, f"{_shown(self.cuts[-1])} or more")
+        return (f"below {_show_number(self.cuts[0])}", *inner, f"{_show_number(self.cuts[-1])} or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +303,7 @@ def number(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else repr(float(value))
 
 
-def _shown(value: Fraction) -> str:
+def _show_number(value: Fraction) -> str:
     return f"{value}" if value.denominator == 1 else f"{float(value):g}"
 
 

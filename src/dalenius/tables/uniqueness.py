@@ -75,7 +75,7 @@ class Change:
         [recode] age = { round = 10 }, and 'job' in `dropped`
         """
         steps = [f"[recode] {self.recode}"] * (self.recode is not None)
-        dropped = _listed([repr(name) for name in self.left_out])
+        dropped = _list_names([repr(name) for name in self.left_out])
         return ", and ".join(steps + [f"{dropped} in `dropped`"] * bool(dropped))
 
 
@@ -115,7 +115,7 @@ class Uniqueness:
         ...                  rarity=Rarity(n_alone=2, n_few=7)).sentence())
         2 of 20 people (10 %) are alone with their age and sex, and 7 (35 %) are among fewer than 5
         """
-        known = _listed(self.columns)
+        known = _list_names(self.columns)
         if not self.rarity.n_few:
             return f"nobody is alone with their {known}, nor among fewer than {self.fewer_than}"
         alone, few = self.rarity.n_alone, self.rarity.n_few
@@ -128,14 +128,16 @@ class Uniqueness:
         """How many, what does it, and what would help, a line each."""
         lines, helping = [self.sentence()], self.best_change()
         if self.least is not None and len(self.least.columns) < len(self.columns):
-            lines.append(f"  {_listed(self.least.columns)}: enough for {self.least.rarity.n_few:,} of them")
+            lines.append(
+                f"  {_list_names(self.least.columns)}: enough for {self.least.rarity.n_few:,} of them"
+            )
         return lines + [f"  what would help: {helping}"] * (helping is not None)
 
     def lines(self) -> Iterator[tuple[str, Rarity]]:
         """What an attacker may know, all of it first, and how rare people are with it."""
         yield "all of these", self.rarity
         if self.least is not None and len(self.least.columns) < len(self.columns):
-            yield f"{_listed(self.least.columns)} alone", self.least.rarity
+            yield f"{_list_names(self.least.columns)} alone", self.least.rarity
         for change in self.without:
             yield f"all but {change.columns[0]}", change.rarity
         for change in self.coarser:
@@ -166,7 +168,7 @@ class Uniqueness:
         )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return " and ".join(", ".join(names).rsplit(", ", 1))
 
 
@@ -413,7 +415,7 @@ def _recodes(column: str, kind: str, ends: Sequence[float]) -> Iterator[tuple[st
         whole = not kind.startswith(("FLOAT", "DOUBLE", "DECIMAL"))
         for step in dict.fromkeys(_round_number((high - low) / parts) for parts in (20, 10)):
             if step > 1 or not whole:
-                # as `round` does it, but for what no whole number can be
+                # as `round` does it, except for what no whole number can be
                 yield f"floor({identifier(column)} / {float(step)!r} + 0.5)", f"round = {_toml(step)}"
         for tenths in ((1, 2, 3, 4, 5, 6, 7, 8, 9), (2, 4, 6, 8), (3, 7), (5,)):
             bins = Bins.near(_round_number((high - low) / 20), [low, *(ends[i] for i in tenths), high])

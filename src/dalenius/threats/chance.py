@@ -1,9 +1,9 @@
 """How far chance can carry a count, by bounds that hold for every size; and what an audit may blame on it.
 
-An audit of a release that keeps its promise is silent, but for one in a million. Every attack that is judged
-by chance says how likely such a release looks at least as bad to it, its *p-value*, over all tests that the
-attack makes. The false alarm of a whole audit is split into equal shares,
-one for each such attack (Bonferroni's bound: the shares add up, however the attacks depend on each other).
+An audit of a release that keeps its promise is silent, except for one in a million. Every attack that is
+judged by chance says how likely such a release looks at least as bad to it, its *p-value*, over all tests
+that the attack makes. The false alarm of a whole audit is split into equal shares, one for each such attack
+(Bonferroni's bound: the shares add up, however the attacks depend on each other).
 A release is accused by an attack whose p-value is within its share.
 
 Tails are bounded by Chernoff's method, which errs on the side of silence also where counts are small.
@@ -38,13 +38,13 @@ def clopper_pearson(successes: float, trials: float, confidence: float = DISPLAY
 
 
 def least_rate(successes: float, trials: float, tail: float) -> float:
-    """The rate above which the true one is, but for a probability of `tail`."""
+    """The rate above which the true one is, except for a probability of `tail`."""
     down = math.floor(successes + 1e-9)
     return 0.0 if trials <= 0 or down <= 0 else float(betaincinv(down, trials - down + 1, tail))
 
 
 def largest_rate(successes: float, trials: float, tail: float) -> float:
-    """The rate below which the true one is, but for a probability of `tail`."""
+    """The rate below which the true one is, except for a probability of `tail`."""
     up = math.ceil(successes - 1e-9)
     return 1.0 if trials <= 0 or up >= trials else float(betainccinv(up + 1, trials - up, tail))
 

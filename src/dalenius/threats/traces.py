@@ -111,7 +111,7 @@ def attack_table_order(people: People) -> AttackResult:
     known = position[position >= 0]
     n = len(known)
     found = abs(rank_correlation(np.arange(n), known))
-    return correlated(
+    return report_correlations(
         "source order",
         {"source order": found},
         n=n,
@@ -120,7 +120,9 @@ def attack_table_order(people: People) -> AttackResult:
     )
 
 
-def correlated(name: str, found: dict[str, float], *, n: int, n_failed: int, advice: str) -> AttackResult:
+def report_correlations(
+    name: str, found: dict[str, float], *, n: int, n_failed: int, advice: str
+) -> AttackResult:
     """The strongest of some rank correlations over n things, against what chance reaches."""
     strongest, p_value = max(found.values()), 1.0
     if n >= _FEW:

@@ -162,7 +162,7 @@ def _kernels(view: PublishedView, codes: TupleCodes, shown: Ints) -> dict[str, C
         return kernels_of_changing(shown, view.law)
     if len(shown) == 1:
         return {"unbiased": lambda: _single(marginal_law(view.law, view.index), len(codes[0]))}
-    return {"combined": lambda: _combined(shown, view), "last-view": lambda: last_view(shown, view.law)}
+    return {"combined": lambda: _combine(shown, view), "last-view": lambda: last_view(shown, view.law)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -296,16 +296,16 @@ def _single(law: ViewLaw, n_rows: int) -> UniformKernel:
     )
 
 
-def _combined(shown: Ints, view: PublishedView) -> UniformKernel:
+def _combine(shown: Ints, view: PublishedView) -> UniformKernel:
     n_views = len(shown)
     share = working_share(int(shown[0].sum()), view.domain.size, view.law)
     weights = combine_views(view.law, n_views, share)
     first = shown.argmax(axis=0) + 1
     later = shown.sum(axis=0) - 1
-    return _weighted(weights, first, later, "its pattern's weight, best for this share of noise")
+    return _weigh(weights, first, later, "its pattern's weight, best for this share of noise")
 
 
-def _weighted(weights: PatternWeights, first: Ints, later: Ints, formula: str) -> UniformKernel:
+def _weigh(weights: PatternWeights, first: Ints, later: Ints, formula: str) -> UniformKernel:
     never = weights.weights[NEVER]
     n_views = max(pattern[0] for pattern in weights.weights)
     table = np.zeros((n_views + 1, n_views))

@@ -191,9 +191,9 @@ class ChangeKernel:
         """Of two totals, per group."""
         parts = [kernel.covariance(sums, one, two) for kernel in (self.earlier, self.later)]
         return Covariance(
-            known=_added([part.known for part in parts]),
-            estimated=_added([part.estimated for part in parts]),
-            most=_added([part.most for part in parts]),
+            known=_add([part.known for part in parts]),
+            estimated=_add([part.estimated for part in parts]),
+            most=_add([part.most for part in parts]),
         )
 
     def count_intervals(self, sums: Sums, summand: int, confidence: float) -> list[Interval]:
@@ -214,5 +214,5 @@ class ChangeKernel:
         ]
 
 
-def _added(parts: Sequence[Floats]) -> Floats:
+def _add(parts: Sequence[Floats]) -> Floats:
     return np.asarray(sum(parts, start=np.zeros(1)))

@@ -4,7 +4,7 @@ Of the b buckets of one size a group has every k-th, o, o+k, o+2k, …: of the r
 places p with (p mod b) mod k = o. In order they are a round-robin deal over these buckets, so a group is a
 bucket plan like any other and keeps every capacity, bucket by bucket. Neighbouring buckets hold the same rare
 values; every k-th of them makes groups, and so files and ranges of bucket numbers, that hold the same of
-every value, but for one.
+every value, except for one.
 
 Which record of a value takes which of the value's places is uniformly random over the whole table: how many
 of a value's records a group gets is fixed by the plan; `quota_of_partition` and `deal` choose uniformly which

@@ -51,9 +51,9 @@ def merge_terms(terms: Sequence[ScoredTerm]) -> list[ScoredTerm]:
             continue
         scale = float(weights[nonzero[0]])
         direction = weights / scale
-        scaled = _scaled(score, scale)
+        scaled = _scale(score, scale)
         same = by_direction.get(direction.tobytes())
-        by_direction[direction.tobytes()] = (scaled if same is None else added([same[0], scaled]), direction)
+        by_direction[direction.tobytes()] = (scaled if same is None else add_up([same[0], scaled]), direction)
     return list(by_direction.values())
 
 
@@ -75,19 +75,19 @@ def without_overlap(terms: Sequence[ScoredTerm]) -> list[ScoredTerm]:
     found = []
     for atom, column in enumerate(columns.T):
         if column.any():
-            parts = [_scaled(terms[t][0], float(column[t])) for t in np.flatnonzero(column).tolist()]
-            found.append((added(parts), (atom_of.ravel() == atom).astype(np.float64)))
+            parts = [_scale(terms[t][0], float(column[t])) for t in np.flatnonzero(column).tolist()]
+            found.append((add_up(parts), (atom_of.ravel() == atom).astype(np.float64)))
     return found
 
 
-def added(scores: Sequence[Score]) -> Score:
+def add_up(scores: Sequence[Score]) -> Score:
     """The sum of scores, on all their rows."""
     rows, places = np.unique(np.concatenate([score.rows for score in scores]), return_inverse=True)
     values = np.concatenate([_numbers(score) for score in scores])
     return Score(rows=rows, values=np.bincount(places, values, len(rows)).astype(np.float64))
 
 
-def _scaled(score: Score, scale: float) -> Score:
+def _scale(score: Score, scale: float) -> Score:
     return score if scale == 1 else Score(rows=score.rows, values=_numbers(score) * scale)
 
 

@@ -98,7 +98,7 @@ class RowEstimation:
             shape = (len(one.groups), len(one.totals))
             own = {f.name: getattr(found, f.name)[part].reshape(shape) for f in fields(Column)}
             possible.append((ranges[0][part].reshape(shape), ranges[1][part].reshape(shape)))
-            columns.append(_settled(Column(**own), possible[-1], one.totals, n_rows))
+            columns.append(_settle(Column(**own), possible[-1], one.totals, n_rows))
         return cls(
             asked=asked,
             source=source,
@@ -229,7 +229,7 @@ def _estimate_together(source: TargetEstimation, targets: Targets, confidence: f
     return Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high), possible
 
 
-def _settled(found: Column, possible: Range, totals: tuple[Total, ...], n_rows: int) -> Column:
+def _settle(found: Column, possible: Range, totals: tuple[Total, ...], n_rows: int) -> Column:
     """Totals of a question (groups × totals): counts are whole, intervals possible, sums over nobody NULL."""
     is_count = np.array([total.kind == "count" for total in totals], dtype=bool)
     known = is_count & _is_exact(found, n_rows)

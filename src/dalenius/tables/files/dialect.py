@@ -68,7 +68,7 @@ class Dialect:
         if self.thousands is None:
             return Kind(type="BIGINT", test="try_cast({0} AS BIGINT)::VARCHAR = {0}", value="{0}::BIGINT")
         plain = self._plain()
-        pattern = literal(_escaped(self._digits()))
+        pattern = literal(_escape(self._digits()))
         return Kind(
             type="BIGINT",
             test=f"regexp_full_match({{0}}, {pattern}) AND try_cast({plain} AS BIGINT) IS NOT NULL",
@@ -77,7 +77,7 @@ class Dialect:
 
     def _number(self) -> Kind:
         plain = self._plain()
-        pattern = literal(_escaped(rf"{self._digits()}({re.escape(self.decimal)}\d+)?([eE][-+]?\d+)?"))
+        pattern = literal(_escape(rf"{self._digits()}({re.escape(self.decimal)}\d+)?([eE][-+]?\d+)?"))
         number = f"try_cast({plain} AS DOUBLE)"
         digits = f"length(regexp_replace(ltrim({plain}, '-0.'), '[eE].*$|[^0-9]', '', 'g'))"
         powers = f"({digits} <= {_MOST_DIGITS} AND {plain} ILIKE '%e%')"
@@ -99,7 +99,7 @@ class Dialect:
         )
         if self.dates is None:
             return iso
-        form = literal(_escaped(self.dates))
+        form = literal(_escape(self.dates))
         day = f"try_strptime({{0}}, {form})"
         bare = "regexp_replace({0}, '\\b0+([0-9])', '\\1', 'g')"
         kind = "TIMESTAMP" if "%H" in self.dates or "%I" in self.dates else "DATE"
@@ -125,7 +125,7 @@ class Kind:
 TEXT = Kind(type="VARCHAR", test="true", value="{0}")
 
 
-def _escaped(pattern: str) -> str:
+def _escape(pattern: str) -> str:
     """For `str.format`."""
     return pattern.replace("{", "{{").replace("}", "}}")
 
@@ -139,7 +139,7 @@ def read_first_line(
     if not body.strip():
         raise SourceError(f"{name} is empty", hint="the first line names the columns")
     line = body.lstrip("\r\n").splitlines()[0]
-    usual = "\t" if suffix in TAB_SUFFIXES else max(DELIMITERS, key=_unquoted(line).count)
+    usual = "\t" if suffix in TAB_SUFFIXES else max(DELIMITERS, key=_unquote(line).count)
     dialect = Dialect(
         encoding=encoding,
         delimiter=options.delimiter or (separator[1] if separator else usual),
@@ -166,7 +166,7 @@ def read_first_line(
     return dialect, fields
 
 
-def _unquoted(line: str) -> str:
+def _unquote(line: str) -> str:
     return re.sub(r'"[^"]*"', "", line)
 
 

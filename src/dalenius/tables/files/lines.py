@@ -22,7 +22,7 @@ _ARROW_START = b"ARROW1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonSource:
-    """A file of JSON objects, one a line or in one list; texts stay texts, but for ISO days and times."""
+    """A file of JSON objects, one a line or in one list; texts stay texts, except for ISO days and times."""
 
     name: str
     files: tuple[FileBytes, ...]
@@ -44,7 +44,7 @@ class JsonSource:
                 f"DESCRIBE SELECT * FROM {read.format('sample_size = -1')}"
             ).fetchall()
             kinds = {column: kind for column, kind, *_ in described}
-            typed = _typed(connection, read, kinds)
+            typed = _type_columns(connection, read, kinds)
             checked = check_types(connection, name, typed, options.missing)
         except duckdb.Error as error:
             # its text quotes the line
@@ -68,7 +68,7 @@ class JsonSource:
 _PLAIN = ("BOOLEAN", "BIGINT", "UBIGINT")
 
 
-def _typed(connection: duckdb.DuckDBPyConnection, read: str, kinds: dict[str, str]) -> str:
+def _type_columns(connection: duckdb.DuckDBPyConnection, read: str, kinds: dict[str, str]) -> str:
     """What DuckDB takes for a decimal number or a day is read as text, and is one if every text is."""
     nested = {name: kind for name, kind in kinds.items() if "[" in kind or kind.startswith(("STRUCT", "MAP"))}
     asked = {name: kind if kind in _PLAIN or name in nested else "VARCHAR" for name, kind in kinds.items()}

@@ -80,12 +80,12 @@ def read_statistics(file: FileBytes, options: SourceOptions) -> pa.Table:
         cells = [None if cell != cell else cell for cell in listed]  # noqa: PLR0124  (not a number: missing)
         if options.labels == "labels":
             labels = about.variable_value_labels.get(name, {})
-            cells = [_labelled(cell, labels) for cell in cells]
+            cells = [_label(cell, labels) for cell in cells]
         arrays.append(to_arrow(f"{file.name}: column {name!r}", without_missing(cells, options.missing)))
     return pa.Table.from_arrays(arrays, names=list(columns))
 
 
-def _labelled(cell: Any, labels: dict[Any, str]) -> Any:
+def _label(cell: Any, labels: dict[Any, str]) -> Any:
     """Packages keep whole numbers as decimals, and their labels' numbers not always."""
     return cell if cell is None else labels.get(cell, cell)
 

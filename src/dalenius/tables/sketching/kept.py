@@ -36,7 +36,7 @@ _STEPS = (86400, 3600, 1000, 900, 300, 100, 60, 10, 5)
 """In what a numbering, or times of measurement, may be counted."""
 _WHOLE_NUMBERS = ("INTEGER", "BIGINT")
 _SAME_TEXT = 10**14
-"""Up to here a whole number and a floating one are written alike, but for `.0`."""
+"""Up to here a whole number and a floating one are written alike, except for `.0`."""
 _KEY_LETTERS = 16
 """Of the key before each cell, so that most cells are one block of MD5; the sketch is hidden by all of it."""
 _ABOVE = 64 - SUM_MASK.bit_length()

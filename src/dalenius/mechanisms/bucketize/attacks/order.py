@@ -19,7 +19,7 @@ from dalenius.threats.chance import Chance, rank_correlation
 from dalenius.threats.counts import Counts, judge_laws, summed
 from dalenius.threats.facets import Facet, place_in_source
 from dalenius.threats.result import AttackResult, Threat, against_chance
-from dalenius.threats.traces import SOURCE_ORDER, correlated
+from dalenius.threats.traces import SOURCE_ORDER, report_correlations
 
 _FILE_ORDER = Threat(
     knows="the release's files, byte by byte", wants="sensitive values from the order of rows", covered=True
@@ -91,7 +91,7 @@ def attack_bucket_numbers(case: BucketCase) -> AttackResult:
         "size": abs(_tied_correlation(numbers, case.size)),
     }
     n = int(has_position.sum())
-    return correlated(
+    return report_correlations(
         "bucket numbers",
         found,
         n=n,

@@ -17,8 +17,8 @@ in all.
 
 The law of one bucket leaves that out. With many buckets and few values it hardly matters. With many rare
 values it does: one of which no bucket has a fake is real wherever it is listed. Exact Bayes over all buckets
-is out of reach but for toy tables; this attacker takes the law whose expected numbers of fakes are the
-counted ones, and is never worse than one who looks at a bucket alone, but for chance.
+is out of reach except for toy tables; this attacker takes the law whose expected numbers of fakes are the
+counted ones, and is never worse than one who looks at a bucket alone, except for chance.
 """
 
 from __future__ import annotations

@@ -63,10 +63,10 @@ EVERYTHING = ValueTable(columns=(), holds=np.array(True))
 
 def either(parts: Iterable[Selection]) -> Selection:
     """A disjunction."""
-    return negated(both(negated(part) for part in parts))
+    return negate(both(negate(part) for part in parts))
 
 
-def negated(selection: Selection) -> Selection:
+def negate(selection: Selection) -> Selection:
     """Where the selection does not hold."""
     match selection:
         case ValueTable():
@@ -136,7 +136,7 @@ class Atoms:
     workspace: Workspace
     every = staticmethod(both)
     either = staticmethod(either)
-    negated = staticmethod(negated)
+    negate = staticmethod(negate)
 
     def select(self, condition: Condition | None) -> Selection:
         """Where a condition is TRUE."""
