@@ -112,7 +112,14 @@ def refuse_empty(policy: Policy, n_rows: int) -> None:
         raise SourceError(f"{policy.source.name} has no rows", hint="there is nothing to publish")
 
 
-def fingerprint_sums(key: bytes, names: Sequence[str], relation: str, n_rows: int) -> str:
+def is_known_by_counts(n_rows: int) -> bool:
+    """Whether a table is so large that its fingerprint is that of its columns' counts."""
+    return n_rows > _FEW_ROWS
+
+
+def fingerprint_sums(
+    key: bytes, names: Sequence[str], relation: str, n_rows: int, among: Sequence[str] | None = None
+) -> str:
     """SQL for the number of records, and sums of keyed hashes, which do not depend on the records' order.
 
     Of a small table every record is hashed. A large one is known by how often each column has each value:
@@ -120,11 +127,22 @@ def fingerprint_sums(key: bytes, names: Sequence[str], relation: str, n_rows: in
     columns), and other people with exactly the same counts in every column do not come by chance. It is the
     publisher's own memory that compares tables, so that MD5, the fastest stable hash of DuckDB, will do: a
     collision would have to be made on purpose, under a secret key.
+
+    Args:
+        key: The ledger's.
+        names: The columns.
+        relation: Where they are selected from.
+        n_rows: How many records there are.
+        among: Of a large table, the columns that are counted here; others are counted elsewhere
+            (`counted_sums`), and the sums of both are added up.
     """
-    sets = [identifiers(names)] if n_rows <= _FEW_ROWS else [identifier(name) for name in names]
+    counted_here = names if among is None else among
+    sets = [*map(identifier, counted_here)] if is_known_by_counts(n_rows) else [identifiers(names)]
     cells = ", ".join(
-        f"if(grouping({name}) = 0, coalesce({name}::VARCHAR, chr(30)), chr(29))"
-        for name in map(identifier, names)
+        f"if(grouping({identifier(name)}) = 0, coalesce({identifier(name)}::VARCHAR, chr(30)), chr(29))"
+        if name in counted_here
+        else "chr(29)"
+        for name in names
     )
     hashed = f"md5_number('{key.hex()}' || concat_ws(chr(31), {cells}))"
     counted = (
@@ -132,6 +150,17 @@ def fingerprint_sums(key: bytes, names: Sequence[str], relation: str, n_rows: in
         f"GROUP BY GROUPING SETS ({', '.join(f'({columns})' for columns in sets)})"
     )
     return f"SELECT coalesce(sum(n), 0) // {len(sets)}, {_sums('n *')} FROM ({counted})"
+
+
+def counted_sums(key: bytes, n_columns: int, relation: str) -> str:
+    """SQL for the same sums from values `v` of the columns at `place` that occur `n` times each."""
+    before, behind = (
+        "repeat(chr(29) || chr(31), place)",
+        f"repeat(chr(31) || chr(29), {n_columns - 1} - place)",
+    )
+    text = f"{before} || coalesce(v::VARCHAR, chr(30)) || {behind}"
+    hashed = f"SELECT n, md5_number('{key.hex()}' || {text}) AS h FROM {relation}"
+    return f"SELECT {_sums('n *')} FROM ({hashed})"
 
 
 def record_sums(key: bytes, names: Sequence[str], relation: str) -> str:

@@ -20,6 +20,7 @@ from dalenius.engines.local import source as local
 from dalenius.engines.local import writing
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.engines.local.errors import engine_errors
+from dalenius.engines.local.scan import LocalScan
 from dalenius.errors import EngineError, InternalError, PolicyError, SourceError
 from dalenius.mechanisms.base import Coding, PublishedTable
 from dalenius.sql import connect
@@ -232,6 +233,27 @@ def test_who_goes_with_whom_is_seen_in_small_tables_and_in_whole_records(
         with LocalEngine().open(policy(table), None, silent) as scan:
             found.append(scan.record_fingerprint(b"k"))
     assert found[0] == found[1] == by_records != found[2]
+
+
+@pytest.mark.parametrize("recode", [{}, {"age": {"bins": [0, 18, 200]}}], ids=["as they are", "recoded"])
+def test_a_fingerprint_of_codes_is_that_of_cells(
+    recode: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger keeps fingerprints: what the sketch has counted gives the same ones as counting in SQL."""
+    ages = pa.array([17, None, 90] * 7, pa.int16())
+    days = pa.array([19_000, 19_001, None] * 7, pa.int32()).cast(pa.date32())
+    cells = {"age": ages, "day": days, "x": [0.5, None, 2.0] * 7, "town": ["A", None, "B, C"] * 7}
+    table = pa.table({**cells, "name": [str(i) for i in range(21)], "disease": ["x", "y", "x"] * 7})
+    columns = {"quasi": [name for name in table.column_names if name != "disease"], "sensitive": ["disease"]}
+    monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
+    found = []
+    for is_counted in (True, False):
+        with LocalEngine().open(policy(table, columns=columns, recode=recode), None, silent) as scan:
+            assert set(scan._count_as_they_are(scan.source.connection)) >= {"town", "disease"}
+            if not is_counted:
+                monkeypatch.setattr(LocalScan, "_count_as_they_are", lambda *_: {})
+            found.append(scan.fingerprint(b"k"))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("as_file", [True, False], ids=["file", "frame"])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,9 +12,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.engines.local.source import LocalSource
 from dalenius.engines.local.writing import LocalWriter, SortedCodes, sort_rows
-from dalenius.engines.preparing import digest_people, fingerprint_of, fingerprint_sums, record_sums
+from dalenius.engines.preparing import (
+    counted_sums,
+    digest_people,
+    fingerprint_of,
+    fingerprint_sums,
+    is_known_by_counts,
+    record_sums,
+)
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Coding, Counting, PublishedTable
 from dalenius.policy import Policy
@@ -23,7 +31,7 @@ from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, count_values
 from dalenius.tables.sketch import Sketch
-from dalenius.tables.sketching.whole import sketch_table
+from dalenius.tables.sketching.whole import CodedRows, sketch_rows
 from dalenius.tables.uniqueness import MOST_STUDIED, Rarity, Uniqueness, count_rare, study_uniqueness
 
 
@@ -35,6 +43,8 @@ class LocalScan:
     spill: Path | None
     _expected: dict[bytes, Future[str]] = field(default_factory=dict, init=False)
     _sketched: dict[bytes, Future[Sketch | None]] = field(default_factory=dict, init=False)
+    _read: list[CodedRows] = field(default_factory=list, init=False)
+    """All columns of the source, as they are before recoding, once they were read."""
     _counted: dict[tuple[str, ...], Histogram] = field(default_factory=dict, init=False)
     _kept: dict[Coding, SortedCodes] = field(default_factory=dict, init=False)
 
@@ -138,8 +148,28 @@ class LocalScan:
         return self._fingerprint(key, self._connection) if expected is None else expected.result()
 
     def _fingerprint(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> str:
-        asked = fingerprint_sums(key, self.schema.names, f"({self._select})", self.source.n_rows)
-        return fingerprint_of(key, self.schema, one_row(connection, asked))
+        names, n_rows = self.schema.names, self.source.n_rows
+        counted = self._count_as_they_are(connection) if is_known_by_counts(n_rows) else {}
+        others = [name for name in names if name not in counted]
+        sums = [n_rows, 0, 0]
+        if others:
+            sums = [*one_row(connection, fingerprint_sums(key, names, f"({self._select})", n_rows, others))]
+        for table in _tables_of_counts(names, counted):
+            connection.register("counted", table)
+            more = one_row(connection, counted_sums(key, len(names), "counted"))
+            connection.unregister("counted")
+            sums = [sums[0], *(one + other for one, other in zip(sums[1:], more, strict=True))]
+        return fingerprint_of(key, self.schema, sums)
+
+    def _count_as_they_are(self, connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[pa.Array, Ints]]:
+        """Values and counts of published columns that are not recoded, where the sketch has them too."""
+        counted = self._rows(connection).counted
+        return {name: counted[name] for name in self.source.as_they_are if name in counted}
+
+    def _rows(self, connection: duckdb.DuckDBPyConnection) -> CodedRows:
+        if not self._read:
+            self._read.append(CodedRows.read(connection, self.source.relation, self.source.names))
+        return replace(self._read[0], connection=connection)
 
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
@@ -156,7 +186,7 @@ class LocalScan:
         return self._sketch(key, self._connection) if expected is None else expected.result()
 
     def _sketch(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> Sketch | None:
-        return sketch_table(connection, self.source.relation, self.source.names, key)
+        return sketch_rows(self._rows(connection), key)
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a Parquet file into the folder, in its order."""
@@ -177,3 +207,14 @@ class LocalScan:
             ascending = sort_rows(codes, coding.names, coding.bits, self.source.n_rows, folder)
             self._kept[coding] = SortedCodes.write(ascending, folder / "codes.arrow")
         return self._kept[coding]
+
+
+def _tables_of_counts(names: Sequence[str], counted: dict[str, tuple[pa.Array, Ints]]) -> Iterator[pa.Table]:
+    """Values `v` of the columns at `place` among the names that occur `n` times, a table for each type."""
+    by_type: dict[pa.DataType, list[pa.Table]] = {}
+    for place, name in enumerate(names):
+        if name in counted:
+            cells, n = counted[name]
+            table = pa.table({"v": cells, "n": n, "place": np.full(len(n), place)})
+            by_type.setdefault(cells.type, []).append(table.filter(pa.array(n > 0)))
+    yield from map(pa.concat_tables, by_type.values())

@@ -82,6 +82,8 @@ class LocalSource:
     relation: str
     """SQL to select all columns of the source from, as they are before recoding."""
     names: tuple[str, ...]
+    as_they_are: tuple[str, ...]
+    """The published columns that are not recoded."""
     select: str
     schema: pa.Schema
     """Types of the published columns, after recoding."""
@@ -152,6 +154,7 @@ def prepare(
         background=background,
         relation=relation,
         names=policy.source.column_names,
+        as_they_are=tuple(name for name in schema.names if name not in dict(policy.recode)),
         select=select,
         schema=schema,
         n_rows=n_rows,

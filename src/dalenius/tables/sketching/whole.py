@@ -43,8 +43,8 @@ _MOST_COUNTED = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Rows:
-    """A table whose columns of few values are read as codes."""
+class CodedRows:
+    """A table whose columns of few values are read as codes, and counted."""
 
     connection: duckdb.DuckDBPyConnection
     select: str
@@ -52,18 +52,19 @@ class _Rows:
     n_rows: int
     held: tuple[pa.RecordBatch, ...] | None
     """The codes; None: there are too many to be held."""
-    n_different: dict[str, int]
-    """Of the columns that are read as codes."""
+    counts: dict[str, Ints]
+    """Of the columns that are read as codes: how often each value occurs, NULL last; of the rows held."""
 
     @classmethod
-    def read(cls, connection: duckdb.DuckDBPyConnection, select: str) -> _Rows:
+    def read(cls, connection: duckdb.DuckDBPyConnection, relation: str, names: Sequence[str]) -> CodedRows:
         """Find these columns, and read their codes as far as they are held."""
+        select = f"SELECT {identifiers(names)} FROM {relation}"
         coded = DictionaryColumns.of(connection, select, numbers=True)
-        names = [name for name in coded.names if name in coded.listed]
+        own = [name for name in coded.names if name in coded.listed]
         n_rows = count(connection, f"SELECT count(*) FROM ({select})")
         held, n_bytes = [], 0
-        if names:
-            for batch in read_batches(connection, f"SELECT {identifiers(names)} FROM ({coded.code(select)})"):
+        if own:
+            for batch in read_batches(connection, f"SELECT {identifiers(own)} FROM ({coded.code(select)})"):
                 held.append(batch)
                 n_bytes += batch.nbytes
                 if n_bytes > _MOST_HELD:
@@ -74,8 +75,19 @@ class _Rows:
             coded=coded,
             n_rows=n_rows,
             held=tuple(held) if n_bytes <= _MOST_HELD else None,
-            n_different={name: _count_different(held, name, len(coded.listed[name])) for name in names},
+            counts={name: _count(held, name, len(coded.listed[name])) for name in own},
         )
+
+    @property
+    def counted(self) -> dict[str, tuple[pa.Array, Ints]]:
+        """By column, the values of all rows and how often each occurs, NULL last; where that is known."""
+        if self.held is None:
+            return {}
+        nulls = {name: pa.nulls(1, cells.type) for name, cells in self.coded.listed.items()}
+        return {
+            name: (pa.concat_arrays([self.coded.listed[name], nulls[name]]), counts)
+            for name, counts in self.counts.items()
+        }
 
     def batches(self, columns: Sequence[SketchedColumn], key: bytes) -> Iterator[list[Codes]]:
         """Per column its codes, or else its cells as keyed numbers."""
@@ -132,11 +144,11 @@ class _Rows:
         return high(found.column(0).to_numpy())
 
 
-def _count_different(batches: Sequence[pa.RecordBatch], name: str, n_values: int) -> int:
+def _count(batches: Sequence[pa.RecordBatch], name: str, n_values: int) -> Ints:
     found = np.zeros(n_values + 1, dtype=np.int64)
     for batch in batches:
         found += np.bincount(_with_null(batch.column(name), n_values), minlength=n_values + 1)
-    return int(np.count_nonzero(found[:-1]))
+    return found
 
 
 def _with_null(codes: pa.Array, n_values: int) -> Codes:
@@ -150,7 +162,11 @@ def sketch_table(
     connection: duckdb.DuckDBPyConnection, relation: str, names: Sequence[str], key: bytes
 ) -> Sketch | None:
     """A sketch of some columns of a relation; None where none of them tells people apart."""
-    rows = _Rows.read(connection, f"SELECT {identifiers(names)} FROM {relation}")
+    return sketch_rows(CodedRows.read(connection, relation, names), key)
+
+
+def sketch_rows(rows: CodedRows, key: bytes) -> Sketch | None:
+    """A sketch of a table that was read; None where no column tells people apart."""
     columns, chosen = choose_combinations(_find_columns(rows))
     if not chosen:
         return None
@@ -198,10 +214,10 @@ def _sums_of(counts: Ints, numbers: Sequence[Words | None]) -> tuple[Words, Ints
     return np.add.reduce(cells), counts[occurs]
 
 
-def _find_columns(rows: _Rows) -> list[SketchedColumn]:
+def _find_columns(rows: CodedRows) -> list[SketchedColumn]:
     """The columns that have several values and are no numbering."""
     connection, relation, names = rows.connection, f"({rows.select})", rows.coded.names
-    n_different = dict(rows.n_different)
+    n_different = {name: int(np.count_nonzero(counts[:-1])) for name, counts in rows.counts.items()}
     others = [name for name in names if name not in n_different]
     if others:
         counts = ", ".join(f"approx_count_distinct({identifier(name)})" for name in others)
