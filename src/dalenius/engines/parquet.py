@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dalenius.engines.pages import EncodedGroup, PageWriter, can_be_paged, encode_group
 from dalenius.mechanisms.base import Batches
 from dalenius.prefetch import map_parallel
 from dalenius.tables.codes import ascending, encode, find_codes
@@ -36,8 +37,31 @@ def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
     groups = (group.select(columns) for group in rebatch(chain([begin], batches), ROW_GROUP_ROWS))
     first = next(groups, begin.select(columns))  # without rows there is no group, but a schema
     coded = frozenset(name for name in columns if _has_few_texts(first.column(name)))
-    lay_out = partial(_lay_out, coded=coded)
-    schema = lay_out(first).schema
+    laid = chain([first] if first.num_rows else [], groups)
+    if can_be_paged(_lay_out(first, coded, decode=False)):
+        return _write_pages(path, laid, coded)
+    return _write_by_arrow(path, laid, coded, _lay_out(first, coded).schema)
+
+
+def _write_pages(path: Path, groups: Batches, coded: Collection[str]) -> int:
+    """The codes as they are."""
+
+    def encode_next(group: pa.RecordBatch) -> tuple[pa.Schema, EncodedGroup]:
+        laid = _lay_out(group, coded, decode=False)
+        return laid.schema, encode_group(laid)
+
+    n_rows = 0
+    encoded = map_parallel(encode_next, groups)
+    schema, first = next(encoded)
+    with PageWriter(path, schema) as writer:
+        for _, group in chain([(schema, first)], encoded):
+            writer.write(group)
+            n_rows += group.n_rows
+    return n_rows
+
+
+def _write_by_arrow(path: Path, groups: Batches, coded: Collection[str], schema: pa.Schema) -> int:
+    """Many texts, or numbers far apart, whose codes Arrow finds, or does without."""
     # the least and the largest text of a row group help no reader, and take a third of the writer's time
     numbers = [field.name for field in schema if not (field.name in coded or _is_text(field.type))]
     n_rows = 0
@@ -49,7 +73,7 @@ def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
         write_statistics=numbers,
         write_batch_size=_CELLS_AT_A_TIME,
     ) as writer:
-        for group in map_parallel(lay_out, chain([first] if first.num_rows else [], groups)):
+        for group in map_parallel(partial(_lay_out, coded=coded), groups):
             writer.write_batch(group)
             n_rows += group.num_rows
     return n_rows
@@ -72,14 +96,15 @@ def _count_different(column: pa.Array) -> int:
     return len(encode(column)[1].drop_null())
 
 
-def _lay_out(batch: pa.RecordBatch, coded: Collection[str]) -> pa.RecordBatch:
-    """A row group as it is written."""
+def _lay_out(batch: pa.RecordBatch, coded: Collection[str], *, decode: bool = True) -> pa.RecordBatch:
+    """A row group as it is written: columns of few texts coded, other coded ones as their cells, if asked."""
     columns = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name in coded:
             columns.append(_own_dictionary(column))
         else:
-            columns.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+            is_coded = pa.types.is_dictionary(column.type) and (decode or _is_text(column.type.value_type))
+            columns.append(column.dictionary_decode() if is_coded else column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
