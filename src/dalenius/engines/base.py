@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from dalenius.mechanisms.base import PublishedTable, Scan
-from dalenius.policy import Policy
-from dalenius.release.manifest import TableEntry
-from dalenius.tables.sketch import Sketch
-from dalenius.tables.uniqueness import Rarity, Uniqueness
+
+if TYPE_CHECKING:  # what is published is checked without what reads a policy
+    from dalenius.policy import Policy
+    from dalenius.release.manifest import TableEntry
+    from dalenius.tables.sketch import Sketch
+    from dalenius.tables.uniqueness import Rarity, Uniqueness
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being done, how many rows are done, and how many there are (None: not known)."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import duckdb
 import numpy as np
@@ -21,13 +21,15 @@ import pyarrow as pa
 from dalenius.arrays import Ints
 from dalenius.mechanisms.sharding import Census, Shards
 from dalenius.plain import Plain
-from dalenius.policy import Columns
 from dalenius.randomness import KEY_BITS, Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.sql import identifier
-from dalenius.tables.domains import DeclaredDomain
-from dalenius.tables.histogram import Histogram
-from dalenius.tables.recode import Recode
+
+if TYPE_CHECKING:  # what is published is checked without what reads a policy
+    from dalenius.policy import Columns
+    from dalenius.tables.domains import DeclaredDomain
+    from dalenius.tables.histogram import Histogram
+    from dalenius.tables.recode import Recode
 
 Batches = Iterator[pa.RecordBatch]
 Counting = Callable[[pa.RecordBatch], pa.RecordBatch]

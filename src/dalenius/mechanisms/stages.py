@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 import pyarrow as pa
@@ -30,11 +30,13 @@ from dalenius.mechanisms.base import (
     Statement,
 )
 from dalenius.mechanisms.config import StageConfig, config_of
-from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.tables.codes import Encoder
 from dalenius.tables.histogram import Histogram
+
+if TYPE_CHECKING:  # what is published is checked without what reads a policy
+    from dalenius.policy import Policy
 
 
 class StagePlan(Protocol):

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,9 +30,11 @@ from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PromiseNotMet
 from dalenius.files import make_private
 from dalenius.mechanisms.base import NEW, WITHHELD, KeptPeople
-from dalenius.policy import TELL_CHANGED, Policy
 from dalenius.release.folder import StoredRelease
 from dalenius.release.ledger import Ledger
+
+if TYPE_CHECKING:  # what is published is checked without what reads a policy
+    from dalenius.policy import Policy
 
 _GONE = "gone"
 
@@ -140,6 +143,8 @@ class NextDate:
         changed = is_known.copy()
         changed[is_known] = _texts(roll.value)[place[is_known]] != own[is_known]
         if changed.any() and policy.changed is None:
+            from dalenius.policy import TELL_CHANGED
+
             raise PromiseNotMet(
                 f"{int(changed.sum())} people have another sensitive value than when they came, and the "
                 "policy does not say what then",

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -28,7 +29,6 @@ from dalenius import system
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
 from dalenius.files import folder_beside
 from dalenius.mechanisms.base import Check, Draft
-from dalenius.policy import Policy
 from dalenius.release.manifest import (
     FILE_NAME,
     FORMAT,
@@ -43,6 +43,9 @@ from dalenius.release.manifest import (
     read_manifest,
 )
 from dalenius.sql import connect_shared, identifier, scan_parquet
+
+if TYPE_CHECKING:  # what is published is checked without what reads a policy
+    from dalenius.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PolicyError, PromiseNotMet, ReleaseCorrupt
@@ -24,7 +24,6 @@ from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Draft, PlannedSeries, SeriesPlace, Statement
 from dalenius.mechanisms.stages import serial_mechanism
 from dalenius.plain import escape_controls
-from dalenius.policy import Policy
 from dalenius.promises import read_promise
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.release.dates import NextDate, new_series_id
@@ -32,6 +31,9 @@ from dalenius.release.folder import StoredRelease, changed_files, describe_colum
 from dalenius.release.ledger import Entry, Ledger, open_ledger
 from dalenius.release.manifest import FILE_NAME, SeriesEntry
 from dalenius.tables.histogram import Histogram
+
+if TYPE_CHECKING:  # what is published is checked without what reads a policy
+    from dalenius.policy import Policy
 
 Kind = Literal["views", "batches", "dates"]
 
