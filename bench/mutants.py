@@ -188,7 +188,7 @@ class _Learned:
         self.through[test] = self._seen
 
     def _called(self, frame: FrameType, _event: str, _arg: Any) -> Any:
-        return self._line if frame.f_code.co_filename in self.files else None
+        return self._line(frame, "", None) if frame.f_code.co_filename in self.files else None
 
     def _line(self, frame: FrameType, _event: str, _arg: Any) -> Any:
         self._seen.add((frame.f_code.co_filename, frame.f_lineno))

@@ -99,6 +99,10 @@ def _places(node: ast.AST, function: str, first: int) -> Iterator[tuple[ast.AST,
                 continue
             inner = child.name if isinstance(child, ast.FunctionDef) else function
             line = child.lineno if isinstance(child, ast.stmt) else first
+            if isinstance(
+                child, ast.FunctionDef
+            ):  # where a call of it begins, for the defaults of its arguments
+                line = min([child.lineno, *(d.lineno for d in child.decorator_list)])
             yield from _places(child, inner, line)
 
 

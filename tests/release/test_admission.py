@@ -205,3 +205,32 @@ def test_a_file_holds_no_more_rows_than_its_bytes_can(
     monkeypatch.setattr(admission, "_FEW_ROWS", 2)
     with pytest.raises(ReleaseCorrupt, match="which it cannot"):
         admission._look_at("t", [tmp_path / "t.parquet"])
+
+
+def test_a_larger_file_may_hold_more_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"age": list(range(100_000))}), path, use_dictionary=False)
+    monkeypatch.setattr(admission, "_FEW_ROWS", 0)
+    monkeypatch.setattr(admission, "_ROWS_PER_BYTE", 1)
+    assert admission._look_at("t", [path])["rows"] == 100_000
+    monkeypatch.setattr(admission, "_ROWS_PER_BYTE", 50_000 / path.stat().st_size)
+    with pytest.raises(ReleaseCorrupt, match="which it cannot"):
+        admission._look_at("t", [path])
+
+
+@pytest.mark.parametrize(("size", "seconds"), [(0, 60), (5 * 2**20, 65), (2**30, 60 + 1024)])
+def test_tables_are_read_within_the_limits_that_are_documented(
+    release: Path, monkeypatch: pytest.MonkeyPatch, size: int, seconds: int
+) -> None:
+    """3 GiB, and a minute of the processor plus a second for each MiB (docs/release.md)."""
+    limits: list[tuple[int, int]] = []
+
+    def run_apart(_: Callable[[], bytes], *, memory: int, seconds: int) -> bytes:
+        limits.append((memory, seconds))
+        return b"[]"
+
+    monkeypatch.setattr(system, "run_apart", run_apart)
+    if size:
+        os.truncate(release / "qit.parquet", size)
+    assert admission.look_at_tables(StoredRelease.open(release)) == ()
+    assert limits == [(3 * 2**30, seconds)]

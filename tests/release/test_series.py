@@ -76,6 +76,7 @@ def test_every_batch_is_thinned_on_its_own_and_says_that_it_is_one_of_a_series(t
         assert any("weakens every promise" in entry for entry in release.manifest["not_covered"])
         assert any("two batches" in entry for entry in release.manifest["assumes"])
     verdict = dalenius.verify(tmp_path / "daily", strict=True)
+    assert not verdict.damaged
     assert verdict.ok
     assert verdict.checks[-1].name == "series"
 

@@ -18,6 +18,7 @@ from dalenius.errors import InputError, InternalError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize import apply, check
 from dalenius.release.folder import sha256
 from dalenius.release.manifest import read_manifest, schema_errors
+from dalenius.release.verify import tell_outright
 from tests.contract.subject import people
 from tests.mechanisms.bucketize.subjects import DIVERSE, LINEAR, SUBJECTS
 
@@ -181,3 +182,29 @@ def test_the_writer_refuses_what_it_wrote_wrongly(tmp_path: Path, monkeypatch: p
     with pytest.raises(InternalError, match="does not keep the promise"):
         dalenius.publish(SUBJECTS[0].policy(people(), tmp_path / "r"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_published_outright_is_told_in_words() -> None:
+    assert tell_outright(0, ("ill",)) == "nobody is published outright"
+    assert tell_outright(1, ("ill",)).endswith("the person's ill")
+    assert tell_outright(2_000, ("ill", "stage")).startswith("2,000 people are published outright")
+    assert tell_outright(2, ("ill", "stage")).endswith("read off their ill or stage")
+    assert tell_outright(2, ()).endswith("read off their sensitive value")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ReleaseCorrupt("a part cannot be\nsecond line"), "a part cannot be"),
+        (KeyError("zq-cell"), "KeyError"),  # what Python says of an error may be a cell
+    ],
+)
+def test_tables_of_another_mechanism_are_told_in_a_line(
+    release: dalenius.Release, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    def check_promise(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("dalenius.release.verify.check_promise", check_promise)
+    (check,) = (check for check in dalenius.verify(release.path).checks if not check.ok)
+    assert check.detail == f"the tables are not those of this mechanism: {told}"
