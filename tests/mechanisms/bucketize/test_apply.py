@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import permutations
 
@@ -15,7 +16,7 @@ from scipy import stats
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize import apply
-from dalenius.mechanisms.bucketize.apply import Assigner, Layout
+from dalenius.mechanisms.bucketize.apply import Assigner, GivenLayout, Layout
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.randomness import Randomness
@@ -166,3 +167,43 @@ def test_both_tables_are_written_from_the_same_places() -> None:
     too_few = apply.qit_rows(iter(batches[:1]), ("age",), encoder, Assigner(layout, randomness), order, "key")
     with pytest.raises(InternalError, match="fewer records"):
         list(too_few)
+
+
+class FarPlaces:
+    """Two records of one value, in buckets with the highest of very many numbers."""
+
+    def __init__(self, n_buckets: int) -> None:
+        self.n_buckets, self.n_places = n_buckets, [2]
+
+    def places(self, _: int) -> np.ndarray:
+        return np.array([self.n_buckets, self.n_buckets - 1], dtype=np.int64)
+
+    def contents(self) -> Iterator[apply.Entries]:
+        yield from ()
+
+
+@pytest.mark.parametrize("n_buckets", [2, 2**31 - 1, 2**31, 2**31 + 9, 2**40])
+def test_numbers_of_buckets_of_any_size_are_kept_whole(n_buckets: int) -> None:
+    assigner = Assigner(FarPlaces(n_buckets), Randomness.seeded(1))
+    found = assigner.assign(np.zeros(2, dtype=np.int32))
+    assert sorted(found.tolist()) == [n_buckets - 1, n_buckets]
+
+
+def test_given_contents_are_published_under_random_numbers() -> None:
+    """A bucket of values 0 and 1, and one of 0, 1 and 1, whichever of them is number 1."""
+    plan = BucketPlan(
+        method="optimal", sizes=(2, 3), n_buckets=(1, 1), loads=((1, 1), (1, 2), (0, 0)), lower_bound=None
+    )
+    contents, seen = [np.array([[0, 1]]), np.array([[0, 1, 1]])], set()
+    for seed in range(20):
+        layout = GivenLayout(plan, contents, Randomness.seeded(seed))
+        small, large = layout.numbers.tolist()
+        ((bucket, code, count),) = layout.contents()
+        found = dict(zip(zip(bucket.tolist(), code.tolist(), strict=True), count.tolist(), strict=True))
+        assert found == {(small, 0): 1, (small, 1): 1, (large, 0): 1, (large, 1): 2}
+        assert bucket.tolist() == sorted(bucket.tolist())
+        places = [sorted(layout.places(value).tolist()) for value in range(3)]
+        assert places == [[1, 2], sorted([small, large, large]), []]
+        assert layout.n_places == [2, 3, 0]
+        seen.add((small, large))
+    assert seen == {(1, 2), (2, 1)}
