@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, bernstein_deviation, choose_law, usual_decay
 
 GAMMA = Fraction(1, 5)
 ADULT_D = Fraction(10 * 30_162, 648_023_040)
@@ -199,3 +199,39 @@ def test_the_negative_side_binds_where_d_is_near_gamma() -> None:
 def test_a_law_that_cannot_be_is_refused(values: dict[str, Fraction]) -> None:
     with pytest.raises(PolicyError):
         ViewLaw(**values)  # type: ignore[arg-type]
+
+
+def noise_by_enumeration(law: ViewLaw, view: int) -> Fraction:
+    """Over all patterns of the views before it: how likely a tuple of noise appears in a view."""
+    total = Fraction(0)
+    for pattern in product((False, True), repeat=view - 1):
+        probability, seen = Fraction(1), False
+        for number, appears in enumerate(pattern, start=1):
+            rate = law.retention * law.decay if seen else law.beta * (1 - law.retention) ** (number - 1)
+            probability *= rate if appears else 1 - rate
+            seen = seen or appears
+        rate = law.retention * law.decay if seen else law.beta * (1 - law.retention) ** (view - 1)
+        total += probability * rate
+    return total
+
+
+@pytest.mark.parametrize("beta", [Fraction(1, 10), Fraction(1, 100), Fraction(2, 5)])
+@pytest.mark.parametrize("views", [1, 2, 4])
+def test_noise_of_every_view_is_that_of_all_patterns(beta: Fraction, views: int) -> None:
+    law = ViewLaw(retention=Fraction(1, 2), beta=beta, views=views, decay=Fraction(9, 10))
+    expected = [noise_by_enumeration(law, view) for view in range(1, views + 1)]
+    assert [law.noise_rate(view) for view in range(1, views + 1)] == expected
+    assert law.most_noise() == max(expected)
+
+
+@pytest.mark.parametrize("views", [2, 3, 7])
+def test_the_decay_is_the_papers_rounded_up_to_six_decimals(views: int) -> None:
+    decay = usual_decay(views)
+    assert 0 <= decay - Fraction(math.exp(-1 / views)) < Fraction(1, 10**6)
+    assert 10**6 % decay.denominator == 0
+
+
+@pytest.mark.parametrize(("variance", "miss"), [(0.1, 0.05), (50.0, 0.05), (50.0, 1e-9)])
+def test_the_deviation_solves_bernsteins_inequality(variance: float, miss: float) -> None:
+    x = bernstein_deviation(variance, miss)
+    assert 2 * math.exp(-(x**2) / (2 * (variance + x / 3))) == pytest.approx(miss)

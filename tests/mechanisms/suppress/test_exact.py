@@ -25,6 +25,7 @@ from dalenius.mechanisms.suppress.exact import (
     exact_law,
     exact_posterior,
     keep_grouped,
+    level_views,
     tables_like,
 )
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
@@ -221,3 +222,11 @@ def test_a_solver_that_gives_up_is_an_internal_error(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: NoAnswer)
     with pytest.raises(InternalError, match="gave up"):
         best_laws([(4, 1, 1)], 2)
+
+
+@pytest.mark.parametrize("table", [(3, 1), (5, 4), (4, 1, 1)])
+def test_with_no_more_values_than_the_law_needs_all_may_be_withheld(table: tuple[int, ...]) -> None:
+    """There is no value after the ℓ-th: S_1 may be cut to nothing, and then everything is."""
+    views = level_views(table, len(table))
+    assert (0,) * len(table) in views
+    assert table not in views

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from fractions import Fraction as Fr
 from itertools import product
@@ -207,3 +208,24 @@ def test_sizes_of_the_prior() -> None:
     tables = list(violating_partitions(18, 5, 3))
     labelled = [t for t in product(range(1, 15), repeat=5) if sum(t) == 18 and max(t) * 3 > 18]
     assert sum(map(n_arrangements, tables)) == len(labelled)
+
+
+@pytest.mark.parametrize("n_views", [2, 5, 24])
+def test_views_are_spread_from_the_highest_level_to_the_lowest(n_views: int) -> None:
+    """Of 25 levels, 29 to 5, as many as may be looked at, in even steps."""
+    table = RSuppression((40, 30, 5, 5), 2)
+    views = r_posterior._spread_views(table, n_views)
+    assert len(views) == n_views < table.n_outcomes() == 25
+    assert (views[0], views[-1]) == (table.outcome(29), table.outcome(5))
+    if n_views == 5:
+        assert views == [table.outcome(level) for level in (29, 23, 17, 11, 5)]
+
+
+def test_a_table_with_one_outcome_has_one() -> None:
+    table = RSuppression((4, 1, 1), 2)
+    assert table.n_outcomes() == len(table.law()) == 1
+
+
+def test_a_mean_that_no_draw_shows_is_bounded_with_a_miss_of_one_in_a_thousand() -> None:
+    """A mean of c/N is missed by N draws with at most e^-c: the least whole c for one in a thousand."""
+    assert math.exp(-r_posterior._NO_HIT) < 0.001 < math.exp(1 - r_posterior._NO_HIT)
