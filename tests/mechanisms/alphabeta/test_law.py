@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, bernstein_deviation, choose_law, usual_decay
+from dalenius.mechanisms.alphabeta.plan.law import (
+    ChangingLaw,
+    ViewLaw,
+    bernstein_deviation,
+    choose_law,
+    usual_decay,
+)
 
 GAMMA = Fraction(1, 5)
 ADULT_D = Fraction(10 * 30_162, 648_023_040)
@@ -203,22 +209,23 @@ def test_a_law_that_cannot_be_is_refused(values: dict[str, Fraction]) -> None:
 
 def noise_by_enumeration(law: ViewLaw, view: int) -> Fraction:
     """Over all patterns of the views before it: how likely a tuple of noise appears in a view."""
+    fades = Fraction(1) if isinstance(law, ChangingLaw) else 1 - law.retention
     total = Fraction(0)
     for pattern in product((False, True), repeat=view - 1):
         probability, seen = Fraction(1), False
         for number, appears in enumerate(pattern, start=1):
-            rate = law.retention * law.decay if seen else law.beta * (1 - law.retention) ** (number - 1)
+            rate = law.retention * law.decay if seen else law.beta * fades ** (number - 1)
             probability *= rate if appears else 1 - rate
             seen = seen or appears
-        rate = law.retention * law.decay if seen else law.beta * (1 - law.retention) ** (view - 1)
-        total += probability * rate
+        total += probability * (law.retention * law.decay if seen else law.beta * fades ** (view - 1))
     return total
 
 
+@pytest.mark.parametrize("kind", [ViewLaw, ChangingLaw])
 @pytest.mark.parametrize("beta", [Fraction(1, 10), Fraction(1, 100), Fraction(2, 5)])
 @pytest.mark.parametrize("views", [1, 2, 4])
-def test_noise_of_every_view_is_that_of_all_patterns(beta: Fraction, views: int) -> None:
-    law = ViewLaw(retention=Fraction(1, 2), beta=beta, views=views, decay=Fraction(9, 10))
+def test_noise_of_every_view_is_that_of_all_patterns(kind: type[ViewLaw], beta: Fraction, views: int) -> None:
+    law = kind(retention=Fraction(1, 2), beta=beta, views=views, decay=Fraction(9, 10))
     expected = [noise_by_enumeration(law, view) for view in range(1, views + 1)]
     assert [law.noise_rate(view) for view in range(1, views + 1)] == expected
     assert law.most_noise() == max(expected)

@@ -19,7 +19,7 @@ import dalenius
 from dalenius import Policy
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import round_down, round_up
-from dalenius.mechanisms.alphabeta.plan.law import PAPER, Choice, ViewLaw
+from dalenius.mechanisms.alphabeta.plan.law import PAPER, ChangingLaw, Choice, ViewLaw, alphabeta_rho
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
@@ -82,6 +82,9 @@ def test_the_public_parameters_are_enough_to_check_the_promise() -> None:
     )
     assert law.keeps(Fraction(str(public["d"])), Fraction(str(public["gamma"])), "independent")
     assert json.loads(json.dumps(public)) == public
+    assert "changing" not in public
+    changing = plan_alphabeta(30_162, ADULT, PROMISE, views=4, kind=ChangingLaw)
+    assert changing.public_parameters()["changing"] is True
 
 
 @pytest.mark.parametrize("method", ["alpha-beta", "frapp"])
@@ -253,6 +256,16 @@ def test_shaped_noise_keeps_the_promise_for_its_own_priors(k: Fraction) -> None:
     assert plan.epsilon() == pytest.approx(math.log((plan.law.alpha + rarest) / rarest))
     half = plan_alphabeta(10, domain, plan.promise, noise=noise, choice=PAPER)
     assert half.rho > plan.rho > 0
+    s = plan.law.retention
+    kept = max(t * (1 - t) for t in (s, min(s, Fraction(1, 2))))  # s(t) varies below s
+    expected = alphabeta_rho(
+        alpha=plan.law.alpha,
+        kept_variance=float(kept),
+        noise_variance=plan.noise_rows,
+        n_rows=10,
+        miss=plan.miss,
+    )
+    assert plan.rho == pytest.approx(expected)
     with pytest.raises(PolicyError, match="single view"):
         plan_alphabeta(10, domain, plan.promise, noise=noise, views=2)
 
