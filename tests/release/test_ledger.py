@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from dalenius.errors import EngineError, InputError
+from dalenius.release.folder import sha256
 from dalenius.release.ledger import Entry, Ledger, Marks, open_ledger
+from dalenius.release.repetition import KnownTable, Memory, ledger_transaction
 
 ENTRY = Entry(
     id="a",
@@ -122,3 +124,44 @@ def test_a_file_that_is_no_ledger_is_an_error_with_the_way_out(tmp_path: Path) -
     with pytest.raises(EngineError, match="cannot be used") as caught:
         Ledger(path=tmp_path / "ledger").key()
     assert "[ledger] path" in (caught.value.hint or "")
+
+
+def test_an_entry_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
+    ledger = Ledger(path=tmp_path / "ledger")
+    for name in ("abc", "abd", "xyz"):
+        ledger.record(replace(ENTRY, id=name, series_id=None, series_index=None, series_of=None))
+    assert ledger.find("x").id == "xyz"
+    assert ledger.find("abd").id == "abd"
+    for start, message in (("ab", "2 releases have"), ("q", "no release has"), ("", "no release has")):
+        with pytest.raises(InputError, match=message):
+            ledger.find(start)
+
+
+@pytest.mark.parametrize("stopped", ["before", "after", "other"])
+def test_a_run_that_is_stopped_is_taken_back_unless_its_release_is_there(
+    tmp_path: Path, stopped: str
+) -> None:
+    """Stopped before the release has its name, just after, or where an older one has it."""
+    folder = tmp_path / "r"
+    folder.mkdir()
+    manifest = folder / "manifest.json"
+    manifest.write_text("mine")
+    entry = replace(
+        ENTRY, path=str(folder), manifest_sha256=sha256(manifest), series_id=None, series_index=None
+    )
+    ledger = Ledger(path=tmp_path / "ledger")
+    marks = Marks(source="s", values=None, sketch=None)
+    known = KnownTable(memories=(Memory(ledger=ledger, marks=marks, packed=None, matches=()),), records=None)
+    if stopped == "before":
+        manifest.unlink()
+    if stopped == "other":
+        manifest.write_text("another's")
+
+    def run() -> None:
+        with ledger_transaction() as remember:
+            remember(known, [entry])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert [one.id for one in ledger.releases()] == ([entry.id] if stopped == "after" else [])

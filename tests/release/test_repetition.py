@@ -7,6 +7,7 @@ import stat
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ import pytest
 
 import dalenius
 from dalenius.cli.main import run
+from dalenius.engines.base import silent
+from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import DaleniusError, EngineError, InputError, PromiseNotMet
 from dalenius.policy import Policy
+from dalenius.release import repetition
 from dalenius.release.ledger import Ledger, Marks
 from dalenius.release.repetition import values_fingerprint
 from dalenius.tables.histogram import Histogram
@@ -207,3 +211,65 @@ def test_the_command(
     assert "published before" in capsys.readouterr().err
     assert run(["publish", "people.toml", "--again"]) == 0
     assert "published again: 2 independent releases" in capsys.readouterr().out
+
+
+def known_by(*kinds: str, apart: tuple[tuple[int, int], ...] = ()) -> Any:
+    """A table that was published before by these mechanisms; pairs are the rows now and then."""
+    entries = [SimpleNamespace(entry=SimpleNamespace(mechanism=kind), overlap=None) for kind in kinds]
+    for match, (rows, earlier) in zip(entries, apart, strict=False):
+        match.overlap = SimpleNamespace(rows=rows, earlier_rows=earlier)
+    return SimpleNamespace(matches=entries)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (["bucketize"], "2 times"),
+        (["bucketize", "bucketize"], "3 times"),
+        (["perturb", "bucketize", "bucketize"], "3 times, and 1 more by another mechanism are not counted"),
+        (["perturb", "frapp"], "by frapp, perturb, and now by bucketize; each promises for itself"),
+    ],
+)
+def test_releases_by_the_same_mechanism_count_together(
+    monkeypatch: pytest.MonkeyPatch, kinds: list[str], told: str
+) -> None:
+    def repeat(_: Any, __: Any, times: int) -> Any:
+        return SimpleNamespace(times=times, sentence=lambda: f"{times} times")
+
+    monkeypatch.setattr(repetition, "mechanism_of", lambda _: SimpleNamespace(repeat=repeat))
+    of: Any = SimpleNamespace(series=None, mechanism=SimpleNamespace(kind="bucketize"))
+    plan: Any = None
+    assert repetition._tell(of, plan, known_by(*kinds)).startswith(told)
+    found: Any = repetition.repetition(of, plan, known_by(*kinds))
+    assert (found.times if found else 1) == 1 + kinds.count("bucketize")
+    of.series = "dates"
+    assert repetition.repetition(of, plan, known_by(*kinds)) is None
+
+
+@pytest.mark.parametrize(
+    ("apart", "told"),
+    [
+        ((1_000, 1_000), ""),
+        ((1_000, 999), "one person is"),
+        ((1_000, 1_003), "3 people are"),
+        ((100, 400), ""),
+    ],
+)
+def test_few_people_in_one_of_two_releases_stand_out(apart: tuple[int, int], told: str) -> None:
+    found = repetition._tell_few(known_by("bucketize", apart=(apart,)))
+    assert found == (
+        f"; at least {told} in only one of them, and the difference of the two tells their values"
+        if told
+        else ""
+    )
+
+
+def test_all_but_trials_are_known_again_by_a_sketch(tmp_path: Path) -> None:
+    given = policy(tmp_path / "r")
+    with LocalEngine().open(given, None, silent) as scan:
+        usual, trial = (
+            repetition.look_up(given, scan, None),
+            repetition.look_up(given, scan, None, is_trial=True),
+        )
+    assert [memory.packed is not None for memory in usual.memories] == [True]
+    assert [memory.packed is not None for memory in trial.memories] == [False]

@@ -18,7 +18,7 @@ from dalenius.errors import InputError, InternalError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize import apply, check
 from dalenius.release.folder import sha256
 from dalenius.release.manifest import read_manifest, schema_errors
-from dalenius.release.verify import tell_outright
+from dalenius.release.verify import open_release, tell_outright, verify, verify_release
 from tests.contract.subject import people
 from tests.mechanisms.bucketize.subjects import DIVERSE, LINEAR, SUBJECTS
 
@@ -65,6 +65,9 @@ def test_a_seeded_release_is_refused_where_it_counts(tmp_path: Path) -> None:
     assert seeded.manifest["for_publication"] is False
     assert dalenius.verify(seeded.path).ok
     assert not dalenius.verify(seeded.path, strict=True).ok
+    assert verify(seeded.path).ok
+    assert verify_release(open_release(seeded.path)).ok
+    assert not verify(seeded.path, strict=True).ok
 
 
 def test_a_fresh_release_passes(release: dalenius.Release) -> None:
