@@ -18,7 +18,8 @@ from dalenius.errors import InputError, InternalError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize import apply, check
 from dalenius.release.folder import sha256
 from dalenius.release.manifest import read_manifest, schema_errors
-from dalenius.release.verify import open_release, tell_outright, verify, verify_release
+from dalenius.release.series import open_release
+from dalenius.release.verify import tell_outright, verify, verify_release
 from tests.contract.subject import people
 from tests.mechanisms.bucketize.subjects import DIVERSE, LINEAR, SUBJECTS
 
