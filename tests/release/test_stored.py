@@ -44,7 +44,7 @@ def test_a_place_in_a_series(stored: StoredRelease) -> None:
     with pytest.raises(ReleaseCorrupt, match="does not belong to a series"):
         _ = stored.series
     for kind, several in (("batches", True), ("views", False)):
-        place = SeriesEntry(id="s", kind=kind, index=2, of=None)  # type: ignore[arg-type]
+        place = SeriesEntry(id="s", kind=kind, index=2, of=None)
         later = replace(stored, manifest=replace(stored.manifest, series=place))
         assert later.series == place
         assert later.is_several_batches is False
