@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dalenius
@@ -151,3 +152,28 @@ def test_the_command_prints_them_first_and_json_holds_them(
     assert capsys.readouterr().out.startswith("An attacker who finds a person's bucket by the other columns")
     assert run(["plan", str(file), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["words"][1] == "Nobody's value is certain."
+
+
+@pytest.mark.parametrize("regions", [False, True])
+def test_numbers_that_hardly_differ_are_told_though_each_has_its_limit(regions: bool, tmp_path: Path) -> None:
+    """Nobody's salary is certain, and yet most people's is, to within three."""
+    rng = np.random.default_rng(2)
+    salary = np.where(rng.random(600) < 0.8, 100_000, 50_000) + rng.integers(0, 4, 600)
+    table = pa.table({"age": rng.integers(18, 60, 600), "salary": salary})
+    policy = dalenius.Policy.from_dict(
+        {
+            "source": table,
+            "release": str(tmp_path / "r"),
+            "columns": {"quasi": ["age"], "sensitive": ["salary"]},
+            "promise": {"kind": "l-diversity", "l": 3},
+            "mechanism": {"kind": "bucketize", "regions": regions},
+        }
+    )
+    (told,) = [line for line in say_plan("bucketize", "optimal", dalenius.plan(policy)) if "nearly" in line]
+    release = dalenius.publish(policy)
+    held: dict[int, list[int]] = {}
+    for row in pq.read_table(release.path / "st.parquet").to_pylist():
+        held.setdefault(row["bucket"], []).extend([row["salary"]] * row["count"])
+    near = sum(len(cells) for cells in held.values() if max(cells) - min(cells) <= 0.01 * max(cells))
+    assert told.startswith(f"{near} people are in a bucket whose numbers all lie within 1 %")
+    assert near > 60

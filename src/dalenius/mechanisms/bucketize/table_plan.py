@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,21 @@ class BucketizePlan(PrivatePlan):
         return count_alike(
             contents, columns, only_yes=bool(self.having), n_fakes=self.fakes.n_fakes if self.fakes else 0
         )
+
+    def count_near(self, share: float) -> int:
+        """How many people are in buckets whose numbers all lie so near; 0 where it is no number, or mixed."""
+        cells = [value[0] for value in self.histogram.values]
+        if len(self.histogram.columns) > 1 or self.fakes or self.problem.is_mixed:
+            return 0
+        if any(
+            isinstance(cell, bool) or not isinstance(cell, int | float | Decimal | NoneType) for cell in cells
+        ):
+            return 0
+        numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
+        if self.regions is None:
+            return self.buckets.count_near(numbers, share)
+        regions = zip(self.regions.plans, self.regions.counts, strict=True)
+        return sum(plan.count_near(numbers[np.flatnonzero(own)], share) for plan, own in regions)
 
     @property
     def plans(self) -> tuple[BucketPlan, ...]:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dalenius.exact import percent
 from dalenius.mechanisms.bucketize import published
 from dalenius.mechanisms.bucketize.dates.plan import DatePlan
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
@@ -315,6 +316,7 @@ def say_plan(plan: BucketizePlan | DatePlan) -> Iterator[str]:
         yield f"{who} can link nobody {', nor '.join([*told, *others])}."
     yield from (f"{who} {_say_group(group, plan.histogram)}" for group in groups)
     yield _say_certain(plan)
+    yield from _say_near(plan)
     if plan.fakes is None:
         yield _say_error(plan)
 
@@ -379,6 +381,20 @@ def _say_certain(plan: BucketizePlan) -> str:
     called = ", which you called no secret" if is_open else ""
     people = "person has a value that is" if n_certain.sum() == 1 else "people have a value that is"
     return f"{int(n_certain.sum()):,} {people} certain: {listed}{called}."
+
+
+_NEAR = 0.01
+
+
+def _say_near(plan: BucketizePlan) -> Iterator[str]:
+    """A limit for each number is none for numbers that hardly differ."""
+    n_near = plan.count_near(_NEAR)
+    if n_near > (plan.outright or 0):
+        people = plural(n_near, "person is", "people are")
+        yield (
+            f"{people} in a bucket whose numbers all lie within {percent(_NEAR)} of each other, so that the "
+            'number is nearly certain: kind = "proximity" in [promise] limits that, and so do bins.'
+        )
 
 
 def _say_error(plan: BucketizePlan) -> str:

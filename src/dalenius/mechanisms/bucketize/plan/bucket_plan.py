@@ -9,13 +9,13 @@ form a violated set W: Σ_i min(o_i, Σ_{S∈W} u_iS) < Σ_{S∈W} S·b_S.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from dalenius.arrays import Bools, Ints
+from dalenius.arrays import Bools, Floats, Ints
 from dalenius.errors import InternalError
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 
@@ -70,17 +70,39 @@ class BucketPlan:
         """
         if not cells:
             return sum(self.certain)
-        n_certain, loads = 0, np.array(self.loads, dtype=np.int64).reshape(-1, len(self.sizes))
+        n_certain = 0
+        for held, n_alike in self._contents():
+            alike = np.zeros(len(held), dtype=bool)
+            for cell in cells:
+                alike |= (cell[held] == cell[held[:, :1]]).all(axis=1)
+            n_certain += held.shape[1] * int(n_alike[alike].sum())
+        return n_certain
+
+    def count_near(self, numbers: Floats, share: float) -> int:
+        """How many records are in buckets whose numbers differ by no more than a share of the largest.
+
+        >>> loads = ((1, 1), (1, 1), (0, 1))  # a bucket of two, and one of three
+        >>> plan = BucketPlan(method="", sizes=(2, 3), n_buckets=(1, 1), loads=loads, lower_bound=None)
+        >>> plan.count_near(np.array([1000.0, 1001.0, 2000.0]), 0.01)
+        2
+        """
+        n_near = 0
+        for held, n_alike in self._contents():
+            own = numbers[held]
+            least, most = own.min(axis=1), own.max(axis=1)
+            is_near = most - least <= share * np.maximum(np.abs(least), np.abs(most))
+            n_near += held.shape[1] * int(n_alike[is_near].sum())
+        return n_near
+
+    def _contents(self) -> Iterator[tuple[Ints, Ints]]:
+        """Of each size, the different contents of its buckets, a row of codes each, and how many have it."""
+        loads = np.array(self.loads, dtype=np.int64).reshape(-1, len(self.sizes))
         for size, b, load in zip(self.sizes, self.n_buckets, loads.T, strict=True):
             ends = np.cumsum(load)
             # which values a bucket gets changes only where a value ends
             first = np.unique(np.concatenate([[0], ends % b]))
             held = np.searchsorted(ends, first[:, None] + b * np.arange(size), side="right")
-            alike = np.zeros(len(first), dtype=bool)
-            for cell in cells:
-                alike |= (cell[held] == cell[held[:, :1]]).all(axis=1)
-            n_certain += size * int((np.diff([*first, b]) * alike).sum())
-        return n_certain
+            yield held, np.diff([*first, b])
 
     @property
     def certain(self) -> tuple[int, ...]:
