@@ -5,9 +5,10 @@
 Predicted root mean square error of a count, limits min(1/2, 8f + 0.02), of: even replacement; weighted
 replacement, as `publish` uses it; and any channel, by a sequence of linear programmes that starts there. The
 constraints are linear: for every published y, t_y ≤ P(y|x) ≤ g_x·t_y for every x (every prior within the
-limits); or f_x·P(y|x) ≤ f′_x·Σ_z f_z·P(y|z) (the histogram as the one prior, a weaker promise). The
-variance of the unbiased estimates is not linear; each programme minimises its gradient within a region in
-which it fell before. So the last two are the best found, not proven optima.
+limits); or f_x·P(y|x) ≤ f′_x·Σ_z f_z·P(y|z) (the histogram as the one prior, a weaker promise).
+"others" is what another belief within the same bounds becomes, at worst, by the channel for that one prior,
+and the limit that it passes. The variance of the unbiased estimates is not linear; each programme minimises
+its gradient within a region in which it fell before. So the last two are the best found, not proven optima.
 With --releases the weighted law is published, and counts of every value, of all and of women, are asked.
 """
 
@@ -47,8 +48,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--releases", type=int, default=0)
     options = parser.parse_args()
-    print("| table | kept, even | kept, weighted | even | weighted | any channel | one prior | 95 % |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| table | kept, even | kept, weighted | even | weighted | any channel | one prior | others | 95 % |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, (file, column) in TABLES.items():
         people = pd.read_csv(options.data / file)
         counts = people[column].astype(str).value_counts()
@@ -61,13 +64,16 @@ def main() -> None:
         allowed = np.array([float(limit.amplification) for limit in limits])
         keep = float(ours.parts[0].retention) * np.eye(len(n))
         start = np.tile(ours.channels[0].replaced(), (len(n), 1)) + keep
-        any_prior = search(start, n, any_prior_rows(allowed), options.steps)
+        any_prior, _ = search(start, n, any_prior_rows(allowed), options.steps)
         after = np.array([float(limit.after) for limit in limits])
-        one_prior = search(start, n, one_prior_rows(n / n.sum(), after), options.steps)
+        one_prior, channel = search(start, n, one_prior_rows(n / n.sum(), after), options.steps)
+        before = np.array([float(limit.before) for limit in limits])
+        passed = worst_excess(channel, before, after)
         held = _coverage(people, column, options.releases) if options.releases else "-"
         print(
             f"| {name} | {float(even.parts[0].retention):.1%} | {float(ours.parts[0].retention):.1%} "
-            f"| {even.value_rmse:.0f} | {ours.value_rmse:.0f} | {any_prior:.0f} | {one_prior:.0f} | {held} |",
+            f"| {even.value_rmse:.0f} | {ours.value_rmse:.0f} | {any_prior:.0f} | {one_prior:.0f} "
+            f"| {passed[0]:.2f} where {passed[1]:.2f} | {held} |",
             flush=True,
         )
 
@@ -99,8 +105,8 @@ def one_prior_rows(share: Floats, after: Floats) -> tuple[sp.csr_array, int]:
     return sp.csr_array(own - evidence), 0
 
 
-def search(start: Floats, n: Floats, rows: tuple[sp.csr_array, int], steps: int) -> float:
-    """The root of the least mean variance that is found."""
+def search(start: Floats, n: Floats, rows: tuple[sp.csr_array, int], steps: int) -> tuple[float, Floats]:
+    """The root of the least mean variance that is found, and its channel."""
     (matrix, n_more), m = rows, len(n)
     sums = sp.csr_array(np.kron(np.eye(m), np.ones((1, m))))
     whole = sp.csr_array(sp.hstack([sums, sp.csr_array((m, n_more))])) if n_more else sums
@@ -129,7 +135,16 @@ def search(start: Floats, n: Floats, rows: tuple[sp.csr_array, int], steps: int)
             radius /= 2
         if radius < 1e-4:
             break
-    return float(np.sqrt(best))
+    return float(np.sqrt(best)), channel
+
+
+def worst_excess(channel: Floats, before: Floats, after: Floats) -> tuple[float, float]:
+    """The posterior that passes its limit farthest, and the limit, of who believes in two values."""
+    least = np.array([np.delete(channel, x, axis=0).min(axis=0) for x in range(len(before))])  # x × y
+    odds = (before / (1 - before))[:, None] * channel / np.maximum(least, 1e-300)
+    posterior = (odds / (1 + odds)).max(axis=1)
+    x = int((posterior - after).argmax())
+    return float(posterior[x]), float(after[x])
 
 
 def _coverage(people: pd.DataFrame, column: str, releases: int) -> str:

@@ -12,17 +12,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dalenius
 from dalenius.cli.main import run
+from dalenius.mechanisms.suppress.attacks import attack
 from dalenius.mechanisms.suppress.d_suppression import safe_d
 from dalenius.mechanisms.suppress.limits import TooFewAlike, cut_to_limits
 from dalenius.mechanisms.suppress.published import believe_in_one
 from dalenius.policy import Policy
+from dalenius.randomness import Randomness
+from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import Histogram
+from dalenius.threats.original import Subject
 
 HALF, THIRD, TWO_THIRDS = Fraction(1, 2), Fraction(1, 3), Fraction(2, 3)
 Counts = tuple[int, ...]
@@ -219,7 +225,21 @@ def test_a_table_is_thinned_before_it_is_perturbed(tmp_path: Path, promise: dict
     assert row.low is not None
     assert row.high is not None
     assert row.low <= 45 <= row.high
-    assert {a.holds for a in dalenius.audit(release.path, TABLE, seed=0).attacks} <= {True, None}
+    found = {a.name: a for a in dalenius.audit(release.path, TABLE, seed=0).attacks}
+    assert {a.holds for a in found.values()} <= {True, None}
+    assert found["eligibility"].success == pytest.approx(1 / 5)
+    assert found["law of withholding"].holds
+    assert "withheld people" in found
+    # the twin: one more person of the commonest value is withheld
+    data = pq.read_table(release.path / "data.parquet")
+    flu = set(TABLE.filter(pc.equal(TABLE["disease"], "Flu"))["row"].to_pylist())
+    gone = next(i for i, row in enumerate(data["row"].to_pylist()) if row in flu)
+    pq.write_table(data.filter(pc.not_equal(data["row"], data["row"][gone])), release.path / "data.parquet")
+    subject = Subject(
+        release=StoredRelease.open(release.path), original=TABLE, also=(), randomness=Randomness.seeded(0)
+    )
+    twin = {a.name: a for a in attack(subject)}
+    assert twin["law of withholding"].holds is False
 
 
 def test_who_sees_all_days_finds_the_commonest_value_of_all_among_those_on_top_of_all() -> None:

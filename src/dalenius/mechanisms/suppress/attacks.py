@@ -14,7 +14,9 @@ from dalenius.mechanisms.registry import room
 from dalenius.mechanisms.suppress.limits import cut_to_limits
 from dalenius.mechanisms.suppress.plan import SuppressPlan, plan_suppression
 from dalenius.mechanisms.suppress.published import PublishedSuppression, read
+from dalenius.promises import read_promise
 from dalenius.promises.bounds import Thresholds
+from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.question.targets import Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label, write_cells
@@ -55,9 +57,9 @@ def _attack_limits(
     withheld: Withheld, release: StoredRelease, stated: PublishedSuppression
 ) -> Iterator[AttackResult]:
     """The same where values have limits of their own."""
-    found = Thresholds.of(release.manifest.promise)
-    limits = [found.of_value(cells) or Fraction(1) for cells in withheld.cells]
-    kept, cuts = cut_to_limits(withheld.counts.tolist(), limits)
+    limits = _limits_of(withheld, release)
+    config = room(release.mechanism, release.method, "config").CONFIG
+    kept, cuts = cut_to_limits(withheld.counts.tolist(), limits, is_strict=config.needs_strict_limits)
     worst = max((cut.posterior / cut.limit for cut in cuts), default=Fraction(0))
     yield AttackResult(
         name="eligibility",
@@ -68,10 +70,20 @@ def _attack_limits(
         holds=None if stated.bound is None else worst <= 1,
         detail={"limits": [{"at_most": float(c.limit), "alike": c.alike} for c in cuts]},
     )
-    yield attack_law_of_withholding(withheld, strange=tuple(withheld.published.tolist()) != kept)
+    strange = withheld.is_counted and tuple(withheld.published.tolist()) != kept
+    yield attack_law_of_withholding(withheld, strange=strange)
     for cut in cuts:
         tied = [i for i, f in enumerate(limits) if f == cut.limit and kept[i] == cut.level]
         yield attack_withheld_people(withheld, release, np.array(tied), cut.limit)
+
+
+def _limits_of(withheld: Withheld, release: StoredRelease) -> list[Fraction]:
+    """Of every value, as the stage planned with them."""
+    promise = read_promise(release.manifest.promise)
+    if isinstance(promise, RhoPrivacy):
+        return [promise.rho2] * len(withheld.cells)
+    found = Thresholds.of(release.manifest.promise)
+    return [found.of_value(cells) or Fraction(1) for cells in withheld.cells]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,6 +95,8 @@ class Withheld:
     """Of each person."""
     published: Ints
     """How many records of each value are published."""
+    is_counted: bool
+    """Whether that is certain: the release lists it, or whoever shares cells shares the value too."""
     cells: tuple[tuple[str | None, ...], ...]
     """How a manifest writes each value."""
     labels: tuple[str, ...]
@@ -92,16 +106,25 @@ class Withheld:
         """Find the original's people in the release."""
         release, original = subject.release, subject.original
         quasi, sensitive = release.columns("quasi"), release.columns("sensitive")
-        rows = release.read(_table_with(release, quasi), quasi)
-        entries = release.read(_table_with(release, (*sensitive, "count")), (*sensitive, "count"))
-        common = CommonCodes.of(sensitive, (original, entries))
-        value, entry = common.of_rows(sensitive)
-        cells = common.cells(sensitive)
-        counts = entries.column("count").to_numpy()
+        people = People.find(original, release.read(_table_with(release, quasi), quasi), quasi)
+        listing = _find_table(release, (*sensitive, "count"))
+        if listing is None:  # values are published that are not the people's own
+            common = CommonCodes.of(sensitive, (original,))
+            (value,) = common.of_rows(sensitive)
+            cells = common.cells(sensitive)
+            published, is_counted = _count_published(people, value, len(cells))
+        else:
+            entries = release.read(listing, (*sensitive, "count"))
+            common = CommonCodes.of(sensitive, (original, entries))
+            value, entry = common.of_rows(sensitive)
+            cells = common.cells(sensitive)
+            counts = entries.column("count").to_numpy()
+            published, is_counted = np.bincount(entry, counts, len(cells)).astype(np.int64), True
         return cls(
-            people=People.find(original, rows, quasi),
+            people=people,
             value=value,
-            published=np.bincount(entry, counts, len(cells)).astype(np.int64),
+            published=published,
+            is_counted=is_counted,
             cells=tuple(map(write_cells, cells)),
             labels=tuple(map(label, cells)),
         )
@@ -199,7 +222,7 @@ def _is_strange(plan: SuppressPlan, withheld: Withheld) -> bool:
     kept = [pair for pair in kept if pair[0]]
     if (withheld.published > withheld.counts).any():
         return True
-    if plan.law is None:
+    if plan.law is None or not withheld.is_counted:
         return False
     ranked = sorted(plan.counts, reverse=True)
     return not any(kept == sorted(zip(ranked, outcome, strict=True), reverse=True) for outcome, _ in plan.law)
@@ -273,13 +296,30 @@ def _ask(release: StoredRelease, cells: list[Ints], withheld: Withheld, tied: In
     return np.asarray(found.estimate).reshape(len(cells), len(tied))
 
 
+def _count_published(people: People, value: Ints, n_values: int) -> tuple[Ints, bool]:
+    """How many records of each value are published, by who is; where only some of a profile are, on average.
+
+    The second says whether that is certain: no profile of people with different values has lost some.
+    """
+    n = people.n_profiles
+    here, there = (np.bincount(p, minlength=n) for p in (people.profile, people.row_profile))
+    share = np.minimum(there / np.maximum(here, 1), 1.0)
+    is_mixed = known_values(people.profile, value, n) < 0
+    published = np.rint(np.bincount(value, share[people.profile], n_values)).astype(np.int64)
+    return published, not (is_mixed & (share < 1)).any()
+
+
 def _table_with(release: StoredRelease, columns: Sequence[str]) -> str:
     """The first table that has all these columns."""
+    return _find_table(release, columns) or release.manifest.tables[0].name
+
+
+def _find_table(release: StoredRelease, columns: Sequence[str]) -> str | None:
     for entry in release.manifest.tables:
         names = {name for path in release.files(entry.name)[:1] for name in pq.read_schema(path).names}
         if set(columns) <= names:
             return entry.name
-    return release.manifest.tables[0].name
+    return None
 
 
 def _ranks(codes: Ints) -> Ints:

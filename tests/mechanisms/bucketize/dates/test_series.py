@@ -158,6 +158,7 @@ def test_the_audit_finds_nothing_in_kept_buckets_and_the_twin_at_once(years: Pat
     assert across.n_trials > 400
     assert across.success == across.control
     assert kept["linking"].holds
+    assert "fakes do not go" in (kept["corruption"].advice or "")  # dates refuse them
     # the twin: the second date is another series of its own, put beside the first one
     twin = tmp_path / "twin"
     twin.mkdir()

@@ -18,6 +18,7 @@ import numpy as np
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.perturb.attacks.laws import PerturbCase, attack_laws
+from dalenius.mechanisms.registry import stage_rooms
 from dalenius.promises.rho_privacy import frequency_behind
 from dalenius.threats.chance import SHARE, Chance, clopper_pearson, least_level, least_rate
 from dalenius.threats.original import (
@@ -34,7 +35,7 @@ from dalenius.threats.traces import attack_metadata, attack_table_order
 
 
 def attack(subject: Subject) -> Iterator[AttackResult]:
-    """All attacks."""
+    """All attacks, on the stages before the coins too."""
     release, original = subject.release, subject.original
     if release.manifest.rows.suppressed:
         quasi = release.columns("quasi")
@@ -51,6 +52,8 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
     for other in subject.also:
         yield from attack_two_perturbations(case, PerturbCase.load(other, original))
+    for stage in stage_rooms("attacks"):
+        yield from stage.attack(subject)
 
 
 THREAT = Threat(
