@@ -227,7 +227,7 @@ def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackRe
         advice="fakes = 1 or more in [mechanism] leaves the last person's value uncertain"
         if _may_have_fakes(case)
         else "nothing hides the last person's value from who knows all others of the bucket, and fakes do "
-        "not go with such releases: coarsen or drop quasi-identifiers, so that fewer people can be told apart",
+        "not go with such releases: coarsen or drop quasi-identifiers, so that fewer can be told apart",
     )
 
 
