@@ -2,12 +2,15 @@
 
 The sets of a promise are nested or disjoint. Values can then be put in an order in which every set is a run,
 and to deal records in that order round-robin gives every bucket its even share of every set.
+
+With several sensitive columns a value of a set may leave cells open: `{ disease = "HIV" }` is everybody with
+HIV, on whichever ward. Which values these are is known with the table's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -17,8 +20,8 @@ from dalenius.exact import as_written, parse_fraction, show
 from dalenius.plain import Stated
 from dalenius.tables.histogram import Histogram, label_cell, write_cells
 
-Labels = tuple[str, ...]
-"""A value as policies write it, cell by cell."""
+Labels = tuple[str | None, ...]
+"""A value as policies write it, cell by cell; None: whatever the cell is."""
 _EXAMPLE = 'groups = { cancer = { values = ["Breast cancer", "Prostate cancer"], at_most = 0.2 } }'
 
 
@@ -49,6 +52,8 @@ class Group(ShareLimit):
     >>> cancer = Group(name="cancer", values=(("Breast",), ("Lung",)), at_most=Fraction(1, 5))
     >>> cancer.has(("Lung",)), cancer.has((None,))
     (True, False)
+    >>> Group(name="hiv", values=(("HIV", None),), at_most=Fraction(1, 5)).has(("HIV", "ward A"))
+    True
     """
 
     name: str
@@ -64,26 +69,50 @@ class Group(ShareLimit):
                 hint="1 means: no limit",
             )
 
+    @property
+    def is_open(self) -> bool:
+        """Whether some of its values leave cells open."""
+        return any(None in value for value in self.values)
+
     def has(self, value: Iterable[Any]) -> bool:
         """Whether a value is of the group; its cells as a table has them, or as a manifest writes them."""
-        return tuple(map(label_cell, value)) in self.values
+        labels = tuple(map(label_cell, value))
+        return labels in self.values or (self.is_open and any(_fits(own, labels) for own in self.values))
+
+    def listed(self, histogram: Histogram) -> Group:
+        """The same with the table's values in the place of those that leave cells open."""
+        if not self.is_open:
+            return self
+        known = [tuple(map(label_cell, value)) for value in histogram.values]
+        found: dict[Labels, None] = {}
+        for own in self.values:
+            matching: list[Labels] = [value for value in known if _fits(own, value)] if None in own else [own]
+            if not matching:
+                written = " / ".join("…" if cell is None else cell for cell in own)
+                raise PolicyError(f"[promise] groups.{self.name}: no value of the table is {written}")
+            found |= dict.fromkeys(matching)
+        return replace(self, values=tuple(found))
 
     def to_dict(self, histogram: Histogram) -> dict[str, Any]:
         """The group as data, for the manifest."""
         written = {tuple(map(label_cell, value)): write_cells(value) for value in histogram.values}
         return {
             "name": self.name,
-            "values": [list(written.get(value, value)) for value in self.values],
+            "values": [list(written.get(value, value)) for value in self.listed(histogram).values],
             "at_most": as_written(self.at_most),
         }
 
 
+def _fits(pattern: Labels, value: Sequence[str | None]) -> bool:
+    return all(cell is None or cell == other for cell, other in zip(pattern, value, strict=True))
+
+
 def check_laminar(groups: Sequence[Group]) -> None:
-    """Refuse groups that are neither nested nor disjoint."""
-    for one, other in combinations(groups, 2):
+    """Refuse groups that are neither nested nor disjoint; with open cells, once their values are known."""
+    for one, other in combinations([group for group in groups if not group.is_open], 2):
         shared = set(one.values) & set(other.values)
         if shared and len(shared) < min(len(one.values), len(other.values)):
-            example = " / ".join(min(shared))
+            example = " / ".join(map(str, min(shared)))
             raise PolicyError(
                 f"[promise] groups {one.name!r} and {other.name!r} overlap ({example!r} is in both), and "
                 "neither is part of the other",
@@ -148,9 +177,12 @@ def _parse_group(name: str, group: Any, sensitive: tuple[str, ...]) -> Group:
 
 def _parse_value(value: Any, sensitive: tuple[str, ...], where: str) -> Labels:
     if isinstance(value, Mapping):
-        if set(value) != set(sensitive):
-            raise PolicyError(f"{where}: every value must have exactly the cells {sorted(sensitive)}")
-        return tuple(label_cell(value[name]) for name in sensitive)
+        if not value or not set(value) <= set(sensitive):
+            raise PolicyError(
+                f"{where}: the cells of a value are those of {sorted(sensitive)}",
+                hint="a column that is left out may have any value",
+            )
+        return tuple(label_cell(value[name]) if name in value else None for name in sensitive)
     if len(sensitive) > 1 or isinstance(value, list):
         example = ", ".join(f'{column} = "…"' for column in sensitive)
         raise PolicyError(

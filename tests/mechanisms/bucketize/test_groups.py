@@ -231,3 +231,63 @@ def test_cells_of_several_columns_make_a_group() -> None:
         FPrivacy.from_policy(
             {**section, "groups": {"g": {"values": ["HIV"], "at_most": 0.5}}}, ("disease", "ward")
         )
+
+
+def wards(path: Path, groups: dict[str, Any], **more: Any) -> Policy:
+    """Two sensitive columns: HIV on six wards, none of which has much of it."""
+    cells = [("HIV", f"w{k}") for k in range(6) for _ in range(6)]
+    cells += [(disease, f"w{k}") for disease in ("Flu", "Cold", "Gout") for k in range(6) for _ in range(10)]
+    disease, ward = zip(*cells, strict=True)
+    return Policy.from_dict(
+        {
+            "source": pa.table({"row": range(len(cells)), "disease": disease, "ward": ward}),
+            "release": str(path / "r"),
+            "columns": {"quasi": ["row"], "sensitive": ["disease", "ward"], **more.pop("columns", {})},
+            "promise": {"kind": "f-privacy", "default": 0.2, **({"groups": groups} if groups else {})},
+            "ledger": {"path": str(path / "ledger")},
+            **more,
+        }
+    )
+
+
+def most_hiv(release: Path) -> Fraction:
+    found = buckets_of(release).values()
+    return max(Fraction(bucket["HIV"], bucket.total()) for bucket in found)
+
+
+def test_a_cell_of_one_column_is_a_group_whatever_the_others_are(tmp_path: Path) -> None:
+    hiv = {"hiv": {"values": [{"disease": "HIV"}], "at_most": "1/5"}}
+    for name in ("with", "without"):
+        (tmp_path / name).mkdir()
+    release = dalenius.publish(wards(tmp_path / "with", hiv), seed=1, yes=True)
+    (stated,) = release.manifest["promise"]["groups"]
+    assert sorted(stated["values"]) == [["HIV", f"w{k}"] for k in range(6)]  # as data: whole values
+    assert dalenius.verify(release.path).ok
+    assert most_hiv(release.path) <= Fraction(1, 5)
+    found = {a.name: a for a in dalenius.audit(release.path, wards(tmp_path, hiv), seed=0).attacks}
+    assert found["linking to groups"].holds
+    # the control: limits of combinations alone let HIV be more than that
+    other = dalenius.publish(wards(tmp_path / "without", {}), seed=1, yes=True)
+    assert most_hiv(other.path) > Fraction(1, 5)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([{"disease": "HVI"}], "no value of the table is HVI / …"),
+        ([{"diseases": "HIV"}], "the cells of a value are those of"),
+        ([{}], "the cells of a value are those of"),
+    ],
+)
+def test_cells_that_no_value_has_are_refused(values: list[Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=message):
+        dalenius.plan(wards(tmp_path, {"hiv": {"values": values, "at_most": "1/5"}}))
+
+
+def test_cells_of_two_columns_cross_and_dates_list_whole_values(tmp_path: Path) -> None:
+    hiv = {"hiv": {"values": [{"disease": "HIV"}], "at_most": "1/5"}}
+    crossing = {**hiv, "ward": {"values": [{"ward": "w1"}], "at_most": "1/2"}}
+    with pytest.raises(PolicyError, match="neither is part of the other"):
+        dalenius.plan(wards(tmp_path, crossing))
+    with pytest.raises(PolicyError, match="the same at every date"):
+        wards(tmp_path, hiv, series={"kind": "dates"}, columns={"quasi": [], "unit": "row"})

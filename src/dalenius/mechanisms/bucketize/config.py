@@ -115,6 +115,12 @@ class BucketizeConfig(MechanismConfig):
                 raise PolicyError(
                     f"[series] dates do not go with [mechanism] {what}", hint=f"leave out {what}"
                 )
+        if isinstance(promise, FPrivacy) and any(group.is_open for group in promise.groups):
+            raise PolicyError(
+                "[series] dates need groups that are the same at every date; a value that leaves cells open "
+                "stands for those that the table has",
+                hint="list the values of the group with all their cells",
+            )
         if isinstance(promise, FPrivacy) and not isinstance(promise.default, Fraction | None):
             raise PolicyError(
                 "[series] dates need thresholds that are the same at every date; this default depends on how "

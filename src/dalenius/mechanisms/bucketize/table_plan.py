@@ -29,7 +29,7 @@ from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
 from dalenius.pages.pictures import COLOURS
 from dalenius.plain import plain_fields
 from dalenius.promises import BucketPromise
-from dalenius.promises.groups import Group, arrange
+from dalenius.promises.groups import Group, arrange, check_laminar
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.promises.proximity import Proximity, ascending, is_number
 from dalenius.promises.sets import Having, SetPrivacy
@@ -160,8 +160,10 @@ def plan_promise(
 ) -> BucketizePlan:
     """The same for a promise that need not be the policy's own."""
     config.check_promise(promise)
-    _check_shares(promise.groups, histogram)
-    histogram = arrange(promise.groups, histogram)
+    groups = tuple(group.listed(histogram) for group in promise.groups)
+    check_laminar(groups)
+    _check_shares(groups, histogram)
+    histogram = arrange(groups, histogram)
     if isinstance(promise, Proximity):
         histogram = _in_order(histogram, schema)
     thresholds = promise.thresholds(histogram)
@@ -171,7 +173,7 @@ def plan_promise(
         max_bucket=config.max_bucket,
         min_bucket=config.min_bucket,
         seconds=config.seconds,
-        groups=_runs(promise.groups, histogram),
+        groups=_runs(groups, histogram),
         windows=_windows(promise, histogram),
         overlapping=_overlapping(promise, histogram, schema),
     )
@@ -192,7 +194,7 @@ def plan_promise(
         thresholds=thresholds,
         buckets=buckets,
         problem=problem,
-        groups=promise.groups,
+        groups=groups,
         having=promise.having(histogram) if isinstance(promise, SetPrivacy) else (),
         proximity=promise if isinstance(promise, Proximity) else None,
         named=frozenset(code for code, value in enumerate(histogram.values) if promise.is_named(value)),
