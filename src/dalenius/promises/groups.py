@@ -95,7 +95,9 @@ class Group(ShareLimit):
 
     def to_dict(self, histogram: Histogram) -> dict[str, Any]:
         """The group as data, for the manifest."""
-        written = {tuple(map(label_cell, value)): write_cells(value) for value in histogram.values}
+        written: dict[Labels, Sequence[str | None]] = {
+            tuple(map(label_cell, value)): write_cells(value) for value in histogram.values
+        }
         return {
             "name": self.name,
             "values": [list(written.get(value, value)) for value in self.listed(histogram).values],

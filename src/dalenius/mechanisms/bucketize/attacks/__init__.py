@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dalenius.mechanisms.bucketize.attacks.association import (
     attack_definetti,
@@ -37,7 +38,7 @@ from dalenius.threats.traces import attack_metadata
 
 def attack(subject: Subject) -> Iterator[AttackResult]:
     """All attacks, on the stages before the buckets too."""
-    release, original, stream = subject.release, subject.original, subject.randomness.stream
+    release, original = subject.release, subject.original
     case = BucketCase.load(release, original)
     if case.has_dates:
         yield from _attack_date(case, subject)
@@ -47,7 +48,7 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
         yield attack_linking_groups(case)
     if case.proximity:
         yield attack_near_numbers(case, case.proximity)
-    yield attack_corruption(case, stream("audit", "corruption"))
+    yield _attack_others_known(case, subject)
     yield from _learn(case, subject.randomness)
     yield attack_row_order(case)
     yield attack_source_order(case)
@@ -68,9 +69,25 @@ def _attack_date(case: BucketCase, subject: Subject) -> Iterator[AttackResult]:
     """One of several dates: its buckets are of several plans, and list people who have left."""
     release, original = subject.release, subject.original
     yield from attack_dates(case, [BucketCase.load(other, original) for other in earlier_in_series(release)])
-    yield attack_corruption(case, subject.randomness.stream("audit", "corruption"))
+    yield _attack_others_known(case, subject)
     yield from _learn(case, subject.randomness)
     yield attack_metadata(subject, (*release.columns("quasi"), *release.columns("sensitive")))
+
+
+def _attack_others_known(case: BucketCase, subject: Subject) -> AttackResult:
+    """Corruption, with advice that a policy like this one can take: fakes do not go with everything."""
+    found = attack_corruption(case, subject.randomness.stream("audit", "corruption"))
+    manifest = subject.release.manifest
+    is_plain = not {"groups", "suppression", "within", "having"} & set(manifest.promise)
+    if case.n_fakes or (is_plain and not case.has_dates and "regions" not in manifest.parameters):
+        return found
+    return replace(found, advice=_WITHOUT_FAKES)
+
+
+_WITHOUT_FAKES = (
+    "nothing hides the last person's value from who knows all others of the bucket, and fakes do not go with "
+    "such releases: coarsen or drop quasi-identifiers, so that fewer can be told apart"
+)
 
 
 def _learn(case: BucketCase, randomness: Randomness) -> Iterator[AttackResult]:

@@ -224,19 +224,8 @@ def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackRe
                 {"known": "all others", "success": successes / n},
             ]
         },
-        advice="fakes = 1 or more in [mechanism] leaves the last person's value uncertain"
-        if _may_have_fakes(case)
-        else "nothing hides the last person's value from who knows all others of the bucket, and fakes do "
-        "not go with such releases: coarsen or drop quasi-identifiers, so that fewer can be told apart",
+        advice="fakes = 1 or more in [mechanism] leaves the last person's value uncertain",
     )
-
-
-def _may_have_fakes(case: BucketCase) -> bool:
-    """Whether a policy like this one could ask for fakes."""
-    manifest = case.release.manifest
-    is_alone = manifest.series is None or manifest.series.kind != "dates"
-    is_plain = not {"groups", "suppression", "within", "having"} & set(manifest.promise)
-    return is_alone and is_plain and "regions" not in manifest.parameters
 
 
 def _real_places(case: BucketCase, stream: np.random.Generator) -> _Places:
