@@ -187,6 +187,7 @@ def test_values_that_are_written_in_several_ways_are_refused_without_a_word(
     assert run(["publish", "t.toml"]) == 3
     refused = capsys.readouterr().err
     assert "180 people" in refused
+    assert 'test = { map = "values.csv" } under [recode]' in " ".join(refused.split())
     assert "--yes" in refused
     assert "hiv" not in refused.lower()
     assert not Path("t.release").exists()

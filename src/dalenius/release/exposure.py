@@ -17,6 +17,7 @@ from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.release.verify import tell_outright
 from dalenius.tables.giveaways import LOOKED_AT, Giveaway, find_giveaways
+from dalenius.tables.uniqueness import toml_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +45,11 @@ class Exposures:
     def reasons(self) -> Iterator[tuple[str, str]]:
         """The same with what it means, and with what helps."""
         if self.spellings:
-            name = self.columns[0]
+            key = toml_key(self.columns[0])
             yield (
                 f"{tell_spellings(self.spellings, self.columns)}: each way would count as a value of its "
                 "own, and people whose bucket holds nothing else would be published outright",
-                f'write values alike: {name} = {{ map = "{name}.csv" }} under [recode], a file with columns '
+                f'write values alike: {key} = {{ map = "values.csv" }} under [recode], a file with columns '
                 "from and to",
             )
         for one in self.giveaways:

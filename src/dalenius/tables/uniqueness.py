@@ -397,7 +397,7 @@ def _find_steps(
         if n_values <= _FEW_VALUES or not ends or ends[0] is None:
             continue
         for rung, (cell, written) in enumerate(islice(_recodes(column, types[column], ends), n_steps)):
-            yield _Step(column=column, cell=cell, written=f"{_key(column)} = {{ {written} }}", rung=rung)
+            yield _Step(column=column, cell=cell, written=f"{toml_key(column)} = {{ {written} }}", rung=rung)
 
 
 def _extent(kind: str, name: str) -> str:
@@ -443,7 +443,7 @@ def _toml(number: Fraction) -> str:
     return str(number) if number.denominator == 1 else f"{float(number):g}"
 
 
-def _key(column: str) -> str:
+def toml_key(column: str) -> str:
     """A column's name as a key of TOML: in quotes where it is not of plain letters."""
     plain_letters = column.isascii() and column.replace("_", "").replace("-", "").isalnum()
     return column if plain_letters else json.dumps(column, ensure_ascii=False)
