@@ -111,6 +111,19 @@ class Checked:
         return f"(SELECT {listed} FROM {relation})"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSource:
+    """A source of which the types were looked at when it was opened."""
+
+    name: str
+    checked: Checked
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return self.checked.names
+
+
 def _without(cast: _Cast, missing: Sequence[str]) -> str:
     """SQL for a cell, NULL where it says that the value is missing."""
     if not missing:

@@ -408,18 +408,19 @@ def _say_error(plan: BucketizePlan) -> str:
     return tell_error(n_counted, f"people with {who}", variance)
 
 
+_GLOSSARY = {
+    "Bucket": "a small group of people whose sensitive values are listed together, in no order",
+    "Corruption": "an attacker who already knows the values of the others in a bucket",
+    "deFinetti": "an attack that learns from all buckets how values go with age, sex and the like",
+    "Fake": "a made-up value in a bucket, which is nobody's",
+}
 WORDS = Words(
     how="people and sensitive values are published apart, and only the bucket joins them",
     tables={
         "qit": "the people: their quasi-identifiers and the number of their bucket",
         "st": "the sensitive values of each bucket, and how often each is in it",
     },
-    glossary={
-        "Bucket": "a small group of people whose sensitive values are listed together, in no order",
-        "Corruption": "an attacker who already knows the values of the others in a bucket",
-        "deFinetti": "an attack that learns from all buckets how values go with age, sex and the like",
-        "Fake": "a made-up value in a bucket, which is nobody's",
-    },
+    glossary=_GLOSSARY,
     limits=describe_limits,
     count_exactly=count_exactly,
     plan=say_plan,

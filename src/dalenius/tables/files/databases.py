@@ -18,7 +18,7 @@ from dalenius.sql import connect_shared, identifier, literal
 from dalenius.tables.files.bytes import FileBytes, PrivateFile, hold
 from dalenius.tables.files.options import SourceOptions
 from dalenius.tables.files.parquet import ParquetSource
-from dalenius.tables.types import Checked, check_types
+from dalenius.tables.types import CheckedSource, check_types
 
 DATABASE_SUFFIXES = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db", ".db3")
 SQLITE_START = b"SQLite format 3\0"
@@ -27,14 +27,12 @@ _OPTIONS = ("table", "missing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DuckDbSource:
+class DuckDbSource(CheckedSource):
     """A table or view of a DuckDB file, read where it is."""
 
-    name: str
     file: FileBytes
     place: str
     """The table in its file, quoted."""
-    checked: Checked
     is_slow: bool = field(default=False, init=False)
     is_shared: bool = field(default=True, init=False)
 
@@ -66,11 +64,6 @@ class DuckDbSource:
                 hint="is it damaged, from a newer DuckDB, or open in another program for writing?",
             ) from error
         return cls(name=name, file=plain, place=tables[chosen], checked=checked)
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The columns, in order."""
-        return self.checked.names
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The table, in its file, which is attached."""

@@ -13,7 +13,7 @@ from dalenius.sql import connect_shared, identifier, literal, one_row
 from dalenius.tables.files.bytes import FileBytes, hold
 from dalenius.tables.files.dialect import Dialect, Kind
 from dalenius.tables.files.options import SourceOptions
-from dalenius.tables.types import Checked, check_types
+from dalenius.tables.types import CheckedSource, check_types
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
@@ -21,14 +21,12 @@ _ARROW_START = b"ARROW1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JsonSource:
+class JsonSource(CheckedSource):
     """A file of JSON objects, one a line or in one list; texts stay texts, except for ISO days and times."""
 
-    name: str
     files: tuple[FileBytes, ...]
     texts: str
     """SQL to select from: the columns as JSON has them, numbers that a DOUBLE would change as texts."""
-    checked: Checked
     is_slow: bool = field(default=True, init=False)
     is_shared: bool = field(default=True, init=False)
 
@@ -53,11 +51,6 @@ class JsonSource:
                 hint='every line is one object, e.g. {"age": 30, "disease": "Flu"}',
             ) from error
         return cls(name=name, files=plain, texts=typed, checked=checked)
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The keys, in the order in which they first come."""
-        return self.checked.names
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The objects as rows; a key that one does not have is NULL."""

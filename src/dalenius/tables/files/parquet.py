@@ -11,18 +11,16 @@ from dalenius.errors import SourceError
 from dalenius.sql import connect_shared, scan_parquet
 from dalenius.tables.files.bytes import FileBytes, hold
 from dalenius.tables.files.options import SourceOptions
-from dalenius.tables.types import Checked, check_types
+from dalenius.tables.types import CheckedSource, check_types
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetSource:
+class ParquetSource(CheckedSource):
     """Parquet files with the same columns, read in the order of their names."""
 
-    name: str
     bytes: tuple[FileBytes, ...]
-    checked: Checked
     partitioned: bool = False
     """Whether folders inside the folder are named `column=value`, and are columns therefore."""
     is_slow: bool = field(default=False, init=False)
@@ -44,11 +42,6 @@ class ParquetSource:
                 hint="is it damaged, or not whole? get it again from where it came",
             ) from error
         return cls(name=name, bytes=plain, checked=checked, partitioned=partitioned)
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The columns, in order."""
-        return self.checked.names
 
     @property
     def files(self) -> tuple[str, ...]:
