@@ -255,6 +255,18 @@ def test_a_promise_starts_from_a_sentence(client: TestClient, project: Path, tmp
     assert "is about one value" in post(client, "/promise", **wrong).text
 
 
+def test_a_column_that_gives_the_secret_away_is_named_in_red(client: TestClient, tmp_path: Path) -> None:
+    table = tmp_path / "codes.csv"
+    rows = [f"{20 + i % 50},{'CGHF'[i % 4]},{sorted(DISEASES)[i % 4]}" for i in range(400)]
+    table.write_text("age,code,disease\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    take(client, table)
+    choose_roles(client, "quasi", "quasi", "sensitive")
+    page = post(client, "/promise", kind="l-diversity", l="2").text
+    red = page.partition("Somebody is exposed")[2].partition("</div>")[0]
+    assert "code" in red
+    assert "whoever knows such a cell of a person reads the value off it" in red
+
+
 def test_limits_are_for_the_values_as_they_are_published(
     client: TestClient, project: Path, tmp_path: Path
 ) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 import dalenius
+from dalenius.cli.main import COMMANDS, application
 from dalenius.release.folder import StoredRelease
 from dalenius.release.verify import verify_release
 from dalenius.studio.app import create_app
@@ -73,7 +78,7 @@ def test_every_page_shows_progress_instead_of_reading_the_table(
         "roles.FirstPolicy.of_source",
         "coarser.study_people",
         "promise.look_at",
-        "promise.make_plan",
+        "promise.preview",
         "choose.find_ways",
     ):
         monkeypatch.setattr(f"dalenius.studio.steps.{place}", refuse)
@@ -93,7 +98,13 @@ def test_every_page_shows_the_command_and_the_python(client: TestClient, path: s
     shown = page.partition("The same without a browser")[2]
     assert "<code>dalenius " in shown
     assert shown.count("<code>") == 2
-    assert "<code></code>" not in shown
+    commands, python = (html.unescape(code) for code in re.findall("<code>(.*?)</code>", shown, re.DOTALL))
+    compile(python, "page", "exec")
+    group = typer.main.get_command(application(COMMANDS))
+    assert isinstance(group, typer.core.TyperGroup)
+    for line in commands.splitlines():
+        _, name, *arguments = shlex.split(line)
+        assert group.commands[name].make_context(name, arguments) is not None
 
 
 RUN = """
@@ -152,8 +163,9 @@ def test_a_studio_that_is_killed_while_it_publishes_leaves_no_partial_release(
     assert {path.name for path in project.iterdir() if not path.name.startswith(".")} <= {
         "policy.toml",
         "people.release",
-        "people.report.html",
-        "people.private-report.html",
+        "people.release.report.html",
+        "people.release.private-report.html",
+        "people.release.private-report.signed",
     }
     if not target.exists():
         dalenius.publish(file)  # what was left behind is in nobody's way

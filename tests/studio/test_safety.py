@@ -43,7 +43,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "policy.toml").write_text(to_toml(policy), encoding="utf-8")
     parsed = dalenius.Policy.from_dict({**policy, "ledger": {"path": str(folder / "ledger")}}, made)
     release = dalenius.publish(parsed).path
-    dalenius.report(release, output=release.with_name("people.report.html"))
+    dalenius.report(release, output=release.with_name("people.release.report.html"))
     return made
 
 

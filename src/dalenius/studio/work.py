@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dalenius.auditing import audit_release
 from dalenius.evaluate.compare import compare_policies, find_workload
 from dalenius.evaluate.sql_workload import SqlWorkload
 from dalenius.evaluate.workload import Workload
+from dalenius.files import PRIVATE, write_whole
 from dalenius.pages import document as doc
 from dalenius.pages.writing import default_path, write_report
 from dalenius.policy import Policy
 from dalenius.publishing import write_release
+from dalenius.release.folder import StoredRelease
 from dalenius.release.series import open_release
 from dalenius.reporting.build import build_report
 from dalenius.reporting.published import describe_audit
@@ -48,15 +51,36 @@ def publish(policy_file: str, yes: bool, signed_by: str, progress: Progress) -> 
     done = write_release(policy, progress=progress)
     progress("reports", 0, None)
     stored = done.release
-    report = build_report(stored, policy, progress=progress)
-    signed = doc.Notice(
-        tone="note", title=f"Signed off by {signed_by}", text="This name stays in this report."
-    )
-    write_report(
-        replace(report, lead=(*report.lead, signed)), default_path(stored.path, private=True), stored
-    )
-    write_report(build_report(stored), default_path(stored.path, private=False), stored)
+    write_whole(_signed_file(stored), f"{stored.manifest.id} {signed_by}\n", PRIVATE)
+    _write_reports(stored, policy, progress)
     return {"published": done.to_dict()}
+
+
+def _write_reports(stored: StoredRelease, policy: Policy, progress: Progress) -> list[str]:
+    """Both reports, beside the release; who signed it off is named in the private one."""
+    private = build_report(stored, policy, progress=progress)
+    private = replace(private, lead=(*private.lead, *_signature(stored)))
+    files = []
+    for report, is_private in ((private, True), (build_report(stored), False)):
+        path = default_path(stored.path, private=is_private)
+        write_report(report, path, stored)
+        files.append(str(path))
+    return files
+
+
+def _signed_file(stored: StoredRelease) -> Path:
+    """Where the name stays, so that a report that is written again has it too."""
+    return default_path(stored.path, private=True).with_suffix(".signed")
+
+
+def _signature(stored: StoredRelease) -> list[doc.Notice]:
+    try:
+        release, _, name = _signed_file(stored).read_text(encoding="utf-8").strip().partition(" ")
+    except (OSError, ValueError):
+        return []
+    text = "This name stays in this report."
+    is_this = release == str(stored.manifest.id)  # and not one of the same name that was removed
+    return [doc.Notice(tone="note", title=f"Signed off by {name}", text=text)] if is_this else []
 
 
 def audit(release: str, policy_file: str, progress: Progress) -> dict[str, Any]:
@@ -67,13 +91,7 @@ def audit(release: str, policy_file: str, progress: Progress) -> dict[str, Any]:
 
 def report(release: str, policy_file: str, progress: Progress) -> dict[str, Any]:
     """Both reports, beside the release."""
-    stored = open_release(release)
-    files = []
-    for original in (None, Policy.from_file(policy_file)):
-        path = default_path(stored.path, private=original is not None)
-        write_report(build_report(stored, original, progress=progress), path, stored)
-        files.append(str(path))
-    return {"files": files}
+    return {"files": _write_reports(open_release(release), Policy.from_file(policy_file), progress)}
 
 
 def compare(

@@ -164,7 +164,9 @@ async def _show(request: Request, before: list[Element], status: int = 200) -> R
             studio.tasks.forget(key)
             content.append(refusal(task.error, "The table cannot be read any more"))
         else:
-            content += [*blocks(task.result), _reading_form(data["source"], csrf)]
+            how, table = blocks(task.result)
+            table.set("class", "preview")
+            content += [how, _reading_form(data["source"], csrf), table]
     content.append(next_link("roles", is_open="source" in data, why="choose a table first"))
     same, python = _same(studio)
     return show(request, "data", content, same=same, python=python, status=status)
@@ -173,16 +175,21 @@ async def _show(request: Request, before: list[Element], status: int = 200) -> R
 def _same(studio: Studio) -> tuple[list[str], str]:
     """What `inspect` and Python would be told of the table."""
     spec = studio.project.read().get("source", "SOURCE")
-    said = dict(spec) if isinstance(spec, dict) else {"path": spec}
-    path = hide_passwords(str(said.pop("path")))
-    options = [part for key, value in said.items() for part in _options(key, value)]
-    opened = f"open_source(*split_source({ {'path': path, **said}!r}))"
+    told, options = told_of(spec)
+    opened = f"open_source(*split_source({told!r}))"
     python = (
         "from dalenius.inspection.looking import inspect_source\n"
         "from dalenius.tables.source import open_source, split_source\n"
         f"inspect_source({opened}).to_dict()"
     )
-    return [command("inspect", path, *options)], python
+    return [command("inspect", told["path"], *options)], python
+
+
+def told_of(spec: Any) -> tuple[dict[str, Any], list[str]]:
+    """A table as Python and as the command line would be told of it, without a password."""
+    said = dict(spec) if isinstance(spec, dict) else {"path": spec}
+    path = hide_passwords(str(said.pop("path")))
+    return {"path": path, **said}, [part for key, value in said.items() for part in _options(key, value)]
 
 
 def _options(key: str, value: Any) -> list[str]:
@@ -232,7 +239,7 @@ def _preview(studio: Studio, spec: Any) -> list[doc.Block]:
         note="Private: it is shown to you only.",
     )
     how = doc.Facts(items=tuple((name, doc.Code(text=found)) for name, found in how_read(source).items()))
-    return [table, how]
+    return [how, table]
 
 
 def _reading_form(spec: Any, csrf: str) -> Element:

@@ -9,13 +9,14 @@ from xml.etree.ElementTree import Element
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dalenius.errors import DaleniusError, InputError
+from dalenius.errors import DaleniusError, InputError, PromiseNotMet
 from dalenius.inspection.looking import look_at, with_histogram
 from dalenius.mechanisms.config import config_of
 from dalenius.mechanisms.feasible import TableFacts
 from dalenius.pages import document as doc
+from dalenius.pages.words import say_plan
 from dalenius.policy import open_source_of
-from dalenius.publishing import make_plan
+from dalenius.publishing import preview
 from dalenius.release.verify import tell_outright
 from dalenius.studio.frame import Studio, read_form, show, studio_of
 from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
@@ -43,8 +44,17 @@ def plan_of(studio: Studio) -> Task:
 
     def make(progress: Any) -> dict[str, Any]:
         policy = studio.project.policy()
-        plan = make_plan(policy, progress=progress)
-        return {"words": str(plan), "outright": plan.outright, "sensitive": policy.columns.sensitive}
+        seen = preview(policy, progress=progress)
+        plan = seen.plan
+        if isinstance(plan, PromiseNotMet):
+            raise plan
+        return {
+            "words": say_plan(policy.mechanism.kind, policy.mechanism.method, plan),
+            "numbers": str(plan),
+            "outright": plan.outright,
+            "exposed": [f"{what} – {hint}" for what, hint in seen.exposures.reasons()],
+            "sensitive": policy.columns.sensitive,
+        }
 
     return studio.tasks.read(key, make)
 
@@ -85,9 +95,15 @@ def show_plan(task: Task) -> list[Element]:
     """What a plan says, people published outright in red."""
     if task.error is not None:
         return [refusal(task.error, "This promise cannot be kept")]
-    outright = task.result["outright"]
-    parts = outright_notice(outright, task.result["sensitive"])
-    return [*parts, within(element("pre", class_="plan"), element("code", task.result["words"]))]
+    found = task.result
+    exposed = [doc.Notice(tone="bad", title="Somebody is exposed", text=line) for line in found["exposed"]]
+    told = [doc.Bullets(title="What it means", items=tuple(found["words"]))] if found["words"] else []
+    numbers = within(element("pre", class_="plan", tabindex="0"), element("code", found["numbers"]))
+    return [
+        *outright_notice(found["outright"], found["sensitive"]),
+        *blocks([*exposed, *told]),
+        within(element("details"), element("summary", "The plan in numbers"), numbers),
+    ]
 
 
 def outright_notice(outright: int | None, sensitive: Any) -> list[Element]:

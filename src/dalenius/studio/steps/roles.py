@@ -19,8 +19,8 @@ from dalenius.studio.frame import Studio, read_form, roles_of, show, studio_of
 from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
 from dalenius.studio.project import ROLES
 from dalenius.studio.steps.coarser import chosen_recode, controls, show_rare
+from dalenius.studio.steps.data import told_of
 from dalenius.studio.tasks import Task
-from dalenius.tables.postgres import hide_passwords
 from dalenius.web.page import blocks, choice, element, form, to_text, within
 
 MEANING = {
@@ -31,6 +31,10 @@ MEANING = {
     "sensitive": "must not be inferable",
     "dropped": "not published",
 }
+
+
+SECTIONS = ("columns", "recode")
+"""Of the policy: what this page decides."""
 
 
 def look(studio: Studio) -> Task:
@@ -77,12 +81,11 @@ def _same(data: dict[str, Any]) -> tuple[list[str], str]:
         for role in ROLES
         if role in roles.values()
     ]
-    spec = data["source"]
-    path = hide_passwords(str(spec["path"] if isinstance(spec, dict) else spec))
-    sections = {key: data[key] for key in ("columns", "recode") if key in data}
-    return [command("init", path, *lists)], "\n".join(
-        f"{key} = {json.dumps(section, default=float)}" for key, section in sections.items()
-    )
+    told, options = told_of(data["source"])
+    sections = {key: json.loads(json.dumps(data[key], default=float)) for key in SECTIONS if key in data}
+    policy = {"source": told, **sections}
+    python = f"policy = {policy!r}  # with a promise: dalenius.Policy.from_dict(policy)"
+    return [command("init", told["path"], *options, *lists)], python
 
 
 def _roles_form(request: Request, found: FirstPolicy, data: dict[str, Any]) -> list[Element]:
