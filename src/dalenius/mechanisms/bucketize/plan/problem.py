@@ -24,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, log
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class BucketProblem(Counted):
     @property
     def smallest_size(self) -> int:
         """M = min ⌈1/f′_i⌉: no smaller bucket can hold a record; or what the publisher wants at least."""
-        return max(self.min_bucket, min(sizes_needed(self.thresholds)))
+        return max(self.min_bucket, min(sizes_needed(ValueClasses.of(self).thresholds)))
 
     @property
     def largest_size(self) -> int:
@@ -250,8 +251,8 @@ def record_bound(problem: BucketProblem) -> int:
 
     A record in a bucket of size S carries (S−1)²/S of the loss, and one of value i needs S ≥ ⌈1/f′_i⌉.
     """
-    rows_needing: Counter[int] = Counter()
-    for count, size in zip(problem.counts, sizes_needed(problem.thresholds), strict=True):
+    classes, rows_needing = ValueClasses.of(problem), Counter[int]()
+    for count, size in zip(classes.totals.tolist(), sizes_needed(classes.thresholds), strict=True):
         rows_needing[max(size, problem.min_bucket)] += count
     shares = (Fraction(rows * (size - 1) ** 2, size) for size, rows in rows_needing.items())
     return ceil(sum(shares, Fraction(0)))
@@ -263,8 +264,9 @@ def least_size(problem: BucketProblem) -> int:
     The smallest such S of a value is the denominator of the simplest fraction in [f_i, f′_i], which the
     continued fractions of both ends give; the largest over the values is needed.
     """
-    n_rows = problem.n_rows
-    pairs = set(zip(problem.counts, problem.thresholds, strict=True))
+    n_rows, classes = problem.n_rows, ValueClasses.of(problem)
+    counts = (classes.totals // classes.n_members).tolist()
+    pairs = zip(counts, classes.thresholds, strict=True)
     return max(_simplest_denominator(count, n_rows, *t.as_integer_ratio()) for count, t in pairs)
 
 
@@ -309,6 +311,16 @@ class ValueClasses:
         >>> classes.totals.tolist(), classes.class_of.tolist(), classes.rank.tolist()
         ([2, 6], [1, 0, 1], [0, 0, 1])
         """
+        own = (problem.counts, problem.thresholds, problem.groups)
+        for *others, known in _known_classes:
+            if all(one is other for one, other in zip(own, others, strict=True)):
+                return known
+        found = cls._group(problem)
+        _known_classes[:] = [(*own, found)]
+        return found
+
+    @classmethod
+    def _group(cls, problem: BucketProblem) -> ValueClasses:
         ratios = (t.as_integer_ratio() for t in problem.thresholds)
         keys = list(zip(problem.counts, ratios, _inner_groups(problem), strict=True))
         # Equal counts are ordered by (numerator, denominator): any fixed order will do.
@@ -339,6 +351,10 @@ class ValueClasses:
         # Member r of k gets the positions r, r + k, r + 2k, … of its class.
         before = -((self.rank[:, None] - edges) // self.n_members[self.class_of][:, None])
         return tuple(map(tuple, np.diff(before, axis=1).tolist()))
+
+
+_known_classes: list[tuple[Any, Any, Any, ValueClasses]] = []
+"""Of the last problem: the same values are tried with one max_bucket after another to find what would do."""
 
 
 def _inner_groups(problem: BucketProblem) -> list[int]:
@@ -372,7 +388,7 @@ def candidate_sizes(problem: BucketProblem) -> tuple[int, ...]:
 
 def _growing_sizes(problem: BucketProblem, large: int) -> set[int]:
     """Sizes at which some capacity reaches 1, 2, …; each with its successor, for divisibility."""
-    thresholds = {*problem.thresholds, *(group.threshold for group in problem.groups)}
+    thresholds = {*ValueClasses.of(problem).thresholds, *(group.threshold for group in problem.groups)}
     found: set[int] = set()
     level = 1
     while len(found) <= _MANY:
