@@ -42,6 +42,9 @@ _MANY = 30
 _IN_PAIRS = 4
 """Two columns are looked at together if so many people share their cells on average."""
 
+_MOST_COUNTED = 2**20
+"""Cells × values that are counted in a table; more are sorted."""
+
 How = Literal["agree", "nearly", "follows"]
 
 
@@ -166,7 +169,9 @@ def _tell_together(
         n_rows = len(one.codes)
         if 1 in (one.n_values, other.n_values) or one.n_values * other.n_values * _IN_PAIRS > n_rows:
             continue
-        both = one.beside(other)
+        # few enough to be counted without numbering those that occur
+        n_both = one.n_values * other.n_values
+        both = _Column(codes=one.codes * other.n_values + other.codes, n_values=n_both)
         for told, secret in secrets.items():
             found = _Groups.of(both, secret).telling()
             if found is not None and found[0] >= _MUCH * n_rows:
@@ -198,6 +203,8 @@ class _Groups:
     @classmethod
     def of(cls, column: _Column, secret: _Column) -> _Groups:
         """Count the values of every group."""
+        if column.n_values * secret.n_values <= _MOST_COUNTED:
+            return cls._of_table(column, secret)
         keys, counts = np.unique(column.codes * secret.n_values + secret.codes, return_counts=True)
         cell, value = np.divmod(keys, secret.n_values)
         order = np.lexsort((counts, cell))  # the commonest value of a cell comes last
@@ -209,6 +216,23 @@ class _Groups:
         top = counts[order][last][shared].astype(np.float64)
         return cls(
             n=n[shared], top=top, top_frequency=frequency[value[order][last]][shared], frequency=frequency
+        )
+
+    @classmethod
+    def _of_table(cls, column: _Column, secret: _Column) -> _Groups:
+        """The same by a table of all cells and values, which need not be sorted."""
+        keys, shape = column.codes * secret.n_values + secret.codes, (column.n_values, secret.n_values)
+        table = np.bincount(keys, minlength=shape[0] * shape[1]).reshape(shape)
+        frequency = table.sum(axis=0) / len(keys)
+        n = table.sum(axis=1)
+        table, n = table[n > 1], n[n > 1]
+        value = shape[1] - 1 - table[:, ::-1].argmax(axis=1)  # of several that are as common, the last
+        top = table[np.arange(len(n)), value]
+        return cls(
+            n=n.astype(np.float64),
+            top=top.astype(np.float64),
+            top_frequency=frequency[value],
+            frequency=frequency,
         )
 
     def agreeing(self) -> tuple[int, float] | None:
