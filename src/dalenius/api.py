@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from numpy.typing import ArrayLike
@@ -33,13 +33,14 @@ from dalenius.pages.document import Report
 from dalenius.pages.writing import write_report
 from dalenius.policy import Policy
 from dalenius.publishing import make_plan, write_release
-from dalenius.question.answer import Answer
+from dalenius.question.answer import Answer, Independence
 from dalenius.release import series
 from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease
 from dalenius.release.signing import read_public_key
 from dalenius.release.verify import Verification, verify_release
 from dalenius.reporting.build import build_report
+from dalenius.sql import identifiers
 from dalenius.tables.source import gather_persons as gather_persons  # noqa: PLC0414  (a word of this module)
 from dalenius.threats.result import Audit
 
@@ -72,6 +73,7 @@ class Release:
         tables: Mapping[str, pa.Table] | None = None,
         consistent: bool = False,
         differences: bool = False,
+        independence: bool = False,
     ) -> Answer:
         """Answer a question with its error bars, e.g. `SELECT COUNT(*) FROM t WHERE age > 60`."""
         return ask(
@@ -82,7 +84,18 @@ class Release:
             tables=tables,
             consistent=consistent,
             differences=differences,
+            independence=independence,
         )
+
+    def test_independence(self, one: str, two: str, *, where: str = "") -> Independence:
+        """Whether two columns are independent: a χ² test that knows the release's noise.
+
+        `where` is a condition on people as in SQL: `test_independence("disease", "sex", where="age > 60")`.
+        """
+        keys, only = identifiers((one, two)), f" WHERE {where}" if where else ""
+        sql = f"SELECT {keys}, COUNT(*) FROM t{only} GROUP BY {keys}"
+        answer = ask(self.stored, sql, independence=True)
+        return cast("Independence", answer.independence)
 
     def ask_many(
         self, sqls: Iterable[str], *, confidence: float = 0.95, estimator: str | None = None
@@ -110,7 +123,7 @@ class Release:
     ) -> Fitted:
         """A regression on whole tables, pooled: `release.fit("disease == 'Flu' ~ age", kind="logistic")`.
 
-        For buckets; copies of perturbed releases have far too weak associations (docs/complete.md).
+        How often such intervals hold was measured: docs/complete.md.
         """
         return fit_copies(draw_copies(self.stored, copies, seed=seed), formula, kind)
 

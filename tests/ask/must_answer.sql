@@ -121,3 +121,13 @@ SELECT sex, MIN(age), MAX(weight), MIN(severity), MAX(age) FILTER (WHERE disease
 SELECT disease, COUNT(DISTINCT age), COUNT(DISTINCT zip) FILTER (WHERE severity = 2), COUNT(DISTINCT severity) FROM t GROUP BY disease;
 -- ordered by a median that is selected
 SELECT zip, MEDIAN(weight) AS m FROM t GROUP BY zip ORDER BY m DESC LIMIT 2;
+-- an inner join with an auxiliary table, grouped by its column
+SELECT r.region, COUNT(*), AVG(age) FROM t JOIN regions r ON t.zip = r.zip GROUP BY r.region;
+-- a left join keeps people without a row
+SELECT region, COUNT(*) FROM t LEFT JOIN regions USING (zip) GROUP BY region;
+-- an inner join leaves people without a row out, also where no column of it is asked about
+SELECT disease, COUNT(*), SUM(severity) FROM t JOIN regions ON regions.zip = t.zip GROUP BY disease;
+-- conditions on joined columns
+SELECT COUNT(*) FROM t JOIN regions r USING (zip) WHERE r.region = 'east' AND disease = 'Flu';
+-- joined columns in sums, filters, HAVING and ORDER BY
+SELECT r.region AS where_, SUM(r.rank * severity) AS s, COUNT(*) FILTER (WHERE rank IN (1, 2)) FROM t LEFT JOIN regions r ON r.zip = t.zip GROUP BY r.region HAVING COUNT(*) > 1 ORDER BY where_;

@@ -6,8 +6,8 @@ SELECT * FROM t;
 SELECT age FROM t;
 -- selects no COUNT
 SELECT sex FROM t GROUP BY sex;
--- a join cannot be answered
-SELECT COUNT(*) FROM t JOIN regions USING (zip);
+-- a join cannot be answered but with auxiliary tables
+SELECT COUNT(*) FROM t JOIN others USING (zip);
 -- a join cannot be answered
 SELECT COUNT(*) FROM t, regions;
 -- WITH
@@ -202,3 +202,15 @@ SELECT COUNT(*) FROM "people.parquet" AS t WHERE t.age > 30;
 PRAGMA database_list;
 -- a sub-select without one plain table
 SELECT COUNT(*) FROM t WHERE age > (SELECT COUNT(*) FROM read_text('/etc/passwd'));
+-- a join is on equal columns
+SELECT COUNT(*) FROM t JOIN regions r ON t.zip < r.zip;
+-- there is no column 'zone' to join on
+SELECT COUNT(*) FROM t JOIN regions USING (zone);
+-- a join cannot be answered if it is RIGHT
+SELECT COUNT(*) FROM t RIGHT JOIN regions USING (zip);
+-- a join cannot be answered if it is FULL OUTER
+SELECT COUNT(*) FROM t FULL OUTER JOIN regions USING (zip);
+-- a join is on a published column and one of the joined table
+SELECT COUNT(*) FROM t JOIN regions r ON r.zip = r.region;
+-- there is no table 'q' here
+SELECT q.region, COUNT(*) FROM t JOIN regions r USING (zip) GROUP BY q.region;

@@ -25,6 +25,7 @@ from dalenius.ask.formulas import (
     is_certain,
     is_open,
 )
+from dalenius.ask.independence import measure_independence
 from dalenius.ask.literals import Known, note_unknown
 from dalenius.ask.statistics import estimate_statistics
 from dalenius.errors import InputError, QueryError, ReleaseCorrupt, did_you_mean
@@ -100,6 +101,7 @@ class Options(TypedDict, total=False):
     tables: Mapping[str, pa.Table] | None
     consistent: bool
     differences: bool
+    independence: bool
     limits: Limits | None
 
 
@@ -117,6 +119,7 @@ def ask_many(
     tables: Mapping[str, pa.Table] | None = None,
     consistent: bool = False,
     differences: bool = False,
+    independence: bool = False,
     limits: Limits | None = None,
 ) -> list[Answer]:
     """Answer many questions; work that they share is done once.
@@ -126,9 +129,10 @@ def ask_many(
         sqls: The questions.
         confidence: The share of intervals that should hold the truth.
         estimator: One of the mechanism's estimators; None: its default.
-        tables: Auxiliary tables that sub-selects may read, by name.
+        tables: Auxiliary tables to join with, or that sub-selects may read, by name.
         consistent: Move the estimates to a table that is possible: no negative counts, totals that add up.
         differences: Compare every pair of groups, and say between which ranks each group is.
+        independence: Test whether the two columns that a question groups by are independent.
         limits: Time and memory, for all questions together; by default the time grows with their number.
     """
     texts = list(sqls)
@@ -140,6 +144,7 @@ def ask_many(
         tables=tables or {},
         consistent=consistent,
         differences=differences,
+        independence=independence,
         limits=limits or Limits(seconds=60.0 + 0.5 * len(texts)),
     )
     with blamed_on(release):
@@ -228,6 +233,9 @@ def answer_asked(
             shown = list(dict.fromkeys(row.group for row in answer.rows))
             differences, ranks = compare_groups(model, one, request, workspace, shown)
             answer = replace(answer, differences=differences, ranks=ranks)
+        if request.independence:
+            found_test = measure_independence(model, one, request, workspace)
+            answer = replace(answer, independence=found_test)
         answers.append(answer)
     return answers
 

@@ -20,7 +20,7 @@ from dalenius.ask.formulas import Estimated, Wanted, estimate_formulas
 from dalenius.errors import QueryError
 from dalenius.question.answer import Difference, Group, Rank, finite
 from dalenius.question.database import Request, Workspace
-from dalenius.question.model import Model
+from dalenius.question.model import Estimation, Model
 from dalenius.question.query import (
     Aggregate,
     AggregateRef,
@@ -62,7 +62,7 @@ def compare_groups(
     place = {group: number for number, group in enumerate(shown)}
     cells.sort(key=lambda own: place.get(tuple(zip(heads, own, strict=True)), len(place)))
     names = [tuple(zip(heads, own, strict=True)) for own in cells]
-    conditions = [_is_in(query, own) for own in cells]
+    conditions = [is_in(query, own) for own in cells]
     found: list[Difference] = []
     ranks: list[Rank] = []
     for item in items:
@@ -76,7 +76,7 @@ def compare_groups(
     return tuple(found), tuple(ranks)
 
 
-def _is_in(query: Query, cells: Sequence[Any]) -> Condition:
+def is_in(query: Query, cells: Sequence[Any]) -> Condition:
     """That somebody is in a group."""
     parts = []
     for key, cell in zip(query.groups, cells, strict=True):
@@ -90,16 +90,14 @@ def _is_in(query: Query, cells: Sequence[Any]) -> Condition:
     return Every(parts=tuple(parts))
 
 
-def _differences(
+def ask_apart(
     model: Model,
     query: Query,
-    item: Item,
     conditions: Sequence[Condition],
     request: Request,
     workspace: Workspace,
-) -> list[Difference]:
-    """Of the pairs of groups, in the order of `combinations`; their names are still to be told."""
-    n_own = len(query.aggregates)
+) -> tuple[Estimated, Estimation]:
+    """A question without groups whose aggregates are those of the given one, under each of the conditions."""
     aggregates = tuple(_inside(one, condition) for condition in conditions for one in query.aggregates)
     single = replace(query, groups=(), aggregates=aggregates, items=(), finish="", statistics=())
     evaluated = model.evaluate([single], workspace)
@@ -112,6 +110,20 @@ def _differences(
         totals=estimation.totals(0),
         is_moved=False,
     )
+    return asked, estimation
+
+
+def _differences(
+    model: Model,
+    query: Query,
+    item: Item,
+    conditions: Sequence[Condition],
+    request: Request,
+    workspace: Workspace,
+) -> list[Difference]:
+    """Of the pairs of groups, in the order of `combinations`; their names are still to be told."""
+    n_own = len(query.aggregates)
+    asked, estimation = ask_apart(model, query, conditions, request, workspace)
     formulas = [_shift(item.formula, k * n_own) for k in range(len(conditions))]
     pairs = list(combinations(range(len(formulas)), 2))
     apart = [Arithmetic(operator="-", left=formulas[i], right=formulas[j]) for i, j in pairs]

@@ -12,7 +12,7 @@ settles them, whatever the secret; elsewhere there is a range and no estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,11 +27,14 @@ from dalenius.question.model import Column, Combination, Key, Model, argument_nu
 from dalenius.question.query import Aggregate, Every, Expression, GroupKey, Query, Statistic
 from dalenius.tables.codes import in_one_piece
 
-_FIRST, _MORE = 32, 7
+_FIRST, _MORE = 32, 3
 """Thresholds that are tried first, and inside each place that a quantile then can be at."""
 _MOST = 2_000
 """Thresholds × groups of one round; beyond, an interval ends at the next threshold that was tried."""
-_ROUNDS = 5
+_ROUNDS = 8
+_ROUGH = 0.01
+"""An end of an interval is the next number outwards that was tried, so far off at most, of the interval."""
+_PARTS = ("estimate", "std_error", "low", "high")
 _MOST_DIFFERENT = 2_000
 _HALF = 0.5
 _CERTAIN = 1e-6
@@ -119,7 +122,7 @@ class _Search:
     workspace: Workspace
     numbers: Floats
     tried: dict[int, Column] = field(default_factory=dict)
-    """Of each threshold: the difference C(t) − h in every group."""
+    """Of each threshold: the difference C(t) − h in the groups that it was tried for; NaN in others."""
     count: Floats
     """N of every group, as estimated."""
 
@@ -134,22 +137,37 @@ class _Search:
             request=request,
             workspace=workspace,
             numbers=_numbers(model, statistic, workspace),
-            count=np.zeros(len(asked.question.keys)),
+            count=_counted(model, asked, statistic, request, workspace),
         )
 
     def run(self) -> None:
         """Try thresholds until every end is between two neighbours."""
-        last = len(self.numbers) - 1
-        wanted = sorted(set(np.linspace(0, last, min(last + 1, _FIRST)).round().astype(int).tolist()))
+        last, everybody = len(self.numbers) - 1, set(range(len(self.count)))
+        first = np.linspace(0, last, min(last + 1, _FIRST)).round().astype(int).tolist()
+        wanted = {k: set(everybody) for k in first}
         for _ in range(_ROUNDS):
-            if not wanted or (self.tried and len(wanted) * len(self.count) > _MOST):
+            if not wanted or (self.tried and sum(map(len, wanted.values())) > _MOST):
                 break
-            self._try(wanted)
-            places = [self._bracket(passes) for passes in self._tests()]
-            ends = {(int(b), int(e)) for begin, end in places for b, e in zip(begin, end, strict=True)}
-            wanted = sorted({k for b, e in ends if e - b > 1 for k in _between(b, e)} - set(self.tried))
+            self._try(sorted(wanted), wanted)
+            wanted = {}
+            for passes, is_end in zip(self._tests(), self._are_ends(), strict=True):
+                begin, end = self._bracket(passes)
+                near = self._near() if is_end else np.ones(len(self.count))
+                for group in np.flatnonzero(end - begin > near).tolist():
+                    for k in _between(int(begin[group]), int(end[group])):
+                        wanted.setdefault(k, set()).add(group)
 
-    def _try(self, wanted: list[int]) -> None:
+    def _are_ends(self) -> list[bool]:
+        """Which of the tests are for the ends of an interval, not for the estimate."""
+        n_tests = len(self._tests())
+        return [self.statistic.kind != "ends" and k >= n_tests - 2 for k in range(n_tests)]
+
+    def _near(self) -> Floats:
+        """How many numbers an end of an interval may be off, outwards: a part of the interval's own."""
+        low, high = (self._bracket(passes)[0] for passes in self._tests()[-2:])
+        return np.maximum((high - low) * _ROUGH, 1.0)
+
+    def _try(self, wanted: list[int], groups: Mapping[int, set[int]]) -> None:
         statistic, keys = self.statistic, self.asked.question.keys
         x = statistic.argument
         texts = [
@@ -163,30 +181,39 @@ class _Search:
         asked = self.model.evaluate([query], self.workspace)
         self.workspace.deadline.check()
         estimation = self.model.estimation(asked, self.request.estimator, self.request.confidence)
-        totals = estimation.totals(0)
         order = _places(asked.questions[0].keys, keys)
-        self.count = np.where(order >= 0, totals[order, 0], 0.0)
         if statistic.kind == "ends":
             possible = estimation.possible(0)
             for k, number in enumerate(wanted, start=1):
                 least, most = possible.low[order, k], possible.high[order, k]
                 self.tried[number] = Column(estimate=least, std_error=most - least, low=least, high=most)
             return
-        combinations = []
-        for k in range(len(wanted)):
-            factors = np.zeros_like(totals)
-            factors[:, 0], factors[:, k + 1] = -statistic.fraction, 1.0
-            is_null = np.zeros(len(totals), dtype=bool)
-            combinations.append(Combination(question=0, factors=factors, totals=totals, is_null=is_null))
+        combinations, shape = [], (len(asked.questions[0].keys), len(aggregates))
+        for k, number in enumerate(wanted):
+            factors = np.zeros(shape)
+            own = order[sorted(groups[number])]
+            factors[own, 0], factors[own, k + 1] = -statistic.fraction, 1.0
+            is_null = np.zeros(len(factors), dtype=bool)
+            nothing = np.zeros(shape)
+            combinations.append(Combination(question=0, factors=factors, totals=nothing, is_null=is_null))
         added = statistic.fraction if statistic.kind == "continuous" else 0.0
         for k, column in zip(wanted, estimation.combine(combinations), strict=True):
             certain = estimation.is_rounding(column)
             error = np.where(certain, 0.0, column.std_error)
             parts = [column.estimate, column.low, column.high]
             mean, low, high = (np.where(certain, column.estimate, part) + added for part in parts)
-            self.tried[k] = Column(
-                estimate=mean[order], std_error=error[order], low=low[order], high=high[order]
-            )
+            asked_for = np.isin(np.arange(len(keys)), sorted(groups[k]))
+            parts = [np.where(asked_for, part[order], np.nan) for part in (mean, error, low, high)]
+            self._remember(k, asked_for, Column(**dict(zip(_PARTS, parts, strict=True))))
+
+    def _remember(self, threshold: int, asked_for: Bools, column: Column) -> None:
+        before = self.tried.get(threshold)
+        if before is not None:  # in other groups, in an earlier round
+            parts = {
+                name: np.where(asked_for, getattr(column, name), getattr(before, name)) for name in _PARTS
+            }
+            column = Column(**parts)
+        self.tried[threshold] = column
 
     def _tests(self) -> list[Callable[[Column], Bools]]:
         """What a threshold must pass to be: the estimate's two people, the low and the high end."""
@@ -212,10 +239,12 @@ class _Search:
     def _bracket(self, passes: Callable[[Column], Bools]) -> tuple[Floats, Floats]:
         """Of each group: the last threshold before the first that passes, and that one (or beyond all)."""
         tried = np.array(sorted(self.tried))
-        held = np.stack([passes(self.tried[k]) for k in tried.tolist()])
+        held = np.stack([passes(self.tried[k]) for k in tried.tolist()])  # NaN passes nothing
         first = np.where(held.any(axis=0), held.argmax(axis=0), len(tried))
-        ends, begins = np.append(tried, len(self.numbers)), np.concatenate([[-1], tried])
-        return begins[first], ends[first]
+        known = np.stack([~np.isnan(self.tried[k].estimate) for k in tried.tolist()])
+        before = known & (np.arange(len(tried))[:, None] < first)
+        begins = np.where(before, tried[:, None], -1).max(axis=0)
+        return begins, np.append(tried, len(self.numbers))[first]
 
     def known(self) -> Result:
         """The least number: between the first that somebody may have and the first that somebody has."""
@@ -242,7 +271,8 @@ class _Search:
         if last < 0:  # the argument is NULL for everybody
             return _nothing(len(self.count))
         places = [self._bracket(passes) for passes in self._tests()]
-        certain = np.stack([column.std_error == 0 for column in self.tried.values()]).all(axis=0)
+        errors = np.stack([column.std_error for column in self.tried.values()])
+        certain = ((errors == 0) | np.isnan(errors)).all(axis=0)
         nobody = certain & (self.count < _HALF)
         lower, upper = (self.numbers[np.minimum(end, last)] for _, end in places[:2])
         position = np.maximum(self.statistic.fraction * (self.count - 1), 0.0)
@@ -262,6 +292,17 @@ class _Search:
             ),
             is_certain=np.asarray(certain, dtype=np.bool_),
         )
+
+
+def _counted(
+    model: Model, asked: Estimated, statistic: Statistic, request: Request, workspace: Workspace
+) -> Floats:
+    """How many people the statistic is of, in every group."""
+    count = Aggregate(kind="count", argument=statistic.argument, condition=statistic.condition)
+    evaluated = model.evaluate([_query(asked, [count])], workspace)
+    totals = model.estimation(evaluated, request.estimator, request.confidence).totals(0)
+    order = _places(evaluated.questions[0].keys, asked.question.keys)
+    return np.where(order >= 0, totals[order, 0], 0.0)
 
 
 def _between(begin: int, end: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -78,6 +78,30 @@ class Rank:
         return {"group": _plain_group(self.group), **plain_fields(self, "column", "low", "high")}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Independence:
+    """A test of whether two columns are independent, which knows the release's noise."""
+
+    columns: tuple[str, str]
+    statistic: float
+    """Pearson's, by how much larger the noise makes it (Rao and Scott)."""
+    freedom: float
+    """Degrees of freedom; fewer than usual where noise is uneven."""
+    p_value: float
+    pearson: float
+    """Of the estimates, as if they were counts."""
+    larger: float
+    """How many times larger noise makes Pearson's statistic if the columns are independent."""
+    cramers_v: float
+    """The strength of the association, from 0 to 1, what noise adds taken off."""
+    n_left_out: int = field(metadata={"json": "left_out"})
+    """Values of the two columns that too few people have."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `ask --independence --json` prints it."""
+        return plain_fields(self)
+
+
 def _plain_group(group: Group) -> dict[str, Any]:
     return {name: plain(value) for name, value in group}
 
@@ -97,6 +121,8 @@ class Answer:
     differences: tuple[Difference, ...] = ()
     """Of every pair of groups, where they were asked for."""
     ranks: tuple[Rank, ...] = ()
+    independence: Independence | None = None
+    """Of the two columns that a question groups by, where it was asked for."""
 
     @property
     def sentence(self) -> str:
@@ -111,13 +137,12 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
         asked = plain_fields(self, "rows", "confidence", "assumption", "notes")
-        if not self.differences:
-            return asked
-        compared = {
-            "differences": [one.to_dict() for one in self.differences],
-            "ranks": [one.to_dict() for one in self.ranks],
-        }
-        return {**asked, **compared}
+        if self.differences:
+            asked["differences"] = [one.to_dict() for one in self.differences]
+            asked["ranks"] = [one.to_dict() for one in self.ranks]
+        if self.independence is not None:
+            asked["independence"] = self.independence.to_dict()
+        return asked
 
     def to_arrow(self) -> pa.Table:
         """One row per group and aggregate: the group's columns, then the estimate's."""

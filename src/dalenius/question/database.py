@@ -145,6 +145,7 @@ class Request:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     consistent: bool = False
     differences: bool = False
+    independence: bool = False
     limits: Limits = field(default_factory=Limits)
 
 

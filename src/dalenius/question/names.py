@@ -114,6 +114,43 @@ ROW = "__row"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """An auxiliary table of which each person has at most one row."""
+
+    alias: str
+    """In lower case."""
+    table: str
+    columns: Mapping[str, str]
+    """By lower-case name."""
+    keys: tuple[tuple[str, str], ...]
+    """Pairs of a published column and one of the table, which are equal."""
+    is_outer: bool
+    """Whether people without a row stay."""
+
+    @property
+    def is_found(self) -> Expression:
+        """That a person has a row."""
+        exists = exp.Exists(this=self._select(exp.Literal.number(1)))
+        return Expression(sql=exists.sql(dialect="duckdb"), columns=tuple(sorted({k for k, _ in self.keys})))
+
+    def cell(self, name: str) -> exp.Expr:
+        """A column of the person's row."""
+        return exp.Subquery(this=self._select(exp.column(exp.to_identifier(name, quoted=True), self.alias)))
+
+    def _select(self, what: exp.Expr) -> exp.Select:
+        same = [
+            exp.EQ(
+                this=exp.column(exp.to_identifier(own, quoted=True), self.alias),
+                expression=exp.column(exp.to_identifier(published, quoted=True), table=ROW),
+            )
+            for published, own in self.keys
+        ]
+        source = exp.to_identifier(self.table, quoted=True)
+        aliased = exp.alias_(exp.Table(this=source), self.alias, table=True)
+        return exp.select(what).from_(aliased).where(exp.and_(*same))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """The names that a question may use."""
 
@@ -124,6 +161,7 @@ class Scope:
     """The table's name or alias, in lower case."""
     tables: Mapping[str, pa.Table]
     """Auxiliary tables by lower-case name."""
+    joins: tuple[Join, ...] = ()
 
     def expression(self, node: exp.Expr | None) -> Expression:
         """Check an expression and rewrite its columns; refuse what is not allowed in one."""
@@ -157,6 +195,9 @@ class Scope:
         for names, columns in reversed(inner):
             if (not table or table in names) and name in columns:
                 return node
+        if (join := self._joined(node)) is not None:
+            used.update(published for published, _ in join.keys)
+            return join.cell(join.columns[name])
         if table and table not in self.qualifiers:
             raise refuse(self.text, node, f"there is no table {node.table!r} here", self._tables_hint())
         if name not in self.columns:
@@ -164,6 +205,24 @@ class Scope:
         published = self.columns[name]
         used.add(published)
         return exp.column(exp.to_identifier(published, quoted=True), table=ROW)
+
+    def is_published(self, node: exp.Expr) -> bool:
+        """Whether a node is a column of the release by itself."""
+        return isinstance(node, exp.Column) and self._joined(node) is None
+
+    def _joined(self, node: exp.Column) -> Join | None:
+        """The joined table whose column this is; None: it is the release's, or nobody's."""
+        name, table = node.name.lower(), node.table.lower()
+        found = [join for join in self.joins if name in join.columns and table in ("", join.alias)]
+        if table or not found:
+            return found[0] if found else None
+        shared = {published.lower() for join in found for published, own in join.keys if own.lower() == name}
+        if name in shared:  # equal in both, by USING or ON
+            return None
+        if name in self.columns or len(found) > 1:
+            hint = "write the table's name before it, e.g. t." + node.name
+            raise refuse(self.text, node, f"column {node.name!r} is in several tables", hint)
+        return found[0]
 
     def unknown(self, node: exp.Column) -> QueryError:
         """The error for a name that is no published column."""

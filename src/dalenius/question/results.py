@@ -47,7 +47,7 @@ def condition(scope: Scope, node: exp.Expr) -> Condition:
             return Negation(part=condition(scope, node.this))
     expression = scope.expression(node)
     match node:
-        case exp.In() | exp.EQ() if (listed := _literals(node)) is not None:
+        case exp.In() | exp.EQ() if scope.is_published(node.this) and (listed := _literals(node)) is not None:
             return Membership(column=expression.columns[0], values=listed, expression=expression)
         case exp.Is() if isinstance(node.expression, exp.Boolean):
             part = condition(scope, node.this)

@@ -1,8 +1,8 @@
 """SQL text to a `Query`, or a refusal that says where and why.
 
 The text is parsed with sqlglot (DuckDB's dialect) and checked node by node against what is allowed. What
-cannot be a weighted sum over a release is refused: joins, DISTINCT, windows, set operations, other
-statements.
+cannot be a weighted sum over a release is refused: joins with anything but an auxiliary table on published
+columns, DISTINCT, windows, set operations, other statements.
 
 Questions that differ only in their lists of literals are parsed once.
 
@@ -22,6 +22,7 @@ import sqlglot
 from sqlglot import exp
 
 from dalenius.errors import QueryError
+from dalenius.question.joins import read_joins
 from dalenius.question.names import POSSIBLE, Scope, place, refuse
 from dalenius.question.query import (
     Aggregate,
@@ -39,9 +40,8 @@ from dalenius.question.query import (
 )
 from dalenius.question.results import ResultColumns, condition
 
-_CLAUSES = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset"}
+_CLAUSES = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"}
 _NAMES = {
-    "joins": "a join",
     "with_": "a common table expression (WITH)",
     "distinct": "DISTINCT",
     "qualify": "QUALIFY",
@@ -61,11 +61,14 @@ def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | No
     """
     columns = tuple(columns)
     select = _only_select(text, columns)
+    known = {name.lower(): name for name in columns}
+    given = {name.lower(): table for name, table in (tables or {}).items()}
     scope = Scope(
         text=text,
-        columns={name.lower(): name for name in columns},
+        columns=known,
         qualifiers=_qualifiers(text, select),
-        tables={name.lower(): table for name, table in (tables or {}).items()},
+        tables=given,
+        joins=read_joins(text, select, known, given),
     )
     where = select.args.get("where")
     results = ResultColumns(scope=scope)
@@ -74,13 +77,21 @@ def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | No
     finish = results.finish(select)
     return Query(
         text=text,
-        where=condition(scope, where.this) if where is not None else None,
+        where=_where(scope, where),
         groups=tuple(GroupKey(name=name, expression=scope.expression(node)) for name, node in results.groups),
         aggregates=tuple(results.aggregates) or (Aggregate(kind="count"),),
         items=items,
         finish=finish,
         statistics=tuple(results.statistics),
     )
+
+
+def _where(scope: Scope, clause: exp.Where | None) -> Condition | None:
+    """WHERE, and that people have a row in every table of an inner join."""
+    parts: list[Condition] = [join.is_found for join in scope.joins if not join.is_outer]
+    if clause is not None:
+        parts.append(condition(scope, clause.this))
+    return Every(parts=tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
 
 
 def _only_select(text: str, columns: Sequence[str]) -> exp.Select:

@@ -70,7 +70,8 @@ def estimation_of(text: str, confidence: float = 0.95) -> tuple[RowEstimation, S
     scores = ScoreList()
     question = summands(lookup, parse(text, ["age", "sex", "ill", "days"]), scores)
     asked = RowsAsked(questions=(question,), scores=tuple(scores.scores))
-    return RowEstimation.of(asked, Independent(asked), confidence, 4), question
+    source = Independent(asked)
+    return RowEstimation(asked=asked, source=source, confidence=confidence, n_rows=4), question
 
 
 def test_totals_are_sums_over_people_and_values() -> None:

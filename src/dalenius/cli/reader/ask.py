@@ -16,7 +16,7 @@ import typer
 from dalenius.ask import ask
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_error, say_table
 from dalenius.errors import InputError, QueryError
-from dalenius.question.answer import Answer
+from dalenius.question.answer import Answer, Independence
 from dalenius.question.database import Limits
 from dalenius.question.limits import GRACE, LOOK_EVERY, resident
 from dalenius.release.series import open_release
@@ -30,7 +30,8 @@ def command(
     as_json: JsonOption = False,
     confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     table: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE: an auxiliary table for sub-selects.")
+        list[str] | None,
+        typer.Option("--table", "--with", help="NAME=FILE: a table of yours, to JOIN or for sub-selects."),
     ] = None,
     estimator: Annotated[str | None, typer.Option(help="Instead of the mechanism's default.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print the formula and what was read.")] = False,
@@ -40,6 +41,10 @@ def command(
     differences: Annotated[
         bool,
         typer.Option("--differences", help="Compare the groups: differences, and ranks."),
+    ] = False,
+    independence: Annotated[
+        bool,
+        typer.Option("--independence", help="Test whether the two columns grouped by are independent."),
     ] = False,
     seconds: Annotated[float, typer.Option(min=0.001, help="Time for the question.")] = 60.0,
     memory: Annotated[int, typer.Option(min=1, help="Megabytes for the question.")] = 2048,
@@ -56,6 +61,7 @@ def command(
             tables=tables,
             consistent=consistent,
             differences=differences,
+            independence=independence,
             limits=limits,
         )
     if as_json:
@@ -124,6 +130,23 @@ def say_answer(answer: Answer) -> None:
         say(answer.sentence)
     if answer.differences:
         _say_differences(answer, per_cent)
+    if answer.independence is not None:
+        _say_independence(answer.independence)
+
+
+def _say_independence(found: Independence) -> None:
+    one, two = found.columns
+    say("")
+    say(
+        f"independence of {one} and {two}: chi-squared {found.statistic:,.1f} with {found.freedom:,.1f} "
+        f"degrees of freedom, p = {found.p_value:.3g}; association (Cramer's V) {found.cramers_v:.3f}"
+    )
+    say(
+        f"noise makes Pearson's statistic of the estimates, {found.pearson:,.1f}, {found.larger:,.1f} times "
+        "larger by chance, which is taken into account"
+    )
+    if found.n_left_out:
+        say(f"{found.n_left_out} values that too few people have were left out")
 
 
 def _say_differences(answer: Answer, per_cent: str) -> None:

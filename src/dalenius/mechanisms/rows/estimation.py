@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Protocol
 
@@ -79,34 +79,37 @@ class RowEstimation:
     source: TargetEstimation
     confidence: float
     n_rows: int
-    columns: tuple[Column, ...]
-    """Of each question, groups × totals."""
-    ranges: tuple[Range, ...]
-    """Of each question, what these can be at all."""
+    _known: list[tuple[tuple[Column, ...], tuple[Range, ...]]] = field(default_factory=list)
+    """All totals, once they were asked for: combinations of them need none."""
     certain = 0.03
     """Below this relative error of the denominator the first order is as good."""
 
-    @classmethod
-    def of(cls, asked: RowsAsked, source: TargetEstimation, confidence: float, n_rows: int) -> RowEstimation:
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Of each question, groups × totals."""
+        return self._all()[0]
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """Of each question, what these can be at all."""
+        return self._all()[1]
+
+    def _all(self) -> tuple[tuple[Column, ...], tuple[Range, ...]]:
         """Estimate all totals at once."""
-        terms = [parts for one in asked.questions for own in one.groups.values() for parts in own]
-        found, ranges = _estimate(source, terms, confidence)
-        ends = np.cumsum([0, *(len(one.groups) * len(one.totals) for one in asked.questions)]).tolist()
-        columns, possible = [], []
-        for one, (start, end) in zip(asked.questions, pairwise(ends), strict=True):
-            part = slice(start, end)
-            shape = (len(one.groups), len(one.totals))
-            own = {f.name: getattr(found, f.name)[part].reshape(shape) for f in fields(Column)}
-            possible.append((ranges[0][part].reshape(shape), ranges[1][part].reshape(shape)))
-            columns.append(_settle(Column(**own), possible[-1], one.totals, n_rows))
-        return cls(
-            asked=asked,
-            source=source,
-            confidence=confidence,
-            n_rows=n_rows,
-            columns=tuple(columns),
-            ranges=tuple(possible),
-        )
+        if not self._known:
+            questions = self.asked.questions
+            terms = [parts for one in questions for own in one.groups.values() for parts in own]
+            found, ranges = _estimate(self.source, terms, self.confidence)
+            ends = np.cumsum([0, *(len(one.groups) * len(one.totals) for one in questions)]).tolist()
+            columns, possible = [], []
+            for one, (start, end) in zip(questions, pairwise(ends), strict=True):
+                part = slice(start, end)
+                shape = (len(one.groups), len(one.totals))
+                own = {f.name: getattr(found, f.name)[part].reshape(shape) for f in fields(Column)}
+                possible.append((ranges[0][part].reshape(shape), ranges[1][part].reshape(shape)))
+                columns.append(_settle(Column(**own), possible[-1], one.totals, self.n_rows))
+            self._known.append((tuple(columns), tuple(possible)))
+        return self._known[0]
 
     def totals(self, question: int) -> Floats:
         """Groups × totals; a sum over people who are known to be none is NaN."""
@@ -136,6 +139,8 @@ class RowEstimation:
 
     def _is_unknown(self, combination: Combination) -> Bools:
         """What is NULL for certain has no error; other NULLs may be numbers."""
+        if not combination.is_null.any():
+            return combination.is_null
         uncertain = (combination.factors != 0) & (self.columns[combination.question].std_error > 0)
         return np.asarray(combination.is_null & uncertain.any(axis=1))
 
@@ -298,4 +303,4 @@ class RowModel:
         if asked.divides and getattr(chosen, "is_change", False):
             raise refuse_ratio_of_changes(estimator)
         source = chosen.estimation(asked.scores)
-        return RowEstimation.of(asked, source, confidence, self.rows.n_rows)
+        return RowEstimation(asked=asked, source=source, confidence=confidence, n_rows=self.rows.n_rows)

@@ -92,7 +92,9 @@ def argument_tables(lookup: Lookup, totals: tuple[Total, ...]) -> dict[Expressio
     """Of every argument, in two factors; NaN is NULL."""
     summed = {total.argument for total in totals if total.kind == "sum"}
     found = {}
-    for argument in {total.argument: None for total in totals if total.argument is not None}:
+    listed = {total.argument: None for total in totals if total.argument is not None}
+    lookup.prepare(listed)
+    for argument in listed:
         cells = in_one_piece(lookup.values(argument))
         numbers = argument_numbers(cells, argument, argument in summed)
         found[argument] = _factors(numbers.reshape(lookup.n_outer(argument), -1))

@@ -1,0 +1,59 @@
+"""Joins of a release with tables that the asker brings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dalenius.ask import ask
+from dalenius.cli.main import run
+from dalenius.errors import QueryError
+from dalenius.release.folder import StoredRelease
+
+
+def test_people_with_several_rows_would_count_twice(release: StoredRelease) -> None:
+    twice = pa.table({"zip": ["10115", "10115"], "region": ["east", "north"]})
+    with pytest.raises(QueryError, match="people would count twice"):
+        ask(release, "SELECT region, COUNT(*) FROM t JOIN w USING (zip) GROUP BY region", tables={"w": twice})
+
+
+def test_rows_without_a_key_match_nobody(release: StoredRelease) -> None:
+    nobody = pa.table({"zip": pa.array([None, None], pa.string()), "region": ["a", "b"]})
+    answer = ask(release, "SELECT COUNT(*) FROM t JOIN w USING (zip)", tables={"w": nobody})
+    assert answer.rows[0].estimate == 0
+
+
+def test_names_that_both_tables_have_want_a_qualifier(release: StoredRelease) -> None:
+    other = pa.table({"zip": ["10115"], "age": [1]})
+    with pytest.raises(QueryError, match="several tables"):
+        ask(release, "SELECT SUM(age) FROM t JOIN w USING (zip)", tables={"w": other})
+    mine = ask(release, "SELECT SUM(t.age), SUM(w.age) FROM t JOIN w USING (zip)", tables={"w": other})
+    alone = ask(release, "SELECT SUM(age), COUNT(*) FROM t WHERE zip = '10115'")
+    assert [row.estimate for row in mine.rows] == pytest.approx([row.estimate for row in alone.rows])
+
+
+def test_a_joined_condition_is_that_on_the_published_column(release: StoredRelease) -> None:
+    """Estimates and intervals of the join are those of the condition that it stands for."""
+    regions = pa.table({"code": ["10115", "20095"], "region": ["east", "north"]})
+    asked = (
+        "SELECT disease, COUNT(*) FROM t JOIN r ON r.code = t.zip WHERE r.region = 'east' GROUP BY disease"
+    )
+    joined = ask(release, asked, tables={"r": regions})
+    plain = ask(release, "SELECT disease, COUNT(*) FROM t WHERE zip = '10115' GROUP BY disease")
+    assert [(row.group, row.estimate, row.low, row.high) for row in joined.rows] == [
+        (row.group, row.estimate, row.low, row.high) for row in plain.rows
+    ]
+
+
+def test_the_command_takes_a_table_by_either_name(
+    release: StoredRelease, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "regions.csv").write_text("zip,region\n10115,east\n20095,north\n", encoding="utf-8")
+    asked = "SELECT region, COUNT(*) FROM t JOIN regions ON CAST(regions.zip AS INT) = t.zip GROUP BY region"
+    assert run(["ask", str(release.path), asked, "--with", f"regions={tmp_path / 'regions.csv'}"]) == 2
+    assert "a join is on equal columns" in capsys.readouterr().err
+    counted = "SELECT COUNT(*) FROM t LEFT JOIN regions ON regions.region = t.disease"
+    for option in ("--with", "--table"):
+        assert run(["ask", str(release.path), counted, option, f"regions={tmp_path / 'regions.csv'}"]) == 0
