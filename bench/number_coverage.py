@@ -16,8 +16,8 @@ import numpy as np
 
 from dalenius.arrays import Floats
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.effects import Quasi
 from dalenius.mechanisms.bucketize.estimate.numbers import Numbers
+from dalenius.mechanisms.rows.effects import Quasi
 from dalenius.question.targets import Score, Targets
 
 _SIZE = 50

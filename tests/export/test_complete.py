@@ -22,7 +22,7 @@ from dalenius.errors import InputError
 from dalenius.export.complete import draw_copies
 from dalenius.export.fitting import fit_copies
 from dalenius.mechanisms.perturb.channel import Channel
-from dalenius.mechanisms.perturb.export import draw_part
+from dalenius.mechanisms.perturb.estimate.drawing import draw_part
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
 from tests.conftest import PROJECT

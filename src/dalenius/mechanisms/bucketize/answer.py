@@ -100,8 +100,8 @@ class BucketizedRows:
         codes, numbers = [codes for codes, _ in ranked], [is_number for _, is_number in ranked]
         if name == MATCHING and not self.can_match:
             name = Shrinkage.name
-        secret = self.many_numbers if name == MATCHING else None
-        made = make_estimator(name, self.buckets, codes, self.region_of_bucket, numbers, secret)
+        secret = self.numbers if name == MATCHING else None
+        made = make_estimator(name, self.buckets, codes, self.region_of_bucket, numbers, secret, self.fewest)
         return BucketEstimator(buckets=self.buckets, made=made, has_fakes=self.has_fakes)
 
     @property
@@ -110,9 +110,9 @@ class BucketizedRows:
         return not self.has_fakes and self.buckets.n_rows >= FEW_PEOPLE
 
     @property
-    def many_numbers(self) -> Floats | None:
-        """The sensitive values, where they are numbers, and many; NaN: NULL."""
-        if len(self.sensitive.columns) > 1 or self.sensitive.n_rows <= self.fewest:
+    def numbers(self) -> Floats | None:
+        """The sensitive values, where they are numbers; NaN: NULL."""
+        if len(self.sensitive.columns) > 1:
             return None
         (column,) = self.sensitive.columns.values()
         if not column.is_number:

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.base import AS_IT_IS, Completion, Place, Weighting, listed_columns, stage
 from dalenius.mechanisms.perturb import published
-from dalenius.mechanisms.perturb.channel import Channel, reconstruct
+from dalenius.mechanisms.perturb.estimate.drawing import MOST_VALUES, Effects, Records, draw_alike, draw_codes
 from dalenius.mechanisms.perturb.published import PublishedParts, read
+from dalenius.mechanisms.rows.effects import Quasi
 from dalenius.release.folder import StoredRelease
 from dalenius.sql import identifier
 from dalenius.tables.codes import find_codes
@@ -92,26 +93,32 @@ ASSUMES = (
     "nothing more about it, so that associations between the sensitive value and other columns come out "
     "too weak"
 )
-_SWEEPS = 30
-"""After which the shares no longer remember where they began; each sweep mixes by the retention."""
+ASSUMES_EFFECTS = (
+    "a value depends on the published columns by a main effect of each, of a size that the release teaches; "
+    "shares and effects are drawn anew for every copy, and given them each value by Bayes' rule from what "
+    "was published of its record. Interactions of columns beyond that come out too weak"
+)
 
 
 def complete(release: StoredRelease) -> Completion:
-    """Read the records once; every draw has shares of its own."""
+    """Fit the effects of the columns once; every draw has shares and effects of its own."""
     parts = read(release.manifest)
     quasi = release.columns("quasi")
     data = release.read("data", (*quasi, *parts.columns, "part"))
     with release.connect() as connection:
         values = parts.values(connection)
-    part = data.column("part").to_numpy()
+    part = data.column("part").to_numpy().astype(np.int64) - 1
     published = _codes(data.select(list(parts.columns)), values)
+    rows = CodedTable.of(data.select(list(quasi)))
+    ranked = [column.ranked() for column in rows.columns.values()]
+    columns = [Quasi(codes=codes, is_number=flag) for codes, flag in ranked]
+    records = Records.of(parts, part, published, columns)
+    can_learn = bool(quasi) and values.num_rows <= MOST_VALUES
+    effects = Effects.of(records, _numbers(values)) if can_learn else None
 
     def draw(stream: np.random.Generator) -> pa.Table:
-        drawn = np.empty(len(published), dtype=np.int64)
-        for number, channel in enumerate(parts.channels, start=1):
-            rows = np.flatnonzero(part == number)
-            drawn[rows] = draw_part(channel, published[rows], stream)
-        taken = values.take(pa.array(drawn))
+        codes = draw_alike(records, stream) if effects is None else draw_codes(records, effects, stream)
+        taken = values.take(pa.array(codes))
         return pa.table(
             {
                 **{name: data.column(name) for name in quasi},
@@ -119,36 +126,16 @@ def complete(release: StoredRelease) -> Completion:
             }
         )
 
-    return Completion(draw=draw, assumes=ASSUMES)
+    return Completion(draw=draw, assumes=ASSUMES_EFFECTS if can_learn else ASSUMES)
 
 
-def draw_part(channel: Channel, published: Ints, stream: np.random.Generator) -> Ints:
-    """The original codes of a part's records, given the published ones."""
-    codes = np.array(channel.codes)
-    shown = np.searchsorted(codes, published)
-    n_shown = np.bincount(shown, minlength=len(codes))
-    gamma = channel.amplifications()
-    shares = np.maximum(reconstruct(n_shown, channel), 0.0) + 1.0
-    shares /= shares.sum()
-    for _ in range(_SWEEPS):
-        moved = stream.multinomial(n_shown, _posterior(shares, gamma)).sum(axis=0)
-        shares = stream.dirichlet(moved + 1.0)
-    chances = np.cumsum(_posterior(shares, gamma), axis=1)
-    drawn = np.empty(len(published), dtype=np.int64)
-    order = np.argsort(shown, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(n_shown)])
-    uniform = stream.random(len(published))
-    for y in range(len(codes)):
-        rows = order[starts[y] : starts[y + 1]]
-        drawn[rows] = np.minimum(np.searchsorted(chances[y], uniform[rows], side="right"), len(codes) - 1)
-    return np.asarray(codes[drawn])
-
-
-def _posterior(shares: Floats, gamma: Floats) -> Floats:
-    """Row y: the chances of each original value of a record that is published as y (Bayes)."""
-    chances = np.tile(shares, (len(shares), 1))
-    chances[np.diag_indices(len(shares))] *= gamma
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+def _numbers(values: pa.Table) -> Floats | None:
+    """The values, where they are numbers."""
+    (column, *more) = CodedTable.of(values).columns.values()
+    if more or not column.is_number:
+        return None
+    cells = pc.cast(values.column(0), pa.float64(), safe=False)
+    return np.asarray(cells.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _codes(cells: pa.Table, values: pa.Table) -> Ints:

@@ -10,8 +10,8 @@ import pytest
 
 from bench.number_coverage import _run
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.effects import Quasi
 from dalenius.mechanisms.bucketize.estimate.numbers import Numbers, Traits, _uniform
+from dalenius.mechanisms.rows.effects import Quasi
 from dalenius.question.targets import Score, Targets
 
 

@@ -13,10 +13,11 @@ from scipy import stats
 
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
-from dalenius.mechanisms.bucketize.estimate.effects import Contents, Features, Fit, Quasi, find_basis
+from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
+from dalenius.mechanisms.rows.effects import Features, Quasi, find_basis
 from dalenius.question.targets import Score, Targets
 from tests.chance import FALSE_ALARM
 from tests.mechanisms.bucketize.estimate.test_estimate import buckets_of

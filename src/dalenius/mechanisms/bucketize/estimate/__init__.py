@@ -18,7 +18,7 @@ MATCHING = "matching"
 FEW_PEOPLE = 1_000
 """Fewer teach no effects of columns: they are estimated by shrinkage."""
 FEWEST = 128
-"""Up to so many different numbers each has an effect of its own; more stand in bins."""
+"""Up to so many different numbers are matched with people one by one; more stand in bins."""
 FEWEST_NEAR = 8
 """The same where the promise is about numbers that are near each other."""
 
@@ -37,19 +37,21 @@ def _matched(
     region_of_bucket: Ints | None,
     numbers: Sequence[bool],
     secret: Floats | None,
+    fewest: int = FEWEST,
 ) -> Estimator | None:
     """None: the release is too large for it, or has no columns to learn from."""
-    if not columns or (secret is None and not is_feasible(buckets)):
+    is_many = secret is not None and (len(secret) > fewest or not is_feasible(buckets))
+    if not columns or not (is_many or is_feasible(buckets)):
         return None
-    from dalenius.mechanisms.bucketize.estimate.effects import Quasi
     from dalenius.mechanisms.bucketize.estimate.numbers import Numbers
     from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+    from dalenius.mechanisms.rows.effects import Quasi
 
     flags = numbers or [False] * len(columns)
     quasi = [Quasi(codes=codes, is_number=flag) for codes, flag in zip(columns, flags, strict=True)]
-    if secret is not None:
+    if secret is not None and is_many:
         return Numbers.of(buckets, quasi, secret, region_of_bucket)
-    return Posterior.of(buckets, quasi, region_of_bucket)
+    return Posterior.of(buckets, quasi, region_of_bucket, secret)
 
 
 def _anatomy(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG001  (needs nothing prepared)
@@ -82,6 +84,7 @@ def make_estimator(
     region_of_bucket: Ints | None = None,
     numbers: Sequence[bool] = (),
     secret: Floats | None = None,
+    fewest: int = FEWEST,
 ) -> Estimator:
     """Prepare an estimator for a release whose quasi columns have these codes.
 
@@ -91,10 +94,11 @@ def make_estimator(
         columns: the codes of each quasi column.
         region_of_bucket: the region that each bucket was made in, if there are regions.
         numbers: of each column, whether its codes ascend with numbers.
-        secret: the sensitive values, where these are many numbers.
+        secret: the sensitive values, where these are numbers.
+        fewest: more numbers than this stand in bins.
     """
     if name == MATCHING:
-        found = _matched(buckets, columns, region_of_bucket, numbers, secret)
+        found = _matched(buckets, columns, region_of_bucket, numbers, secret, fewest)
         if found is not None:
             return found
     # Anatomy looks at each bucket by itself

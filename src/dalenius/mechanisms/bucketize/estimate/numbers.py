@@ -22,15 +22,12 @@ import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
-from dalenius.mechanisms.bucketize.estimate.effects import Basis, Features, Quasi, find_basis
 from dalenius.mechanisms.bucketize.estimate.posterior import LARGER, RHO
+from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, find_basis
+from dalenius.mechanisms.rows.traits import OWN, neighbours, standard_units
 from dalenius.question.targets import Estimates, Targets
 
 N_BINS = 32
-_NEAR = 0.15
-"""How far along the people, sorted by their number, effects are alike."""
-_OWN = 0.1
-"""The part of a bin's effect that is like no other's."""
 _MOST_EXPLAINED = 0.9
 _ROUNDS, _BELIEVED = 4, 2.0
 """How often single effects' variances are learned, and how many traits' worth those of their column count."""
@@ -63,10 +60,8 @@ class Traits:
         """Of these numbers (NaN: NULL), of which there are so many."""
         known = np.isfinite(numbers)
         bins = bins_of(np.where(known, numbers, np.inf), counts)
-        mean = float(np.average(numbers[known], weights=counts[known]))
-        spread = float(np.sqrt(np.average((numbers[known] - mean) ** 2, weights=counts[known])))
-        number = np.where(known, numbers - mean, 0.0) / max(spread, 1e-300)
-        return cls(bin_of=bins, root=_neighbours(np.bincount(bins, counts).astype(float)), number=number)
+        root = neighbours(np.bincount(bins, counts).astype(float), OWN[-1])
+        return cls(bin_of=bins, root=root, number=standard_units(numbers, counts))
 
     def under(self, weights: Floats) -> Floats:
         """Terms × traits: Σ w·φ over the values, for weights terms × values."""
@@ -214,14 +209,6 @@ def _in_buckets(features: Features, buckets: Buckets, held: Floats) -> Floats:
     n, n_buckets = buckets.n_rows, len(buckets.size)
     of_rows = sp.csr_array((np.ones(n), (buckets.row_bucket, np.arange(n))), shape=(n_buckets, n))
     return np.asarray((of_rows @ features.indicators).T @ (held / buckets.size[:, None]))
-
-
-def _neighbours(counts: Floats) -> Floats:
-    """A root of how bins' effects go together: alike where they are near, and each a little by itself."""
-    place = (np.cumsum(counts) - counts / 2) / counts.sum()
-    alike = np.exp(-0.5 * ((place[:, None] - place) / _NEAR) ** 2)
-    values, vectors = np.linalg.eigh((1 - _OWN) * alike + _OWN * np.eye(len(place)))
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _merged(targets: Targets) -> Targets:

@@ -25,17 +25,10 @@ import scipy.sparse as sp
 
 from dalenius.arrays import Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.effects import (
-    MOST_CELLS,
-    Basis,
-    Contents,
-    Features,
-    Fit,
-    Quasi,
-    find_basis,
-    fit_effects,
-)
+from dalenius.mechanisms.bucketize.estimate.effects import MOST_CELLS, Contents, Fit, fit_effects
 from dalenius.mechanisms.bucketize.estimate.matching import Places
+from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, sharpen
+from dalenius.mechanisms.rows.traits import choose_basis
 from dalenius.question.targets import Estimates, Score, Targets, different_weights
 
 RHO = 1e-3
@@ -69,16 +62,25 @@ class Posterior:
     formula = "Σ over people of h(row, value), weighed by how likely each value of the bucket is theirs"
 
     @classmethod
-    def of(cls, buckets: Buckets, columns: Sequence[Quasi], region_of_bucket: Ints | None) -> Posterior:
-        """Fit the columns' effects, and then the matching."""
+    def of(
+        cls,
+        buckets: Buckets,
+        columns: Sequence[Quasi],
+        region_of_bucket: Ints | None,
+        numbers: Floats | None = None,
+    ) -> Posterior:
+        """Fit the columns' effects, and then the matching; `numbers`: the values, where they are some."""
         if region_of_bucket is None:
             region_of_bucket = np.zeros(len(buckets.size), dtype=np.int64)
         features = Features.of(columns, region_of_bucket[buckets.row_bucket])
         contents = Contents.of(buckets, region_of_bucket, features.sizes)
         uniform = _uniform(buckets)
         expected = features.means.T @ (np.exp(contents.log_share) * features.sizes[:, None])
-        basis = find_basis(features, contents.known, (features.indicators.T @ uniform).toarray() - expected)
-        effects = fit_effects(features, contents, buckets, basis)
+        surprise = (features.indicators.T @ uniform).toarray() - expected
+        basis = choose_basis(features, contents.known, surprise, numbers, buckets.counts)
+        effects, fit = fit_effects(features, contents, buckets, basis)
+        if not basis.is_smooth:  # few effects that all buckets tell of: what is missing is not theirs to say
+            basis = sharpen(basis, effects, fit.slope, len(fit.places.rows))
         V, vectors = np.linalg.eigh(features.covariance())
         kept = 1e-8 * V.max() < V
         return cls(
