@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dalenius.ask import ask, ask_many
+from dalenius.ask.course import Course, ask_course
 from dalenius.auditing import audit_release
 from dalenius.display import View, notebook_progress
 from dalenius.engines.base import Engine
@@ -86,6 +87,10 @@ class Release:
             differences=differences,
             independence=independence,
         )
+
+    def ask_then(self, sql: str, *later: Release, confidence: float = 0.95) -> Course:
+        """Ask this release and later ones the same: a row for each, and the changes from one to the next."""
+        return ask_course([self.stored, *(one.stored for one in later)], sql, confidence=confidence)
 
     def test_independence(self, one: str, two: str, *, where: str = "") -> Independence:
         """Whether two columns are independent: a χ² test that knows the release's noise.

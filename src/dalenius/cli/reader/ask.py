@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, NoReturn
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import pyarrow as pa
 import typer
 
-from dalenius.ask import ask
+from dalenius.ask import Options, ask
+from dalenius.ask.course import Course, ask_course
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_error, say_table
 from dalenius.errors import InputError, QueryError
 from dalenius.question.answer import Answer, Independence
@@ -46,31 +48,71 @@ def command(
         bool,
         typer.Option("--independence", help="Test whether the two columns grouped by are independent."),
     ] = False,
+    then: Annotated[
+        list[Path] | None,
+        typer.Option(help="RELEASE: ask a later release the same, and say what changed; several in order."),
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.001, help="Time for the question.")] = 60.0,
     memory: Annotated[int, typer.Option(min=1, help="Megabytes for the question.")] = 2048,
 ) -> int:
     """Answer a question from a release alone: estimate, standard error, interval."""
-    tables = dict(_read_table(spec) for spec in table or [])
     limits = Limits(seconds=seconds, memory=f"{memory}MB")
+    options: Options = {
+        "confidence": confidence,
+        "estimator": estimator,
+        "tables": dict(_read_table(spec) for spec in table or []),
+        "consistent": consistent,
+        "differences": differences,
+        "independence": independence,
+        "limits": limits,
+    }
     with ended_at(limits, memory, as_json=as_json):
-        answer = ask(
-            open_release(release),
-            sql,
-            confidence=confidence,
-            estimator=estimator,
-            tables=tables,
-            consistent=consistent,
-            differences=differences,
-            independence=independence,
-            limits=limits,
-        )
-    if as_json:
-        print_json({**answer.to_dict(), **({"explain": answer.explain} if explain else {})})
+        if then:
+            course = ask_course([open_release(path) for path in (release, *then)], sql, **options)
+        else:
+            answer = ask(open_release(release), sql, **options)
+    if then:
+        _show_course(course, as_json=as_json, explain=explain)
+    elif as_json:
+        print_json(_as_dict(answer, explain=explain))
     else:
         say_answer(answer)
         if explain:
             say(answer.explain)
     return 0
+
+
+def _as_dict(answer: Answer, *, explain: bool) -> dict[str, Any]:
+    return {**answer.to_dict(), **({"explain": answer.explain} if explain else {})}
+
+
+def _show_course(course: Course, *, as_json: bool, explain: bool) -> None:
+    """The answer of each release, then the changes from one to the next."""
+    if as_json:
+        found = course.to_dict()
+        answers = [_as_dict(moment.answer, explain=explain) for moment in course.moments]
+        moments = [{**own, **answer} for own, answer in zip(found["moments"], answers, strict=True)]
+        print_json({**found, "moments": moments})
+        return
+    for moment in course.moments:
+        say(f"{moment.release} ({moment.created})")
+        say_answer(moment.answer)
+        if explain:
+            say(moment.answer.explain)
+        say("")
+    rows = [
+        [
+            f"{one.earlier} to {one.later}",
+            _label(one.group),
+            one.column,
+            _number(one.estimate),
+            _number(one.std_error),
+            f"{_number(one.low)} … {_number(one.high)}",
+        ]
+        for one in course.changes
+    ]
+    per_cent = f"{course.moments[0].answer.confidence * 100:g} % interval"
+    say_table(["change", "group", "aggregate", "estimate", "std error", per_cent], rows)
 
 
 @contextmanager
