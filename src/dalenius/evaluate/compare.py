@@ -75,12 +75,12 @@ class Best:
 class Comparison(Private):
     """All contenders on one workload. It was made with the original: it is private."""
 
+    measures: tuple[Measure, ...]
+    """The first one ranks."""
     workload: str
     n_questions: int
     n_cells: int
     n_seeds: int
-    measures: tuple[Measure, ...]
-    """The first one ranks."""
     standings: tuple[Standing, ...]
 
     def show(self) -> View:

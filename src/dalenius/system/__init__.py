@@ -11,15 +11,9 @@ if sys.platform == "win32":
 else:
     from dalenius.system import posix as here
 
-create_private = here.create_private
-data_folder = here.data_folder
-lock = here.lock
-make_private_folder = here.make_private_folder
-private_temporary_folder = here.private_temporary_folder
-rename = here.rename
-restrict = here.restrict
-run_apart = here.run_apart
-share = here.share
+lock, sync, rename = here.lock, here.sync, here.rename
+create_private, make_private_folder = here.create_private, here.make_private_folder
+restrict, share = here.restrict, here.share
+data_folder, private_temporary_folder = here.data_folder, here.private_temporary_folder
 stop_on_signals = here.stop_on_signals
-sync = here.sync
-work_apart_if_limited = here.work_apart_if_limited
+run_apart, work_apart_if_limited = here.run_apart, here.work_apart_if_limited

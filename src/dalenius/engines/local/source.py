@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import duckdb
@@ -57,12 +56,7 @@ class Background:
     def __enter__(self) -> Background:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         running = [answer for answer in self._started if not answer.cancel()]
         # who presses Ctrl-C does not wait for answers; a question that is about to be asked is stopped too
         while wait(running, timeout=0).not_done:
