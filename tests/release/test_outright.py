@@ -21,6 +21,7 @@ from dalenius.cli.main import run
 from dalenius.engines.base import silent
 from dalenius.mechanisms.bucketize.apply import Layout, count_alike
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
+from dalenius.mechanisms.perturb import mechanism as perturbing
 from dalenius.pages.words import say_plan
 from dalenius.randomness import Randomness
 from dalenius.release.folder import sha256
@@ -434,3 +435,19 @@ def test_whoever_may_go_on_is_told_all_the_same(
 def test_values_are_alike_as_one_would_say_them(cells: list[Any], n_people: int) -> None:
     counted = Histogram.of(("test",), {(cell,): 1 for cell in cells})
     assert counted.n_spelt_otherwise == n_people
+
+
+def test_nan_is_one_cell_where_it_is_certain(tmp_path: Path) -> None:
+    """Of people whose stage is unknown a bucket was thought to hold different stages."""
+    age = np.random.default_rng(6).permutation(600)
+    stage = [float("nan") if i % 8 else 1.5 * (i % 5) for i in range(600)]
+    table = pa.table({"age": age, "ward": [f"w{i // 20}" for i in range(600)], "stage": stage})
+    columns = {"quasi": ["age"], "sensitive": ["ward", "stage"]}
+    promise = {"kind": "f-privacy", "default": {"times": 3, "plus": 0.05}}
+    own = Policy.from_dict(
+        {"source": table, "release": str(tmp_path / "out"), "columns": columns, "promise": promise}
+    )
+    release = dalenius.publish(own, yes=True)
+    assert (dalenius.plan(own).outright or 0) == release.manifest["outright"] > 0
+    assert release.verify().ok
+    assert perturbing._is_certain([("w1", float("nan")), ("w2", float("nan"))])

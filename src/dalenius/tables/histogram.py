@@ -86,7 +86,7 @@ class Histogram(Counted):
         if len(self.columns) < 2:
             return ()
         found = []
-        for cells in zip(*self.values, strict=True):
+        for cells in zip(*map(with_one_nan, self.values), strict=True):
             number: dict[Any, int] = {}
             found.append(np.array([number.setdefault(cell, len(number)) for cell in cells]))
         return tuple(found)

@@ -39,7 +39,7 @@ from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
 from dalenius.release.manifest import Manifest
 from dalenius.sql import count, unused_name
-from dalenius.tables.histogram import Histogram
+from dalenius.tables.histogram import Histogram, with_one_nan
 
 PerturbPolicy = PolicyOf[PerturbConfig, RhoPrivacy | FPrivacy]
 
@@ -186,7 +186,8 @@ class Perturb:
 
 def _is_certain(values: Sequence[Sequence[Any]]) -> bool:
     """Whether all of them have the same cell in a column."""
-    return any(len(set(cells)) == 1 for cells in zip(*values, strict=True))
+    alike = (with_one_nan(tuple(value)) for value in values)
+    return any(len(set(cells)) == 1 for cells in zip(*alike, strict=True))
 
 
 def _number_parts(plan: PerturbPlan, randomness: Randomness) -> PerturbPlan:
