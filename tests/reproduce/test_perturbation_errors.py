@@ -20,7 +20,7 @@ from dalenius.reproduce.perturbation_errors import (
     time_by_rows,
 )
 
-OURS = "least-variance (ours)"
+OURS = "best (the default)"
 
 
 @pytest.fixture(autouse=True)

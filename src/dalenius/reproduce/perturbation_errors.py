@@ -40,7 +40,7 @@ PAPER = "PP (the paper's procedure)"
 PLANNERS: dict[str, Callable[[tuple[int, ...], RhoPrivacy], PerturbPlan]] = {
     "UP": partial(plan_perturbation, method="uniform"),
     PAPER: plan_as_in_paper,
-    "least-variance (ours)": partial(plan_perturbation, method="least-variance"),
+    "best (the default)": partial(plan_perturbation, method="best"),
 }
 ANATOMY = "Anatomy"
 _COLUMNS = ("varied", "x", "method", "mean RE, %", "± s.e.")
@@ -245,7 +245,7 @@ def time_by_rows(thousands: Sequence[int] = THOUSANDS) -> Reproduction:
         stated="PP takes no more than 30 s, as Anatomy and UP do; Anatomy is faster on EDU, where "
         "withholding leaves fewer records",
         differs=f"nothing takes more than {slowest:.2g} s here. {share:.0%} of the time "
-        "for PP and for our least-variance parts goes into searching the parts, which depends on the counts "
+        "for PP and for the default goes into searching the parts, which depends on the counts "
         "only; `PP` includes our own searches, because one function does both",
         data=f"{KDD}; rows drawn with replacement, L = {OCC.level} and {EDU.level}, one run each",
     )
