@@ -13,7 +13,9 @@ import pytest
 from dalenius.errors import EngineError, InputError
 from dalenius.release.folder import sha256
 from dalenius.release.ledger import Entry, Ledger, Marks, open_ledger
+from dalenius.release.ledger import _unpack as unpack
 from dalenius.release.repetition import KnownTable, Memory, ledger_transaction
+from dalenius.tables.sketch import Sketch
 
 ENTRY = Entry(
     id="a",
@@ -165,3 +167,14 @@ def test_a_run_that_is_stopped_is_taken_back_unless_its_release_is_there(
     with pytest.raises(KeyboardInterrupt):
         run()
     assert [one.id for one in ledger.releases()] == ([entry.id] if stopped == "after" else [])
+
+
+def test_a_sketch_of_another_ledger_is_a_damaged_one() -> None:
+    """Under another key it is any bytes: whatever they say, it is a damaged ledger and no bug."""
+    packed, n_damaged = Sketch(n_rows=5, combinations=()).pack(bytes(32)) + bytes(100), 0
+    for i in range(1, 200):
+        try:
+            unpack(packed, bytes([i]) * 32)
+        except sqlite3.DatabaseError:
+            n_damaged += 1
+    assert n_damaged > 190

@@ -278,7 +278,7 @@ def _matches(database: sqlite3.Connection, marks: Marks, ignored: Collection[str
 def _unpack(sketch: bytes, key: bytes) -> Sketch:
     try:
         return Sketch.unpack(sketch, key)
-    except (struct.error, ValueError) as error:
+    except (struct.error, TypeError, ValueError) as error:  # what is read decides of what type the next is
         raise sqlite3.DatabaseError("a sketch in it is damaged") from error
 
 
