@@ -21,8 +21,6 @@ from dalenius.plain import plain, plain_fields
 from dalenius.question.answer import Answer, AnswerRow, Group
 from dalenius.release.folder import StoredRelease
 
-_FEWEST = 2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
@@ -70,6 +68,9 @@ class Course:
             "moments": [moment.to_dict() for moment in self.moments],
             "changes": [change.to_dict() for change in self.changes],
         }
+
+
+_FEWEST = 2
 
 
 def ask_course(releases: Sequence[StoredRelease], sql: str, **options: Unpack[Options]) -> Course:

@@ -255,6 +255,24 @@ class JoinedBatches:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Centred:
+    """Estimates of what values add to the batches' means, and the means' own known part."""
+
+    deviations: BucketEstimation
+    scores: BucketEstimation
+    known: Floats
+    """Scores × values: Σ over the batches of the score's mean there, times how often the value is there."""
+
+    def estimate(self, targets: Targets) -> Estimates:
+        found = self.deviations.estimate(targets)
+        of_means = targets.add_up((self.known[targets.score] * targets.weights).sum(axis=1))
+        return found.shifted(of_means)
+
+    def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
+        return self.scores.possible_range(targets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _CentredEstimator:
     """An estimator of scores that are centred in each batch."""
 
@@ -292,24 +310,6 @@ class _CentredEstimator:
             values[score.rows] += 1.0 if score.values is None else score.values
             found.append(Score(rows=every, values=values))
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Centred:
-    """Estimates of what values add to the batches' means, and the means' own known part."""
-
-    deviations: BucketEstimation
-    scores: BucketEstimation
-    known: Floats
-    """Scores × values: Σ over the batches of the score's mean there, times how often the value is there."""
-
-    def estimate(self, targets: Targets) -> Estimates:
-        found = self.deviations.estimate(targets)
-        of_means = targets.add_up((self.known[targets.score] * targets.weights).sum(axis=1))
-        return found.shifted(of_means)
-
-    def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
-        return self.scores.possible_range(targets)
 
 
 def _join_buckets(batches: Sequence[Buckets], codes: Sequence[Ints]) -> Buckets:

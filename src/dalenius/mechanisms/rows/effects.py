@@ -86,13 +86,12 @@ class Features:
         )
         sizes = np.bincount(region_of_row).astype(np.float64)
         sums = sp.csr_array((np.ones(n), (region_of_row, np.arange(n)))) @ indicators
-        means = sums.toarray() / sizes[:, None]
         return cls(
             indicators=indicators,
             columns=merged,
             starts=starts,
             region_of_row=region_of_row,
-            means=means,
+            means=sums.toarray() / sizes[:, None],
             sizes=sizes,
         )
 

@@ -53,10 +53,10 @@ class _Method:
     """What is known about one method."""
 
     name: str
+    not_covered: tuple[str, ...]
     prior: str
     """Of the attacker for whom the posterior is stated."""
     is_bounded: bool
-    not_covered: tuple[str, ...]
 
 
 METHODS = {

@@ -22,14 +22,14 @@ from dalenius.tables.codes import Encoder
 class RegionsPlan:
     """The regions, what each holds, and the buckets of each."""
 
+    without: BucketPlan
+    """What the whole table would have without regions."""
     tree: RegionTree
     least_rows: int
     counts: Ints
     """Regions × values."""
     plans: tuple[BucketPlan, ...]
     """Of each region, for the values that occur in it."""
-    without: BucketPlan
-    """What the whole table would have without regions."""
 
     @property
     def n_regions(self) -> int:
