@@ -42,7 +42,9 @@ def take(page: Any, name: str, first: str = "h1") -> None:
     """The page as a desk and a phone show it, from an element on."""
     for width, height in ((1280, 900), (390, 800)):
         page.set_viewport_size({"width": width, "height": height})
-        page.evaluate(f"document.querySelector('{first}').scrollIntoView()")
+        page.evaluate("window.scrollTo(0, 0)")
+        if first != "h1":
+            page.evaluate(f"document.querySelector('{first}').scrollIntoView()")
         page.screenshot(path=TARGET / f"{name}-{width}.png")
     page.set_viewport_size({"width": 1280, "height": 900})
 

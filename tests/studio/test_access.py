@@ -25,7 +25,7 @@ from dalenius.studio.project import to_toml
 from dalenius.studio.tasks import Task, Tasks
 from dalenius.web.guard import Access
 from tests.conftest import PROJECT
-from tests.studio.test_browser import browser, check_access, fits, pytestmark  # noqa: F401  (fixture, mark)
+from tests.studio.test_browser import PATIENCE, browser, check_access, fits, pytestmark  # noqa: F401  (fixture, mark)
 from tests.studio.test_responsive import PAGES, whole_policy
 
 LONG = "a-very-long-word-" + "without-an-end" * 9
@@ -89,7 +89,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture
 def look(browser: Any, stage: Stage) -> Iterator[Any]:  # noqa: F811
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PATIENCE)
     page.route("**/htmx.min.js", lambda route: route.abort())  # the page stays as it is
 
     def check(path: str, expected: str, typed: str | None = None) -> None:

@@ -255,7 +255,7 @@ def _reading_form(spec: Any, csrf: str) -> Element:
     fields = within(
         element("fieldset"),
         element("legend", "How the file is read (empty: as it was found)"),
-        text("encoding", "Encoding", "utf-8, latin-1, cp1252 …"),
+        text("encoding", "Encoding", "utf-8, latin-1"),
         text("delimiter", "Delimiter", ", ; tab |"),
         text("decimal", "Decimal mark", ". or ,"),
         field("header", "First line names the columns", choice(options, str(header))),
