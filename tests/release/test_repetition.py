@@ -273,3 +273,20 @@ def test_all_but_trials_are_known_again_by_a_sketch(tmp_path: Path) -> None:
         )
     assert [memory.packed is not None for memory in usual.memories] == [True]
     assert [memory.packed is not None for memory in trial.memories] == [False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "others"),
+    [("views", ["other"]), ("dates", ["other"]), ("batches", ["own", "other"]), (None, ["own", "other"])],
+)
+def test_views_and_dates_come_in_view_of_each_other_and_batches_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str | None, others: list[str]
+) -> None:
+    """A batch with people of an earlier one is a repetition; the next view of a table is none."""
+    known = [SimpleNamespace(entry=SimpleNamespace(series_id=name)) for name in ("own", "other")]
+    monkeypatch.setattr(Ledger, "about", lambda *_: known)
+    next_one: Any = SimpleNamespace(place=SimpleNamespace(id="own"), kind=kind, records=None)
+    given = policy(tmp_path / "r", table(20))
+    with LocalEngine().open(given, None, silent) as scan:
+        found = repetition.look_up(given, scan, next_one if kind else None)
+    assert [match.entry.series_id for match in found.memories[0].matches] == others
