@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.errors import InputError
-from dalenius.mechanisms.perturb.channel import Channel, Laws, largest_posterior, reconstruct
+from dalenius.mechanisms.perturb.channel import Channel, Laws, gamma_of, largest_posterior, reconstruct
 
 
 def channel_of(n_values: int, gamma: Fraction | int) -> Channel:
@@ -92,3 +92,44 @@ def test_cells_are_found_by_part_and_value_and_summed_by_part() -> None:
     for part, code in ((0, 1), (1, 0), (1, 3), (2, 4)):
         with pytest.raises(InputError, match="its part does not have"):
             laws.cells(np.array([part]), np.array([code]))
+
+
+@pytest.mark.parametrize(
+    ("channel", "drawn", "replaced", "kept"),
+    [
+        (
+            Channel(codes=(0, 1), gamma=Fraction(3), weights=(1, 3)),
+            [1 / 4, 3 / 4],
+            [1 / 8, 3 / 8],
+            [5 / 8, 7 / 8],
+        ),
+        (Channel(codes=(0, 1), gamma=Fraction(3), weights=(2, 2)), [1 / 2] * 2, [1 / 4] * 2, [3 / 4] * 2),
+        (Channel(codes=(0, 1), gamma=Fraction(3)), [1 / 2] * 2, [1 / 4] * 2, [3 / 4] * 2),
+        (Channel(codes=(1, 2, 7), gamma=Fraction(4)), [1 / 3] * 3, [1 / 6] * 3, [2 / 3] * 3),
+    ],
+)
+def test_what_a_record_becomes_by_hand(
+    channel: Channel, drawn: list[float], replaced: list[float], kept: list[float]
+) -> None:
+    """γ = 3 of two values keeps half of the records; of each value's column, what it adds up to is 1."""
+    np.testing.assert_allclose(channel.drawn(), drawn)
+    np.testing.assert_allclose(channel.replaced(), replaced)
+    np.testing.assert_allclose(channel.kept(), kept)
+    ratios = [float(channel.amplification(place)) for place in range(channel.n_values)]
+    np.testing.assert_allclose(ratios, np.array(kept) / replaced)
+    np.testing.assert_allclose(channel.amplifications(), ratios)
+    assert gamma_of(channel.retention, channel.n_values) == channel.gamma
+
+
+@pytest.mark.parametrize("weights", [(1,), (1, 1, 1), (0, 1), (-1, 2)])
+def test_every_value_of_a_part_has_a_weight(weights: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="a weight of 1 or more"):
+        Channel(codes=(0, 1), gamma=Fraction(3), weights=weights)
+
+
+def test_what_a_replaced_record_comes_to_on_average() -> None:
+    even = [Channel(codes=(0, 2), gamma=Fraction(3)), Channel(codes=(1, 2, 4), gamma=Fraction(2))]
+    worth = np.array([1.0, 3.0, 3.0, 6.0, 9.0])
+    assert Laws.of(even, 5).average(worth).tolist() == [2.0, 6.0]
+    uneven = [Channel(codes=(0, 2), gamma=Fraction(3), weights=(1, 3)), even[1]]
+    np.testing.assert_allclose(Laws.of(uneven, 5).average(worth), [1 / 4 + 9 / 4, 6.0])

@@ -30,8 +30,10 @@ from dalenius.mechanisms.suppress.d_suppression import (
     n_arrangements,
 )
 from dalenius.mechanisms.suppress.exact import exact_law
-from dalenius.mechanisms.suppress.plan import SuppressPlan, view_posterior
+from dalenius.mechanisms.suppress.limits import Cut
+from dalenius.mechanisms.suppress.plan import SuppressPlan, plan_suppression, view_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
+from dalenius.mechanisms.suppress.stage import LimitsStagePlan, SuppressStagePlan
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM
 from tests.mechanisms.suppress.brute import beliefs_of_uniform_prior, small_tables, violating_partitions
@@ -340,3 +342,30 @@ def test_a_withheld_person_is_covered_by_safe_suppression_only() -> None:
     assert withheld_person(14, 5, 3, safe) == Fr(1, 3)
     assert withheld_person(14, 5, 3, lambda t, ell: RSuppression(t, ell).law()) > Fr(4, 9)
     assert withheld_person(14, 5, 3, exact_law) > Fr(4, 9)
+
+
+def test_what_limits_withhold_is_told() -> None:
+    cut = LimitsStagePlan(counts=(5, 3, 1), kept=(3, 3, 1), cuts=(Cut(limit=Fr(1, 2), level=3, alike=2),))
+    told = cut.to_dict()
+    assert cut.n_withheld == told["suppressed"] == 2
+    assert told["suppress"]["worst_posterior"]["value"] == 0.5
+    none = LimitsStagePlan(counts=(3, 3), kept=(3, 3), cuts=()).to_dict()
+    assert none["suppressed"] == 0
+    assert none["suppress"]["worst_posterior"] is None
+
+
+def test_a_table_that_needs_no_suppression_loses_nothing_by_any_method() -> None:
+    for method in ("safe", "randomized", "exact"):
+        plan = plan_suppression((3, 3, 2), 2, method)
+        assert (plan.is_needed, plan.expected_suppressed, plan.safe_suppressed) == (False, 0, 0)
+        assert plan.probability_of_no_release == 0
+
+
+def test_every_outcome_is_told_with_what_it_withholds() -> None:
+    counts = tuple(EXAMPLE.values())
+    plan = SuppressStagePlan(suppression=plan_suppression(counts, 3, "randomized"), costs={})
+    law = plan.to_dict()["suppress"]["law"]
+    assert {tuple(one["kept"]): one["suppressed"] for one in law} == {kept: 18 - sum(kept) for kept in LAW}
+    assert [line for line in str(plan).splitlines() if "withholds 6" in line] == [
+        "      44.44%  withholds 6: 4, 4, 2, 1, 1"
+    ]
