@@ -133,3 +133,11 @@ def test_what_a_replaced_record_comes_to_on_average() -> None:
     assert Laws.of(even, 5).average(worth).tolist() == [2.0, 6.0]
     uneven = [Channel(codes=(0, 2), gamma=Fraction(3), weights=(1, 3)), even[1]]
     np.testing.assert_allclose(Laws.of(uneven, 5).average(worth), [1 / 4 + 9 / 4, 6.0])
+
+
+@pytest.mark.parametrize("weights", [None, (1, 3, 2)])
+def test_counts_come_back_from_what_is_expected_of_them(weights: tuple[int, ...] | None) -> None:
+    channel = Channel(codes=(0, 1, 2), gamma=Fraction(4), weights=weights)
+    counts, p = np.array([50.0, 30.0, 20.0]), float(channel.retention)
+    observed = p * counts + (1 - p) * counts.sum() * channel.drawn()
+    np.testing.assert_allclose(reconstruct(observed, channel), counts)

@@ -15,6 +15,9 @@ import pytest
 
 import dalenius
 from dalenius.errors import DaleniusError, ReleaseCorrupt
+from dalenius.mechanisms.perturb.channel import Channel
+from dalenius.mechanisms.perturb.check import _fits
+from dalenius.promises.rho_privacy import amplification_limit
 from dalenius.release.folder import sha256
 
 from .test_mechanism import policy, table_of
@@ -111,3 +114,23 @@ def test_parameters_that_make_no_sense_are_found(change: dict[str, Any], tmp_pat
     restate(path, lambda manifest: manifest["parameters"].update(change))
     with pytest.raises(ReleaseCorrupt, match="is damaged: the manifest"):
         dalenius.verify(path)
+
+
+@pytest.mark.parametrize(
+    ("top", "covers_all", "fits"),
+    [
+        (7, True, True),
+        (8, True, False),
+        (3, True, True),
+        (2, True, False),
+        (2, False, True),
+        (1, False, True),
+    ],
+)
+def test_a_gamma_stands_for_a_count_that_a_part_can_have(top: int, covers_all: bool, fits: bool) -> None:
+    """Ten rows of four values: the commonest has 3 to 7, where all are protected, else 1 to 7."""
+    rho2 = Fraction(9, 10)
+    channel = Channel(codes=(0, 1, 2, 3), gamma=amplification_limit(Fraction(top, 10), rho2))
+    assert _fits(10, channel, rho2, covers_all=covers_all) is fits
+    between = Channel(codes=(0, 1, 2, 3), gamma=amplification_limit(Fraction(2 * top + 1, 20), rho2))
+    assert not _fits(10, between, rho2, covers_all=covers_all)
