@@ -133,6 +133,7 @@ def test_what_a_replaced_record_comes_to_on_average() -> None:
     assert Laws.of(even, 5).average(worth).tolist() == [2.0, 6.0]
     uneven = [Channel(codes=(0, 2), gamma=Fraction(3), weights=(1, 3)), even[1]]
     np.testing.assert_allclose(Laws.of(uneven, 5).average(worth), [1 / 4 + 9 / 4, 6.0])
+    np.testing.assert_allclose(Laws.of(uneven[:1], 5).average(worth[:2]), [1 / 4 + 9 / 4])
 
 
 @pytest.mark.parametrize("weights", [None, (1, 3, 2)])
