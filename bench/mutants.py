@@ -87,7 +87,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "suppress apply": ((f"{_M}.suppress.plan", f"{_M}.suppress.stage"), (f"{_T}/suppress",)),
     "perturb channel": (
         (f"{_M}.perturb.channel",),
-        tuple(f"{_T}/perturb/test_{n}.py" for n in ("channel", "check")),
+        tuple(f"{_T}/perturb/test_{n}.py" for n in ("channel", "check", "weighted")),
     ),
     "perturb plan": (
         tuple(f"{_M}.perturb.plan.{n}" for n in ("improvers", "layout", "methods", "starts", "thresholds")),
@@ -95,19 +95,22 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "perturb apply": (
         (f"{_M}.perturb.apply",),
-        (f"{_T}/perturb/test_apply.py",),
+        (f"{_T}/perturb/test_apply.py", f"{_T}/perturb/test_weighted.py"),
     ),
     "perturb check": (
         (f"{_M}.perturb.check",),
-        (f"{_T}/perturb/test_check.py",),
+        (f"{_T}/perturb/test_check.py", f"{_T}/perturb/test_weighted.py"),
     ),
     "alpha-beta law": (
         (f"{_M}.alphabeta.plan.law",),
-        (f"{_T}/alphabeta/test_law.py", f"{_T}/alphabeta/test_plan.py"),
+        (*(f"{_T}/alphabeta/test_{n}.py" for n in ("law", "plan", "changing")),),
     ),
     "alpha-beta parameters": (
         (f"{_M}.alphabeta.plan.views", f"{_M}.tuples.plan"),
-        (f"{_T}/alphabeta/test_plan.py", f"{_T}/alphabeta/test_law.py", f"{_T}/alphabeta/test_series.py"),
+        (
+            *(f"{_T}/alphabeta/test_{n}.py" for n in ("plan", "law", "series")),
+            f"{_T}/tuples/test_plan.py",
+        ),
     ),
     "alpha-beta apply": (
         (f"{_M}.alphabeta.apply", f"{_M}.tuples.apply", f"{_M}.tuples.noise"),
@@ -115,11 +118,15 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             f"{_T}/alphabeta/test_apply.py",
             f"{_T}/alphabeta/test_mechanism.py",
             f"{_T}/alphabeta/test_changing.py",
+            f"{_T}/tuples/test_apply.py",
         ),
     ),
     "alpha-beta check": (
         (f"{_M}.alphabeta.check", f"{_M}.tuples.check"),
-        (f"{_T}/alphabeta/test_mechanism.py", f"{_T}/alphabeta/test_series.py"),
+        (
+            *(f"{_T}/alphabeta/test_{n}.py" for n in ("check", "mechanism", "series")),
+            f"{_T}/tuples/test_check.py",
+        ),
     ),
     "randomness": (("dalenius.randomness",), ("tests/test_randomness.py",)),
     "ledger": (
@@ -133,6 +140,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "tests/release/test_draft.py",
             "tests/engines/test_parquet.py",
             "tests/release/test_manifest.py",
+            "tests/release/test_stored.py",
             "tests/release/test_verify.py",
         ),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 import dalenius
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms.perturb.channel import Channel
-from dalenius.mechanisms.perturb.check import _fits
+from dalenius.mechanisms.perturb.check import _fits, _keeps_limits
 from dalenius.promises.rho_privacy import amplification_limit
 from dalenius.release.folder import sha256
 
@@ -134,3 +135,22 @@ def test_a_gamma_stands_for_a_count_that_a_part_can_have(top: int, covers_all: b
     assert _fits(10, channel, rho2, covers_all=covers_all) is fits
     between = Channel(codes=(0, 1, 2, 3), gamma=amplification_limit(Fraction(2 * top + 1, 20), rho2))
     assert not _fits(10, between, rho2, covers_all=covers_all)
+
+
+def test_one_part_has_all_values_each_within_its_limit() -> None:
+    """Two values, p = 1/2, q = 1/8 and 3/8: 5 and 7/3 times as likely from themselves."""
+    channel = Channel(codes=(0, 1), gamma=Fraction(3), weights=(1, 3))
+    before = Fraction(1, 6)
+    exactly = [(before, g / (5 + g)) for g in (Fraction(5), Fraction(7, 3))]
+    assert [amplification_limit(*limit) for limit in exactly] == [5, Fraction(7, 3)]
+    assert _keeps_limits([channel], exactly)
+    less = Fraction(999, 1000)
+    for place in (0, 1):
+        stricter = [(b, a * less) if at == place else (b, a) for at, (b, a) in enumerate(exactly)]
+        assert not _keeps_limits([channel], stricter)
+        unlimited = [(b, Fraction(1)) if at == place else (b, a) for at, (b, a) in enumerate(exactly)]
+        assert _keeps_limits([channel], unlimited)
+    assert not _keeps_limits([channel, channel], exactly)
+    assert not _keeps_limits([], exactly)
+    assert not _keeps_limits([channel], exactly[:1])
+    assert not _keeps_limits([replace(channel, codes=(0, 2))], exactly)
