@@ -25,8 +25,8 @@ def engine_errors() -> Iterator[None]:
         raise EngineError(
             f"the machine could not do it: {text.splitlines()[0]}; nothing was published"
         ) from error
-    except duckdb.Error as error:
-        # Its text may quote a cell of the table.
+    except (duckdb.Error, UnicodeDecodeError) as error:  # texts of a damaged file may be anything
+        # What the error says may quote a cell of the table.
         raise EngineError(
             f"the table could not be read ({type(error).__name__}); nothing was published",
             hint="did it change while it was read? `dalenius inspect` reads it again",
