@@ -122,7 +122,8 @@ def main() -> int:
         folder = Path(name)
         folder.chmod(0o755)
         make_folder(folder, given.rows)
-        list(run_again(folder, "perturb"))
+        list(run_again(folder, "perturb"))  # so that there is a ledger
+        shutil.rmtree(folder / "perturb.release")
         process, started = start_job(folder, "perturb"), time.monotonic()
         process.communicate()
         code = process.returncode
