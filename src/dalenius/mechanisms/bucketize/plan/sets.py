@@ -24,9 +24,9 @@ from dalenius.randomness import Randomness
 
 Sizes = tuple[tuple[int, ...], tuple[int, ...]]
 """Bucket sizes, and how many buckets of each."""
-_MOST_TRIES = 24
-_MENDING = 200
-"""How many rounds of trades are tried where dealing leaves somebody over."""
+_MOST_TRIES = 48
+_MENDING, _PER_BUCKET, _MOST_MENDING, _TRADES = 200, 5, 3_000, 20_000_000
+"""Rounds of trades where dealing leaves somebody over: more with more buckets, as far as trades are few."""
 _ALL = Fraction(1)
 _PARTS = tuple(Fraction(n, 100) for n in (94, 85, 72))
 
@@ -201,7 +201,8 @@ def _mend(codes: Ints, size: Ints, left: Ints, inside: Bools) -> bool:
     """
     stream = Randomness.seeded(0).stream("sets", "mend")  # public coins: the same counts, the same plan
     first = np.cumsum(size) - size
-    for _ in range(_MENDING):
+    rounds = min(_MENDING + _PER_BUCKET * len(size), _MOST_MENDING, max(_MENDING, _TRADES // len(size)))
+    for _ in range(rounds):
         bad = np.flatnonzero((left < 0).any(axis=0))
         if not len(bad):
             return True
