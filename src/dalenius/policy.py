@@ -145,19 +145,8 @@ def _text(value: Any, where: str) -> str:
     return value
 
 
-TOP_LEVEL_KEYS = (
-    "source",
-    "release",
-    "outright",
-    "columns",
-    "recode",
-    "domains",
-    "promise",
-    "mechanism",
-    "suppress",
-    "series",
-    "ledger",
-)
+_SECTIONS = ("columns", "recode", "domains", "promise", "mechanism", "suppress", "series", "ledger")
+TOP_LEVEL_KEYS = ("source", "release", "outright", *_SECTIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
