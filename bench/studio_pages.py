@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -52,7 +53,8 @@ def write_table(path: Path, rows: int) -> list[str]:
 
 def start(project: Path) -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "dalenius", "studio", "--project", str(project), "--json"]
-    studio = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    own = {**os.environ, "XDG_DATA_HOME": str(project.parent)}  # no ledger that knows the table
+    studio = subprocess.Popen(command, stdout=subprocess.PIPE, env=own, text=True)
     assert studio.stdout is not None
     told = ""
     while not told.rstrip().endswith("}"):
