@@ -24,7 +24,7 @@ def test_kdd_workers_keep_46_thresholds_in_every_bucket(real_data: Path, tmp_pat
             "promise": {"kind": "f-privacy", "default": {"times": 4, "plus": 0.02}},
         }
     )
-    release = dalenius.publish(policy, yes=True)  # the industry of soldiers tells their occupation
+    release = dalenius.publish(policy)
     n = len(source)
     counts = Counter(source["occupation_code"].tolist())
     st = pd.read_parquet(release.path / "st.parquet")

@@ -93,7 +93,7 @@ def test_figure_4_finds_the_least_skewed_attribute() -> None:
     assert [shares["occupation", rank] for rank in range(1, 6)] == pytest.approx([n / 2 for n in ADULT])
     top = {name: share for (name, rank), share in shares.items() if rank == 1}
     least = min((name for name in top if name != "age"), key=lambda name: top[name])
-    assert outcome.differs.startswith(f"{least} is the least skewed but for age")
+    assert outcome.differs.startswith(f"{least} is the least skewed except for age")
     assert f"age's {top['age']:.1f} %" in outcome.differs
 
 

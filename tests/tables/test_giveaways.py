@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from dalenius.release.exposure import Exposures
 from dalenius.tables.giveaways import find_giveaways
 
 
@@ -84,6 +85,23 @@ def test_one_cell_that_tells_a_rare_value_is_enough() -> None:
     (one,) = find_giveaways(records, ["medicine", "sex"], ["s"])
     assert (one.column, one.people, one.looked_at) == ("medicine", int((s == "HIV").sum()), 600)
     assert "HIV" not in one.sentence(["s"])
+    assert not one.is_loose
+
+
+def test_an_association_that_concerns_few_is_told_of_and_no_reason_to_refuse() -> None:
+    """Hardly anybody below 20 has married, but most who have not are older; a few soldiers are soldiers."""
+    rng = np.random.default_rng(15)
+    age = rng.integers(16, 70, 5_000)
+    single = rng.random(5_000) < np.where(age < 20, 0.98, 0.3)
+    s = np.where(single, "single", np.where(rng.random(5_000) < 0.4, "divorced", "married"))
+    (one,) = find_giveaways(table(age=age, s=s), ["age"], ["s"])
+    assert (one.column, one.how, one.is_loose) == ("age", "nearly", True)
+    assert not [*Exposures(columns=("s",), giveaways=(one,)).reasons()]
+    assert [*Exposures(columns=("s",), giveaways=(one,)).lines()] == [one.sentence(["s"])]
+    job = np.where(np.arange(5_000) < 20, "soldier", rng.choice(list("abcd"), 5_000))
+    sector = np.where(job == "soldier", "army", rng.choice(list("xyz"), 5_000))
+    (few,) = find_giveaways(table(sector=sector, s=job), ["sector"], ["s"])
+    assert (few.people, few.is_loose) == (20, True)
 
 
 def test_two_columns_that_tell_together_are_told_of_together() -> None:

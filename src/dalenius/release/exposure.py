@@ -43,7 +43,7 @@ class Exposures:
             yield one.sentence(self.columns)
 
     def reasons(self) -> Iterator[tuple[str, str]]:
-        """The same with what it means, and with what helps."""
+        """What nobody should publish by accident, with what it means and what helps."""
         if self.spellings:
             key = toml_key(self.columns[0])
             yield (
@@ -53,6 +53,8 @@ class Exposures:
                 "from and to",
             )
         for one in self.giveaways:
+            if one.is_loose:
+                continue
             yield (
                 f"{one.sentence(self.columns)}: whoever knows such a cell of a person reads the value off "
                 "it, whatever is promised",

@@ -5,6 +5,10 @@ Groups of few people agree by chance as well, above all on a common value. A col
 people are in groups that agree than that explains; if a cell goes with one value nearly always, for more
 people than chance explains (those who take a medicine against one disease); and if it is a number that
 follows the secret one, as a net salary follows the gross. So are two columns that tell together.
+
+Most tables have cells that nearly always go with one value: hardly anybody under 20 has married. Such columns
+are told of, and only one that tells the value of many people, or of most who have it, is taken for a giveaway
+that nobody should publish by accident.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Bools, Floats, Ints
 from dalenius.exact import percent
 from dalenius.tables.codes import encode, number
 
@@ -35,6 +39,10 @@ _COMMON = 0.5
 """… which no more than half of all people have …"""
 _CHANCE = 1e-9
 """… and if a table whose columns tell nothing has such a cell with no more than this probability."""
+_MOST = 0.5
+"""Such a cell is more than an association if so many of those who have the value have the cell …"""
+_SEVERAL = 0.01
+"""… and if they are so many of all people."""
 _CLOSELY = 0.995
 """A number follows another one if their ranks are correlated so much …"""
 _MANY = 30
@@ -65,6 +73,8 @@ class Giveaway:
     """Which of several sensitive columns it tells; None: all of them."""
     how: How = "agree"
     """Cells have one value only; or one value nearly always; or they are numbers that follow the secret."""
+    is_loose: bool = False
+    """Few people are concerned, and few of those who have the value: told of, and no reason to refuse."""
 
     def sentence(self, sensitive: Sequence[str]) -> str:
         """In plain words.
@@ -157,7 +167,15 @@ def _tells(name: str, column: _Column, secrets: Mapping[str | None, _Column]) ->
         found = next(((how, one) for how, one in ways.items() if one is not None), None)
         if found is not None:
             how, (people, share) = found
-            yield Giveaway(column=name, share=share, people=people, looked_at=n_rows, told=told, how=how)
+            yield Giveaway(
+                column=name,
+                share=share,
+                people=people,
+                looked_at=n_rows,
+                told=told,
+                how=how,
+                is_loose=how == "nearly" and not groups.tell_most(),
+            )
             return
 
 
@@ -195,10 +213,12 @@ class _Groups:
     """How many people each group has."""
     top: Floats
     """How many of them have their commonest value."""
-    top_frequency: Floats
-    """The share of that value in the table."""
+    value: Ints
+    """Which value that is."""
     frequency: Floats
     """The share of every value in the table."""
+    n_rows: int
+    """Of the table."""
 
     @classmethod
     def of(cls, column: _Column, secret: _Column) -> _Groups:
@@ -215,7 +235,11 @@ class _Groups:
         shared = n > 1
         top = counts[order][last][shared].astype(np.float64)
         return cls(
-            n=n[shared], top=top, top_frequency=frequency[value[order][last]][shared], frequency=frequency
+            n=n[shared],
+            top=top,
+            value=value[order][last][shared],
+            frequency=frequency,
+            n_rows=len(secret.codes),
         )
 
     @classmethod
@@ -231,8 +255,9 @@ class _Groups:
         return cls(
             n=n.astype(np.float64),
             top=top.astype(np.float64),
-            top_frequency=frequency[value],
+            value=value,
             frequency=frequency,
+            n_rows=len(keys),
         )
 
     def agreeing(self) -> tuple[int, float] | None:
@@ -253,13 +278,22 @@ class _Groups:
         That t or more of n people have a value of frequency f has at most the probability exp(−n·KL(t/n, f))
         (Chernoff), for each of the groups and values.
         """
-        share, f = self.top / self.n, np.minimum(self.top_frequency, 1 - 1e-9)
+        people = float(self.n[self._is_told()].sum())
+        return (int(people), people / float(self.n.sum())) if people else None
+
+    def tell_most(self) -> bool:
+        """Whether such groups are much of the table, or hold most of the people who have some value."""
+        is_told = self._is_told()
+        held = np.bincount(self.value[is_told], self.top[is_told], minlength=len(self.frequency))
+        is_most = (held >= _MOST * self.frequency * self.n_rows) & (held >= _SEVERAL * self.n_rows)
+        return bool(is_most.any() or self.n[is_told].sum() >= _MUCH * self.n_rows)
+
+    def _is_told(self) -> Bools:
+        share, f = self.top / self.n, np.minimum(self.frequency[self.value], 1 - 1e-9)
         doubt = np.maximum(1 - share, 1e-12)
         surprise = self.n * (share * np.log(share / f) + doubt * np.log(doubt / (1 - f)))
         needed = log(max(len(self.n), 1) * len(self.frequency) / _CHANCE)
-        is_told = (share >= _NEARLY) & (f <= _COMMON) & (surprise >= needed)
-        people = float(self.n[is_told].sum())
-        return (int(people), people / float(self.n.sum())) if people else None
+        return np.asarray((share >= _NEARLY) & (f <= _COMMON) & (surprise >= needed))
 
 
 def _follows(column: _Column, secret: _Column) -> bool:
