@@ -27,10 +27,18 @@ settings.register_profile("dalenius", deadline=None, derandomize=True)
 settings.load_profile("dalenius")
 
 PROJECT = Path(__file__).parent.parent
+_QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A session of minutes ends before better machine code pays: 30 % less processor time."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     install(config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What starts a cluster of its own comes first: at the end one worker would wait for the other."""
+    items.sort(key=lambda item: "a_cluster_that" not in item.name)
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +121,8 @@ def spark_settings(builder: Any, folder: Path) -> Any:
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": folder.as_uri(),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()} {_QUICK_JAVA}",
+        "spark.executor.extraJavaOptions": _QUICK_JAVA,
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
