@@ -48,6 +48,7 @@ types: .venv/.tests
 check: lint types test  ## what a change must pass
 
 LOWEST := tests/system tests/promises tests/policy tests/tables tests/question tests/release tests/ask tests/contract \
+  tests/mechanisms/bucketize/plan/test_groups.py tests/mechanisms/bucketize/test_sets.py \
   tests/test_publishing.py tests/web tests/serve tests/studio/test_pages.py
 
 test-lowest: .venv-lowest/.lowest  ## the core tests with the oldest versions that pyproject.toml allows

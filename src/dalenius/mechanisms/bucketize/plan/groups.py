@@ -86,11 +86,10 @@ class GroupTree:
 
         n_classes, n_sizes = limits.shape
         n_nodes = _FIRST + n_classes + (len(self.parent) + 1) * n_sizes
-        start, end, room = self._edges(counts, limits, self.capacity[:, used] * n_buckets, slots)
-        wide = room > 0
-        shape = (n_nodes, n_nodes)
-        # scipy's flows are of 32 bits; a problem with groups has no more records than that
-        network = csr_array((room[wide].astype(np.int32), (start[wide], end[wide])), shape=shape)
+        edges = np.stack(self._edges(counts, limits, self.capacity[:, used] * n_buckets, slots))
+        # scipy's flows are of 32 bits, and its older ones' places too; a problem with groups has no more
+        start, end, room = edges[:, edges[2] > 0].astype(np.int32)
+        network = csr_array((room, (start, end)), shape=(n_nodes, n_nodes))
         found = maximum_flow(network, _SOURCE, _SINK)
         if found.flow_value < counts.sum():
             left = csr_array(network - found.flow)
