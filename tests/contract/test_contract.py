@@ -87,17 +87,18 @@ def test_the_same_rows_in_other_batches_files_or_frames_are_the_same_source(
 
 @every_subject
 def test_two_runs_differ_and_a_seeded_run_repeats(subject: Subject, tmp_path: Path) -> None:
-    seeds = [None, None, 7, 7, 8]
+    """On Spark, where a publication takes seconds, another seed is left to one machine."""
+    seeds = [None, None, 7, 7, *([8] if subject.engine == "local" else [])]
     releases = [
         subject.publish(subject.policy(people(), tmp_path / f"r{i}"), seed=seed, again=True)
         for i, seed in enumerate(seeds)
     ]
-    first, second, seven, again, eight = (hashes(release) for release in releases)
+    first, second, seven, again, *eight = (hashes(release) for release in releases)
     assert first != second
     assert seven == again
-    assert seven != eight
-    assert len({release.manifest["id"] for release in releases}) == 5
-    assert [release.verify(strict=True).ok for release in releases] == [True, True, False, False, False]
+    assert seven not in (first, second, *eight)
+    assert len({release.manifest["id"] for release in releases}) == len(seeds)
+    assert [release.verify(strict=True).ok for release in releases] == [seed is None for seed in seeds]
     assert all(release.verify().ok for release in releases)
 
 
