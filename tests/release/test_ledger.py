@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def test_a_ledger_of_an_older_version_is_brought_up_to_date(
 ) -> None:
     ledger = Ledger(path=tmp_path / "ledger")
     ledger.record(ENTRY)
-    with sqlite3.connect(ledger.path) as database:
+    with closing(sqlite3.connect(ledger.path)) as database, database:
         for name in missing:
             database.execute(f"ALTER TABLE releases DROP COLUMN {name}")
         database.execute("DROP TABLE forgotten")
