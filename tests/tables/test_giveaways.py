@@ -98,10 +98,18 @@ def test_an_association_that_concerns_few_is_told_of_and_no_reason_to_refuse() -
     assert (one.column, one.how, one.is_loose) == ("age", "nearly", True)
     assert not [*Exposures(columns=("s",), giveaways=(one,)).reasons()]
     assert [*Exposures(columns=("s",), giveaways=(one,)).lines()] == [one.sentence(["s"])]
-    job = np.where(np.arange(5_000) < 20, "soldier", rng.choice(list("abcd"), 5_000))
+    job = np.where(np.arange(5_000) < 4, "soldier", rng.choice(list("abcd"), 5_000))
     sector = np.where(job == "soldier", "army", rng.choice(list("xyz"), 5_000))
     (few,) = find_giveaways(table(sector=sector, s=job), ["sector"], ["s"])
-    assert (few.people, few.is_loose) == (20, True)
+    assert (few.people, few.is_loose) == (4, True)
+
+
+def test_a_rare_disease_is_given_away_by_its_medicine_in_a_large_table_too() -> None:
+    """Half a percent of all people: a limit of a hundredth would let all of them pass unasked."""
+    rng = np.random.default_rng(16)
+    s = np.where(rng.random(20_000) < 0.005, "HIV", rng.choice(["Flu", "Gout", "Cold"], 20_000))
+    (one,) = find_giveaways(table(medicine=s == "HIV", s=s), ["medicine"], ["s"])
+    assert not one.is_loose
 
 
 def test_two_columns_that_tell_together_are_told_of_together() -> None:

@@ -41,7 +41,7 @@ _CHANCE = 1e-9
 """… and if a table whose columns tell nothing has such a cell with no more than this probability."""
 _MOST = 0.5
 """Such a cell is more than an association if so many of those who have the value have the cell …"""
-_SEVERAL = 0.01
+_SEVERAL = 0.001
 """… and if they are so many of all people."""
 _CLOSELY = 0.995
 """A number follows another one if their ranks are correlated so much …"""
