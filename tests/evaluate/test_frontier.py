@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.frontier import WIDTH, Frame, label_span
+from dalenius.evaluate.frontier import Frame, label_span
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
 from dalenius.promises.bounds import Bound
@@ -195,7 +195,7 @@ def test_no_label_covers_another(seed: int) -> None:
     frame, points = placed(12, seed)
     spans = []
     for point in points:
-        at = WIDTH * point["bound"] / frame.x_max
+        at = frame.across(point["bound"])
         spans.append((*label_span(point["side"], point, at), frame.pixel(point["label"])))
     for i, (left, right, height) in enumerate(spans):
         assert left >= 0

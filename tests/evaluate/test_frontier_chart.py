@@ -12,7 +12,7 @@ import pytest
 from dalenius.errors import InputError
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.frontier import WIDTH, Frame, label_span
+from dalenius.evaluate.frontier import Frame, label_span
 from dalenius.evaluate.frontier_chart import draw_frontier
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
@@ -65,7 +65,7 @@ def test_no_label_covers_another_and_each_is_near_its_mark() -> None:
     points = frame.points(CROWDED)
     boxes = []
     for point in points:
-        at = WIDTH * point["bound"] / frame.x_max
+        at = frame.across(point["bound"])
         boxes.append((*label_span(point["side"], point, at), frame.pixel(point["label"])))
         assert abs(frame.pixel(point["label"]) - frame.pixel(point["value"])) <= 3 * 14
     for (a, b, level), (c, d, other) in combinations(boxes, 2):

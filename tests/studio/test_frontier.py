@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dalenius.studio.frontier import draw_frontier
 from dalenius.studio.steps.choose import card
 from dalenius.web.page import to_text, unpack
 from tests.evaluate.test_frontier_chart import CROWDED, comparison, standing
 
+LETTER = 6
+"""Pixels, about."""
 
-def test_every_mark_has_its_name_and_the_numbers_are_told() -> None:
+
+@pytest.mark.parametrize("kind", ["wide", "narrow"])
+def test_every_mark_has_its_name_and_the_numbers_are_told(kind: str) -> None:
     (figure,) = unpack([draw_frontier(CROWDED)])
-    svg = figure.find("svg")
+    svg = figure.find(f"svg[@class='{kind}']")
     assert svg is not None
-    names = {text.text for text in svg.findall("text[@class='name']")}
+    texts = svg.findall("text[@class='name']")
+    names = {text.text for text in texts}
     assert len(svg.findall("circle")) == len(CROWDED.ranked) == len(names)
     assert "policy 0 (best)" in names
     assert "Laplace: at most 0.25, off by 2" in svg.attrib["aria-label"]
-    width = float(svg.attrib["viewBox"].split()[2])
-    assert all(0 <= float(text.attrib["x"]) <= width for text in svg.findall("text[@class='name']"))
     steps = svg.find("path")
     assert steps is not None
     assert steps.attrib["d"].startswith("M")
+    width = float(svg.attrib["viewBox"].split()[2])
+    assert width <= (800 if kind == "wide" else 360)
+    for text in texts:
+        at, length = float(text.attrib["x"]), LETTER * len(text.text or "")
+        begin = at - length if text.attrib["text-anchor"] == "end" else at
+        assert begin >= 0
+        assert begin + length <= width
 
 
 def test_without_anything_safe_there_is_no_frontier_to_draw() -> None:

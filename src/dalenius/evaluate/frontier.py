@@ -25,9 +25,12 @@ class Frame:
     y_max: float
     is_log: bool
     y_title: tuple[str, ...]
+    width: int = WIDTH
+    spare: int = LABEL // 2
+    """Pixels right of the axes that labels may use."""
 
     @classmethod
-    def around(cls, comparison: Comparison) -> Frame:
+    def around(cls, comparison: Comparison, *, width: int = WIDTH, spare: int = LABEL // 2) -> Frame:
         """The axes that hold everything that was measured; a probability ends at 1.
 
         Raises:
@@ -46,6 +49,8 @@ class Frame:
             y_max=(2.0 if is_log else 1.15) * max([*values, 1e-9]),
             is_log=is_log,
             y_title=tuple(title),
+            width=width,
+            spare=spare,
         )
 
     def ticks(self) -> list[float]:
@@ -58,6 +63,10 @@ class Frame:
         powers = range(math.floor(math.log10(self.y_min)), math.ceil(math.log10(self.y_max)) + 1)
         marks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
         return [mark for mark in marks if self.y_min <= mark <= self.y_max]
+
+    def across(self, bound: float) -> float:
+        """Pixels from the left."""
+        return self.width * bound / self.x_max
 
     def pixel(self, value: float) -> float:
         """From the bottom."""
@@ -105,11 +114,14 @@ def _spread_labels(points: list[dict[str, Any]], frame: Frame) -> None:
     """Put every label beside its mark, right or left, or as near as it can be without covering another."""
     placed: list[tuple[float, float, float]] = []
     for point in sorted(points, key=lambda point: -float(point["value"])):
-        at = WIDTH * point["bound"] / frame.x_max
+        at = frame.across(point["bound"])
         height = frame.pixel(point["value"])
         sides = ("left", "right") if point["side"] == "left" else ("right", "left")
         spots = [(step, side) for step in _steps() for side in sides]
-        step, side = next((spot for spot in spots if _is_free(spot, point, at, height, placed)), spots[0])
+        step, side = next(
+            (spot for spot in spots if _is_free(spot, point, at, height, placed, frame.width + frame.spare)),
+            spots[0],
+        )
         placed.append((*label_span(side, point, at), height + step))
         point["side"], point["label"] = side, frame.value(height + step)
 
@@ -132,10 +144,11 @@ def _is_free(
     at: float,
     height: float,
     placed: list[tuple[float, float, float]],
+    edge: float,
 ) -> bool:
     """Whether a label is inside the picture there and covers no other."""
     begin, end = label_span(spot[1], point, at)
     level = height + spot[0]
-    if begin < 0 or end > WIDTH + LABEL / 2 or not 4 <= level <= HEIGHT - 4:
+    if begin < 0 or end > edge or not 4 <= level <= HEIGHT - 4:
         return False
     return all(end <= left or right <= begin or abs(level - other) >= _LINE for left, right, other in placed)

@@ -191,16 +191,29 @@ async def cancel(request: Request) -> Response:
     return RedirectResponse(f"/{what}", 303)
 
 
+_FILES = (
+    (
+        "report",
+        "The report for everybody",
+        "What is promised, how the tables look, and how exact answers are.",
+    ),
+    (
+        "private",
+        "Show private: the report with true values, for you alone",
+        "What was measured on your own table: who is alone, how far attacks got. Never pass it on.",
+    ),
+    ("release", "The release itself (zip)", "The tables with their manifest: what analysts need to ask."),
+)
+"""What can be taken away: its address, its name, what is in it."""
+
+
 def _downloads(stored: StoredRelease) -> list[Element]:
-    listed = element("ul")
-    for name, title in (
-        ("report", "The report for everybody"),
-        ("private", "Show private: the report with true values, for you alone"),
-    ):
-        if default_path(stored.path, private=name == "private").exists():
-            within(listed, within(element("li"), element("a", title, href=f"/download/{name}")))
-    within(listed, within(element("li"), element("a", "The release itself (zip)", href="/download/release")))
-    return [listed]
+    cards = element("div", class_="cards")
+    for name, title, inside in _FILES:
+        if name == "release" or default_path(stored.path, private=name == "private").exists():
+            link = within(element("h2"), element("a", title, href=f"/download/{name}"))
+            within(cards, within(element("article", class_="card"), link, element("p", inside)))
+    return [cards]
 
 
 async def download(request: Request) -> Response:
