@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from bench.serve_load import memory
+from dalenius.cli.reader import serve
 from tests.conftest import PROJECT
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -132,3 +134,25 @@ def test_what_is_no_release_is_refused() -> None:
     )
     assert ended.returncode == 2
     assert "is not a release" in ended.stderr
+
+
+@pytest.mark.parametrize(("host", "is_warned"), [("127.0.0.1", False), ("::1", False), ("192.0.2.1", True)])
+def test_an_address_that_other_machines_reach_is_warned_of(
+    host: str, is_warned: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is opened to other machines here: the socket is a loopback one, and the server does not run."""
+    uvicorn = pytest.importorskip("uvicorn")
+    served: list[str] = []
+    opened = []
+
+    def listen(asked: str, port: int) -> socket.socket:
+        served.append(asked)
+        opened.append(socket.create_server(("127.0.0.1", port)))
+        return opened[0]
+
+    monkeypatch.setattr(serve, "listen", listen)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
+    assert serve.command([RELEASES / "perturb"], host=host, port=0) == 0
+    opened[0].close()
+    assert served == [host]
+    assert ("other machines can reach this address" in capsys.readouterr().err) is is_warned

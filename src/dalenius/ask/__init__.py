@@ -31,7 +31,7 @@ from dalenius.ask.statistics import estimate_statistics
 from dalenius.errors import InputError, QueryError, ReleaseCorrupt, did_you_mean
 from dalenius.mechanisms import registry
 from dalenius.question.answer import Answer, AnswerRow
-from dalenius.question.database import Database, Deadline, Limits, Request, Workspace
+from dalenius.question.database import Database, Deadline, Limits, Remembered, Request, Workspace
 from dalenius.question.model import Asked, Estimation, Model, Question
 from dalenius.question.query import AggregateRef, Query, StatisticRef
 from dalenius.question.sql import parse_shared
@@ -52,7 +52,7 @@ class Opened:
     model: Model
     databases: dict[str, Database] = field(default_factory=dict)
     """By how much memory each may use."""
-    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
+    remembered: Remembered = field(default_factory=Remembered)
     texts: Known = field(default_factory=dict)
 
     def workspace(self, request: Request) -> Workspace:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -149,11 +150,36 @@ class Request:
     limits: Limits = field(default_factory=Limits)
 
 
+class Remembered:
+    """What expressions were worth on a release's values, by their text: the latest ones."""
+
+    def __init__(self, most: int = 4096, most_bytes: int = 64 << 20) -> None:
+        self.most, self.most_bytes = most, most_bytes
+        self._found: OrderedDict[str, pa.ChunkedArray] = OrderedDict()
+        self._n_bytes = 0
+
+    def get(self, text: str) -> pa.ChunkedArray | None:
+        """What an expression was worth, if that is known still."""
+        found = self._found.get(text)
+        if found is not None:
+            self._found.move_to_end(text)
+        return found
+
+    def keep(self, text: str, found: pa.ChunkedArray) -> None:
+        """Know this from now on, if it was not known."""
+        if self._found.setdefault(text, found) is found:
+            self._n_bytes += found.nbytes
+
+    def forget_oldest(self) -> None:
+        """Forget what was not needed for longest, as far as it is too much."""
+        while self._found and (len(self._found) > self.most or self._n_bytes > self.most_bytes):
+            self._n_bytes -= self._found.popitem(last=False)[1].nbytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workspace:
     """Where the expressions of questions are evaluated, and until when."""
 
     database: Database
     deadline: Deadline
-    remembered: dict[str, pa.ChunkedArray] = field(default_factory=dict)
-    """What expressions were worth on the release's values, by their text."""
+    remembered: Remembered = field(default_factory=Remembered)

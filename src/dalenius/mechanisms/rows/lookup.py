@@ -33,7 +33,6 @@ from dalenius.tables.columns import Coded, CodedTable
 
 _MOST_CELLS = 20_000_000
 _AT_ONCE = 200
-_REMEMBERED = 50_000
 
 Truths = NDArray[np.int8]
 """Sensitive values × different row values: 1 true, 0 false, -1 NULL. One row if nothing sensitive is read."""
@@ -59,9 +58,10 @@ class Lookup:
 
     def prepare(self, expressions: Iterable[Expression]) -> None:
         """Evaluate many expressions, those over the same columns together."""
+        self.workspace.remembered.forget_oldest()  # not while these are evaluated: all are needed together
         waiting: dict[tuple[str, ...], dict[str, None]] = {}
         for expression in expressions:
-            if expression.sql not in self.workspace.remembered:
+            if self.workspace.remembered.get(expression.sql) is None:
                 waiting.setdefault(expression.columns, {})[expression.sql] = None
         for columns, texts in waiting.items():
             listed = list(texts)
@@ -70,8 +70,10 @@ class Lookup:
 
     def values(self, expression: Expression) -> pa.ChunkedArray:
         """The expression's value for each sensitive value (outer) and row value (inner)."""
-        self.prepare([expression])
-        return self.workspace.remembered[expression.sql]
+        found = self.workspace.remembered.get(expression.sql)
+        if found is None:
+            (found,) = self._evaluate(expression.columns, [expression.sql])
+        return found
 
     def range(self, expression: Expression) -> tuple[float, float]:
         """The least and the largest number that the expression can be."""
@@ -120,13 +122,14 @@ class Lookup:
         """How many sensitive values an expression is evaluated for: 1 if it reads none."""
         return self.sensitive.n_rows if self.sensitive_part(expression.columns) else 1
 
-    def _evaluate(self, columns: tuple[str, ...], texts: list[str]) -> None:
+    def _evaluate(self, columns: tuple[str, ...], texts: list[str]) -> list[pa.ChunkedArray]:
         table = self._cross(columns)
-        found = self.workspace.database.select(texts, table, self.workspace.deadline)
-        if len(self.workspace.remembered) > _REMEMBERED:
-            self.workspace.remembered.clear()
-        for i, text in enumerate(texts):
-            self.workspace.remembered[text] = found.column(i + 1)
+        found: list[pa.ChunkedArray] = self.workspace.database.select(
+            texts, table, self.workspace.deadline
+        ).columns[1:]
+        for text, column in zip(texts, found, strict=True):
+            self.workspace.remembered.keep(text, column)
+        return found
 
     def _cross(self, columns: tuple[str, ...]) -> pa.Table:
         """Every sensitive value with every combination of quasi values, as far as `columns` needs them."""
