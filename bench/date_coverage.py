@@ -1,11 +1,12 @@
 """Coverage and error of answers from a table that is published again as people come and leave.
 
-    python -m bench.date_coverage [--data FOLDER] [--table adult|kdd] [--series 4]
+    python -m bench.date_coverage [--data FOLDER] [--table adult|kdd|workers] [--series 4]
 
-Three dates of one table: of everybody so far some leave, sooner the older they are and, with `by value`, with
-the commonest value; others come. Questions: each value with each of three conditions at each date, and the
-change from each date to the next, where at least five people satisfy both. Beside it: a release of the last
-date's table by itself, which promises the same but not together with the others.
+Three dates of one table: of everybody so far some leave, sooner the older they are; in the second third of
+the rows also with the commonest value, in the last with every value at a rate of its own (a factor of e^0.4
+is one standard deviation). Others come. Questions: each value with each of three conditions at each date, and
+the changes between dates, where at least five people satisfy both at the first. Beside it: a release of the
+last date's table by itself, which promises the same but not together with the others.
 """
 
 from __future__ import annotations
@@ -45,7 +46,19 @@ TABLES: dict[str, Table] = {
         },
         0.4,
     ),
+    "workers": (
+        "kdd_workers.csv.gz",
+        "industry_code",
+        {
+            "sex = 'Female'": lambda table: table.sex == "Female",
+            "age >= 40": lambda table: table.age >= 40,
+            "education = 'High school graduate'": lambda table: table.education == "High school graduate",
+        },
+        0.2,
+    ),
 }
+LEAVING = ("by age", "by age and the commonest value", "by age and every value")
+CHANGES = ((1, 2), (2, 3), (1, 3))
 ROWS = 10_000
 
 
@@ -60,14 +73,14 @@ def main() -> None:
     kept = list(dict.fromkeys(["age", "sex", *(c for c in ("education",) if c in people), sensitive]))
     people = people[kept].rename(columns=str)
     print("| who leaves | asked | questions | 95 % | root mean square error |\n|---|---|---|---|---|")
-    for by_value in (False, True):
+    for leaving in LEAVING:
         found: dict[str, list[tuple[bool, float]]] = defaultdict(list)
         for seed in range(options.series):
-            _measure(people, sensitive, conditions, limit, seed, found, by_value=by_value)
+            _measure(people, sensitive, conditions, limit, seed, found, leaving)
         for what, every in found.items():
             held, errors = zip(*every, strict=True)
             print(
-                f"| {'by age and value' if by_value else 'by age'} | {what} | {len(every)} "
+                f"| {leaving} | {what} | {len(every)} "
                 f"| {np.mean(held):.3f} | {np.sqrt(np.mean(np.square(errors))):.1f} |",
                 flush=True,
             )
@@ -80,13 +93,12 @@ def _measure(
     limit: float,
     seed: int,
     found: dict[str, list[tuple[bool, float]]],
-    *,
-    by_value: bool,
+    leaving: str,
 ) -> None:
-    tables = _tables(people, sensitive, seed, by_value=by_value)
+    tables = _tables(people, sensitive, seed, leaving)
     truth = [
         {
-            f"SELECT COUNT(*) FROM t WHERE {condition} AND {sensitive} = '{value}'": int(
+            f"SELECT COUNT(*) FROM t WHERE {condition} AND {sensitive} = {_literal(value)}": int(
                 ((table[sensitive] == value) & holds(table)).sum()
             )
             for value in sorted(people[sensitive].unique())
@@ -96,16 +108,16 @@ def _measure(
     ]
     with tempfile.TemporaryDirectory() as folder:
         for table in tables:
-            dalenius.publish(_policy(table, sensitive, limit, folder, {"kind": "dates"}), seed=seed)
+            dalenius.publish(_policy(table, sensitive, limit, folder, {"kind": "dates"}), seed=seed, yes=True)
         series = dalenius.open_release(Path(folder) / "series")
         asked = [q for q, n in truth[0].items() if n >= 5]
         for date in (1, 2, 3):
             _compare(series, asked, f"date-{date}", truth[date - 1], f"date {date}", found)
-        for date in (1, 2):
-            change = {q: truth[date][q] - truth[date - 1][q] for q in asked}
-            _compare(series, asked, f"change-{date}-{date + 1}", change, f"change to date {date + 1}", found)
+        for first, last in CHANGES:
+            change = {q: truth[last - 1][q] - truth[first - 1][q] for q in asked}
+            _compare(series, asked, f"change-{first}-{last}", change, f"change from {first} to {last}", found)
     with tempfile.TemporaryDirectory() as folder:
-        alone = dalenius.publish(_policy(tables[-1], sensitive, limit, folder, None), seed=seed)
+        alone = dalenius.publish(_policy(tables[-1], sensitive, limit, folder, None), seed=seed, yes=True)
         _compare(alone, asked, None, truth[2], "date 3 published by itself", found)
 
 
@@ -123,7 +135,11 @@ def _compare(
         found[what].append((is_held, (row.estimate or 0) - truth[question]))
 
 
-def _tables(people: pd.DataFrame, sensitive: str, seed: int, *, by_value: bool) -> list[pd.DataFrame]:
+def _literal(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _tables(people: pd.DataFrame, sensitive: str, seed: int, leaving: str) -> list[pd.DataFrame]:
     """Three dates; about a tenth leaves between two of them and as many come."""
     rng = np.random.default_rng(seed)
     sample = people.iloc[rng.permutation(len(people))[:ROWS]].reset_index(drop=True)
@@ -131,8 +147,12 @@ def _tables(people: pd.DataFrame, sensitive: str, seed: int, *, by_value: bool) 
     here, n_come = np.arange(len(sample)) < ROWS * 8 // 10, ROWS // 10
     tables, seen = [sample[here]], ROWS * 8 // 10
     rate = 0.05 + 0.1 * (sample.age >= 40).to_numpy()
-    if by_value:
+    if leaving == LEAVING[1]:
         rate = rate + 0.15 * (sample[sensitive] == sample[sensitive].mode()[0]).to_numpy()
+    elif leaving == LEAVING[2]:
+        values = sorted(people[sensitive].unique())
+        factor = dict(zip(values, np.exp(0.4 * rng.normal(size=len(values))), strict=True))
+        rate = np.minimum(rate * sample[sensitive].map(factor).to_numpy(), 0.9)
     for _ in range(2):
         here = here & (rng.random(len(sample)) >= rate)
         here[seen : seen + n_come] = True

@@ -21,8 +21,10 @@ import pyarrow as pa
 
 from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms.bucketize.dates.leaving import Leaving
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEW_PEOPLE, MATCHING, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.estimation import RowModel
 from dalenius.question.model import Estimators
@@ -237,7 +239,10 @@ class DateEstimator:
     def estimation(self, scores: Sequence[Score]) -> DateEstimation:
         """Sum the scores in the buckets."""
         on_places = [self._on_places(score) for score in scores]
-        return DateEstimation(sums=ScoreSums.of(self.buckets, on_places), estimator=self.made)
+        made: Estimator | Leaving = self.made
+        if isinstance(made, Posterior):
+            made = Leaving(posterior=made, is_change=self.is_change)
+        return DateEstimation(sums=ScoreSums.of(self.buckets, on_places), estimator=made)
 
     def _on_places(self, score: Score) -> Score:
         """The same number, for places instead of rows."""
@@ -256,7 +261,7 @@ class DateEstimation:
     """Estimates from the sums of some scores in the buckets."""
 
     sums: ScoreSums
-    estimator: Estimator
+    estimator: Estimator | Leaving
 
     def estimate(self, targets: Targets) -> Estimates:
         """Estimate linear combinations of the scores' totals by sensitive value."""

@@ -42,6 +42,29 @@ _CELLS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """What estimates are made of, target by target."""
+
+    mean: Floats
+    match: Floats
+    """The variance of the matching, given the effects."""
+    effects: Floats
+    """Targets × `LARGER`: the variance by effects."""
+    rest: Floats
+    """The variance by what is no main effect, for ρ = 1."""
+    moved: Floats
+    """How far effects move this matching, of how far they move a uniform one; already in the two above."""
+
+    def mixed(self, variance: Floats, weights: Sequence[float]) -> Estimates:
+        """Estimates of these means, with a mixture of variances (targets × weights)."""
+        return Estimates(
+            mean=np.tile(self.mean[:, None], len(weights)),
+            variance=variance,
+            weight=np.tile(weights, (len(self.mean), 1)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
     """The matching of a release, and what remains unknown about it."""
 
@@ -94,14 +117,16 @@ class Posterior:
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
+        parts = self.parts(sums, targets)
+        variance = parts.match[:, None] + parts.effects + RHO * parts.rest[:, None]
+        return parts.mixed(variance, [share for _, share in LARGER])
+
+    def parts(self, sums: ScoreSums, targets: Targets) -> Parts:
+        """The mean of every target, and what its variance is made of."""
         mean, match = self._matched(sums, targets)
         effects, rest, uniform = self._spread(sums, targets)
         moved = np.clip(match / np.maximum(uniform, 1e-300), 0.0, 1.0)
-        return Estimates(
-            mean=np.tile(mean[:, None], len(LARGER)),
-            variance=match[:, None] + moved[:, None] * (effects + RHO * rest[:, None]),
-            weight=np.tile([share for _, share in LARGER], (len(mean), 1)),
-        )
+        return Parts(mean=mean, match=match, effects=moved[:, None] * effects, rest=moved * rest, moved=moved)
 
     def _matched(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
         """The mean of each target, and its variance given the effects."""
