@@ -29,6 +29,12 @@ settings.load_profile("dalenius")
 PROJECT = Path(__file__).parent.parent
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A session of minutes ends before better machine code pays: 30 % less processor time."""
+_FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Writing and compiling Java for a query pays for many rows only."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,8 +43,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts a cluster of its own comes first: at the end one worker would wait for the other."""
-    items.sort(key=lambda item: "a_cluster_that" not in item.name)
+    """What starts a cluster of its own comes first: at the end one worker would wait for the other.
+
+    Then what needs Spark: workers are given neighbours, so one of them starts a session and not both.
+    """
+    items.sort(key=lambda item: ("a_cluster_that" not in item.name, not _needs_spark(item)))
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    subject = None if call is None else call.params.get("subject")
+    return "spark" in getattr(item, "fixturenames", ()) or getattr(subject, "engine", "") == "spark"
 
 
 @pytest.fixture(scope="session")
@@ -116,6 +131,7 @@ def spark_settings(builder: Any, folder: Path) -> Any:
         "spark.driver.memory": "1g",
         "spark.python.daemon.module": "tests.engines.spark.warm_daemon",
         "spark.sql.shuffle.partitions": "2",
+        **_FEW_ROWS,
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
         "spark.eventLog.enabled": "true",

@@ -7,7 +7,8 @@ import inspect
 import json
 import re
 import shlex
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +31,42 @@ TOGETHER = ("README.md", "tutorial.md")
 ALONE = [page for page in PAGES if blocks(page) and page.name not in TOGETHER]
 
 
+@pytest.fixture(scope="module")
+def tour(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `dalenius demo` leaves: many pages begin with it, and it takes seconds."""
+    folder = tmp_path_factory.mktemp("demo") / "tour"
+    assert run(["demo", str(folder), "--json"]) == 0
+    return folder
+
+
 @pytest.mark.parametrize("page", ALONE, ids=lambda page: page.name)
-def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_blocks(page)
-
-
-@pytest.mark.parametrize("n_folders", [1, 2])
-def test_readme_then_tutorial_work_as_printed(
-    n_folders: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_code_blocks_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """One after the other with one ledger, in one folder or in two; the demo's people never lived."""
-    for number, page in enumerate((PROJECT / "README.md", PROJECT / "docs" / "tutorial.md")):
-        folder = tmp_path / str(number % n_folders)
-        folder.mkdir(exist_ok=True)
-        monkeypatch.chdir(folder)
-        run_blocks(page)
+    monkeypatch.chdir(tmp_path)
+
+    def run_or_copy(arguments: list[str]) -> int:
+        if arguments[0] != "demo":
+            return run(arguments)
+        _, folder, option = arguments
+        assert option == "--json"
+        shutil.copytree(request.getfixturevalue("tour"), folder)
+        return 0
+
+    run_blocks(page, run_or_copy)
+
+
+def test_readme_then_tutorial_work_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One after the other with one ledger, each with a demo of its own, whose people never lived."""
+    monkeypatch.chdir(tmp_path)
+    for page in (PROJECT / "README.md", PROJECT / "docs" / "tutorial.md"):
+        run_blocks(page, run)
     assert "whose people never lived" in capsys.readouterr().out
 
 
-def run_blocks(page: Path) -> None:
+def run_blocks(page: Path, run_command: Callable[[list[str]], int]) -> None:
     """Console blocks run line by line in one folder, Python blocks in one module."""
     module: dict[str, object] = {}
     for language, text in blocks(page):
@@ -59,7 +76,7 @@ def run_blocks(page: Path) -> None:
         for line in text.splitlines():
             if line.startswith("$ dalenius "):
                 command = line.removeprefix("$ dalenius ").split(" > ")[0]
-                assert run(shlex.split(command, comments=True)) == 0, line
+                assert run_command(shlex.split(command, comments=True)) == 0, line
 
 
 def test_every_command_and_option_is_documented() -> None:

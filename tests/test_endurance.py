@@ -30,7 +30,7 @@ def resident():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * resource.getpagesize() / 2**20
 
-table = people(3_000)
+table = people(600)
 for i in range(50):
     subject = BUILT_IN[i % len(BUILT_IN)]
     release = dalenius.publish(subject.policy(table, sys.argv[1]), seed=i)

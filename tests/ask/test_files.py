@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,18 +41,28 @@ def same(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
+@pytest.fixture(scope="module")
+def raw(table: pa.Table, regions: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The table itself, as DuckDB sees it."""
+    with duckdb.connect() as connection:
+        connection.register("t", table)
+        connection.register("my patients", table)
+        connection.register("regions", regions)
+        yield connection
+
+
 @pytest.mark.parametrize(("meaning", "question"), questions("must_answer.sql"))
 def test_equals_duckdb_where_nothing_is_hidden(
-    meaning: str, question: str, clear_release: StoredRelease, table: pa.Table, regions: pa.Table
+    meaning: str,
+    question: str,
+    clear_release: StoredRelease,
+    raw: duckdb.DuckDBPyConnection,
+    regions: pa.Table,
 ) -> None:
+    truth = raw.execute(question).fetchall()
     for estimator in ("shrinkage", "anatomy", "regression"):
         answer = ask(clear_release, question, tables={"regions": regions}, estimator=estimator)
-        raw = duckdb.connect()
-        raw.register("t", table)
-        raw.register("my patients", table)
-        raw.register("regions", regions)
-        expected = raw.execute(question).fetchall()
-        found = pivot(answer.rows)
+        expected, found = truth, pivot(answer.rows)
         # groups that the release's values make possible are shown even where nobody is in them
         known = {row[: len(answer.rows[0].group)] for row in expected}
         found = [row for row in found if row[: len(answer.rows[0].group)] in known or row[-1] != 0]
