@@ -36,6 +36,7 @@ from tests.contract.subjects import SPARK_SUBJECTS
 
 pytest.importorskip("pyspark")
 
+from dalenius.engines.spark import engine as spark_engine
 from dalenius.engines.spark import scan as spark_scan
 from dalenius.engines.spark import writing as spark_writing
 from dalenius.engines.spark.engine import SparkEngine
@@ -202,6 +203,27 @@ def test_refusals_are_those_of_one_machine(
     with pytest.raises(error, match=message):
         dalenius.publish(policy_of(people(), ["uid", "age", "disease"], **data), engine=SMALL)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_series_of_dates_is_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `plan` and `publish`, with the way that does it, and without starting Spark."""
+    monkeypatch.setattr(spark_engine, "_find_session", lambda _: pytest.fail("Spark was started"))
+    policy = policy_of(
+        people(),
+        ["uid", "age", "disease"],
+        columns={"unit": "uid", "quasi": ["age"], "sensitive": ["disease"]},
+        series={"kind": "dates"},
+        release=str(tmp_path / "r"),
+        ledger={"path": str(tmp_path / "ledger")},
+    )
+    for command in (dalenius.plan, dalenius.publish):
+        with pytest.raises(PolicyError, match="not published on Spark") as refused:
+            command(policy, engine="spark")
+        assert "--engine local" in (refused.value.hint or "")
+    assert not (tmp_path / "r").exists()
+    assert dalenius.publish(policy, engine="local").verify().ok
 
 
 @pytest.mark.parametrize("subject", SPARK_SUBJECTS, ids=lambda subject: subject.name)

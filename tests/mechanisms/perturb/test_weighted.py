@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 import dalenius
 from dalenius import Policy
@@ -25,6 +26,7 @@ from dalenius.mechanisms.perturb.published import read, to_parameters
 from dalenius.mechanisms.perturb.words import describe_limits
 from dalenius.pages import document as doc
 from dalenius.threats.result import AttackResult
+from tests.chance import FALSE_ALARM
 
 CHANNEL = Channel(codes=(0, 1, 2), gamma=Fraction(4), weights=(1, 2, 5))  # p = 1/2, q = 1/16, 1/8, 5/16
 
@@ -79,10 +81,8 @@ def people() -> pa.Table:
     )
 
 
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> dalenius.Release:
-    folder = tmp_path_factory.mktemp("weighted")
-    policy = Policy.from_dict(
+def policy(folder: Path) -> Policy:
+    return Policy.from_dict(
         {
             "source": people(),
             "release": str(folder / "r"),
@@ -92,7 +92,40 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> dalenius.Release:
             "ledger": {"path": str(folder / "ledger")},
         }
     )
-    return dalenius.publish(policy, seed=1)
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> dalenius.Release:
+    return dalenius.publish(policy(tmp_path_factory.mktemp("weighted")), seed=1)
+
+
+def p_value(shown: dalenius.Release, channel: Channel) -> float:
+    """How likely the law is to publish people's values as far from what it expects as this release does."""
+    source = people()
+    true = dict(zip(source["uid"].to_pylist(), source["ill"].to_pylist(), strict=True))
+    data = shown.stored.read("data", ("uid", "ill"))
+    pairs = [(true[uid], ill) for uid, ill in zip(*(c.to_pylist() for c in data.columns), strict=True)]
+    seen = np.array([[pairs.count((x, y)) for y in "abcd"] for x in "abcd"])
+    chance = channel.replaced() + np.diag(channel.kept() - channel.replaced())
+    expected = seen.sum(axis=1, keepdims=True) * chance
+    return float(stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), 4 * 3))
+
+
+def test_spark_replaces_values_by_the_same_weights(
+    spark: object, release: dalenius.Release, tmp_path: Path
+) -> None:
+    """In several tasks; the twin replaces evenly, with the coin that is stated."""
+    from dalenius.engines.spark.engine import SparkEngine
+
+    many = dalenius.publish(policy(tmp_path), seed=1, engine=SparkEngine(group_rows=1_500))
+    assert len(many.stored.files("data")) > 1
+    (channel,) = read(many.stored.manifest).channels
+    assert [channel] == list(read(release.stored.manifest).channels)
+    limits = read(many.stored.manifest).limits
+    assert limits is not None
+    assert _keeps_limits([channel], limits)
+    assert p_value(many, channel) > FALSE_ALARM
+    assert p_value(many, replace(channel, weights=None)) < FALSE_ALARM
 
 
 def test_the_manifest_states_the_law_and_is_read_back(release: dalenius.Release) -> None:

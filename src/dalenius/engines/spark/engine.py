@@ -26,7 +26,7 @@ from dalenius.engines.preparing import (
     refuse_units,
 )
 from dalenius.engines.spark.errors import guard, spark_errors
-from dalenius.engines.spark.scan import SparkScan, add_up, open_partitions
+from dalenius.engines.spark.scan import SparkScan, add_up, dates_refused, open_partitions
 from dalenius.engines.spark.source import RELATION, SparkSource, find_source, spark_schema, wire_schema
 from dalenius.engines.spark.tasks import SUMS, AggregateTask, PrepareTask
 from dalenius.errors import EngineError
@@ -48,6 +48,8 @@ class SparkEngine:
     @contextmanager
     def open(self, policy: Policy, spill: Path | None, progress: Progress) -> Iterator[SparkScan]:
         """Open the source, recode it, count it, and refuse what no promise could cover."""
+        if policy.series == "dates":
+            raise dates_refused()
         session = _find_session(policy)
         progress("counting", 0, None)
         with spark_errors():

@@ -166,9 +166,7 @@ class SparkScan:
 
     def people(self, policy: Policy, key: bytes) -> pa.Table:  # noqa: ARG002
         """Who is who is found out on one machine only."""
-        raise PolicyError(
-            '[series] kind = "dates" is published on one machine', hint="publish with --engine local"
-        )
+        raise dates_refused()
 
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
@@ -279,3 +277,12 @@ def _histogram(columns: tuple[str, ...], values: list[Value], counts: np.ndarray
     for value, count in zip(values, counts.tolist(), strict=True):
         counted[value] = counted.get(value, 0) + count
     return Histogram.of(columns, counted)
+
+
+def dates_refused() -> PolicyError:
+    """What is said before anything is read."""
+    return PolicyError(
+        '[series] kind = "dates" is not published on Spark: who stays is found by comparing all people with '
+        "those of the dates before, on one machine",
+        hint="publish this series with --engine local, from a file or a folder of files",
+    )
