@@ -1,16 +1,18 @@
 """Secret numbers: what proximity costs beside l-diversity, and how often its intervals cover.
 
-    python -m bench.near_numbers [--releases 3] [--questions 100]
+    python -m bench.near_numbers [--data FOLDER] [--table adult.csv] [--rows 8000] [--releases 4]
+        [--questions 60]
 
-Adult (or KDD) with `age` as the secret: proximity within 3 years at most 1/4, and l-diversity with l = 4, the
-nearest promise that knows no distance. Questions are counts of an age range among people like a random
-person in two columns, sums and averages of age, all different. The truth is that of the table.
+Samples of Adult or KDD with `age` as the secret: proximity within 3 years at most 1/4, and l-diversity with
+l = 4, the nearest promise that knows no distance. Questions are about people like a random person in one or
+two columns, of 20 or more, all different: counts of an age range, sums, averages and quartiles of age.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 
 import duckdb
@@ -18,79 +20,90 @@ import numpy as np
 import pyarrow as pa
 
 import dalenius
+from dalenius.reproduce.microdata import data_folder
 
-DATA = Path("../shared/data")
 PROMISES = {
     "proximity 3, 1/4": {"kind": "proximity", "within": 3, "at_most": "1/4"},
     "l-diversity 4": {"kind": "l-diversity", "l": 4},
 }
 QUASI = ("sex", "race", "education", "marital-status", "marital", "workclass", "class_of_worker")
+FEWEST = 20
+KINDS = ("count", "SUM", "AVG", "quartile")
 
 
-def questions(table: pa.Table, n_questions: int, stream: np.random.Generator) -> list[str]:
-    """Counts, sums and averages, a third each."""
-    found: list[str] = []
+def questions(table: pa.Table, n_questions: int, stream: np.random.Generator) -> list[tuple[str, str]]:
+    """Kinds and texts, as many of each kind."""
+    found: list[tuple[str, str]] = []
     names = [name for name in QUASI if name in table.column_names]
     while len(found) < n_questions:
         person = table.slice(int(stream.integers(table.num_rows)), 1)
-        chosen = sorted(stream.choice(names, size=2, replace=False).tolist())
+        chosen = sorted(stream.choice(names, size=int(stream.integers(1, 3)), replace=False).tolist())
         low = int(stream.integers(17, 70))
         high = low + int(stream.integers(4, 25))
         where = " AND ".join(f"\"{name}\" = '{person.column(name)[0].as_py()}'" for name in chosen)
-        kind = len(found) % 3
-        text = (
-            f"SELECT COUNT(*) FROM t WHERE {where} AND age BETWEEN {low} AND {high}"
-            if kind == 0
-            else f"SELECT {'SUM' if kind == 1 else 'AVG'}(age) FROM t WHERE {where}"
-        )
-        if text not in found:
-            found.append(text)
+        kind = KINDS[len(found) % len(KINDS)]
+        what = {
+            "count": "COUNT(*)",
+            "quartile": f"quantile_cont(age, {stream.choice([0.25, 0.5, 0.75])})",
+        }.get(kind, f"{kind}(age)")
+        if kind == "count":
+            where += f" AND age BETWEEN {low} AND {high}"
+        text = f"SELECT {what} FROM t WHERE {where}"
+        if (kind, text) not in found and _ask(table, f"SELECT COUNT(*) FROM t WHERE {where}") >= FEWEST:
+            found.append((kind, text))
     return found
+
+
+def _ask(table: pa.Table, text: str) -> float:
+    with duckdb.connect() as connection:
+        connection.register("t", table)
+        return float(connection.sql(text).fetchall()[0][0])
+
+
+def _publish(table: pa.Table, promise: dict[str, object], folder: str, seed: int) -> dalenius.Release:
+    quasi = [name for name in QUASI if name in table.column_names]
+    policy = {
+        "source": table.select([*quasi, "age"]),
+        "release": f"{folder}/r",
+        "columns": {"quasi": quasi, "sensitive": ["age"]},
+        "promise": promise,
+    }
+    return dalenius.publish(dalenius.Policy.from_dict(policy), seed=seed, yes=True)
 
 
 def main() -> None:
     """Print coverage and error by kind of question."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--releases", type=int, default=3)
-    parser.add_argument("--questions", type=int, default=100)
+    parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--table", default="adult.csv")
+    parser.add_argument("--rows", type=int, default=8_000)
+    parser.add_argument("--releases", type=int, default=4)
+    parser.add_argument("--questions", type=int, default=60)
     given = parser.parse_args()
-    connection = duckdb.connect()
-    table = connection.sql(f"SELECT * FROM read_csv('{DATA / given.table}')").to_arrow_table()
-    connection.register("t", table)
-    stream = np.random.default_rng(17)
-    asked = questions(table, given.questions, stream)
-    truth = [float(connection.sql(text).fetchall()[0][0]) for text in asked]
-    for name, promise in PROMISES.items():
-        hits: dict[str, list[bool]] = {"COUNT": [], "SUM": [], "AVG": []}
-        errors: dict[str, list[float]] = {"COUNT": [], "SUM": [], "AVG": []}
-        for seed in range(given.releases):
+    with duckdb.connect() as connection:
+        whole = connection.sql(f"SELECT * FROM read_csv('{given.data / given.table}')").to_arrow_table()
+    held: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    errors: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for seed in range(given.releases):
+        stream = np.random.default_rng(seed)
+        table = whole.take(stream.permutation(whole.num_rows)[: given.rows])
+        asked = questions(table, given.questions, stream)
+        truth = [_ask(table, text) for _, text in asked]
+        for name, promise in PROMISES.items():
             with tempfile.TemporaryDirectory() as folder:
-                policy = dalenius.Policy.from_dict(
-                    {
-                        "source": table,
-                        "release": f"{folder}/r",
-                        "columns": {
-                            "quasi": [c for c in table.column_names if c != "age"],
-                            "sensitive": ["age"],
-                        },
-                        "promise": promise,
-                    }
-                )
-                release = dalenius.publish(policy, seed=seed)
-                for text, true in zip(asked, truth, strict=True):
-                    (row,) = release.ask(text).rows
-                    if row.estimate is None or row.low is None or row.high is None:
-                        continue
-                    kind = text.split("(")[0].split()[-1]
-                    hits[kind].append(row.low <= true <= row.high)
-                    errors[kind].append(abs(row.estimate - true) / max(abs(true), 1.0))
-        for kind, covered in hits.items():
-            print(
-                f"{name}: {kind}: {len(covered)} answers, {np.mean(covered):.3f} covered, median relative "
-                f"error {np.median(errors[kind]):.4f}, mean {np.mean(errors[kind]):.4f}",
-                flush=True,
-            )
+                release = _publish(table, promise, folder, seed)
+                answers = release.ask_many([text for _, text in asked])
+            for (kind, _), answer, true in zip(asked, answers, truth, strict=True):
+                (row,) = answer.rows
+                if row.estimate is not None and row.low is not None and row.high is not None:
+                    held[name, kind].append(row.low <= true <= row.high)
+                    errors[name, kind].append(abs(row.estimate - true) / max(abs(true), 1.0))
+    for (name, kind), covered in held.items():
+        print(
+            f"{name}: {kind}: {len(covered)} answers, {np.mean(covered):.3f} covered, median relative "
+            f"error {np.median(errors[name, kind]):.4f}, mean {np.mean(errors[name, kind]):.4f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
