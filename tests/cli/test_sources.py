@@ -15,6 +15,7 @@ import pytest
 
 from dalenius.cli.main import run
 from dalenius.tables.files import bytes as file_bytes
+from tests.tables.files.messy import far_cell
 
 OPTIONS = ["--decimal", ",", "--missing=-99", "--missing", "NA", "--dates", "%d.%m.%Y"]
 
@@ -107,3 +108,16 @@ def test_a_server_is_no_path_and_its_password_stays_hidden(capsys: pytest.Captur
     assert code == 2
     assert "Connection refused" in seen["error"]["message"]
     assert "secret" not in str(seen)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit a process's memory")
+def test_a_workbook_with_one_cell_far_away_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Reading it would take 17,179,869,184 cells."""
+    pytest.importorskip("python_calamine")
+    path = far_cell(tmp_path / "small.xlsx")
+    assert run(["inspect", str(path), "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert f"{path} cannot be read: it takes more than 4,096 MB" in error["message"]
+    assert "a cell far from the others" in error["hint"]

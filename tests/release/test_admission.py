@@ -53,6 +53,21 @@ def test_a_crash_an_endless_loop_and_a_bomb_stay_apart(work: Callable[[], bytes]
     assert system.run_apart(work, memory=2**28, seconds=1) is None
 
 
+def test_limits_of_who_starts_a_process_hold_for_it() -> None:
+    """Only root may raise them: others would get no process at all."""
+    resource = pytest.importorskip("resource", reason="limits are those of POSIX")
+
+    def limits() -> bytes:
+        kinds = (resource.RLIMIT_AS, resource.RLIMIT_CPU)
+        return repr([resource.getrlimit(kind) for kind in kinds]).encode()
+
+    def again() -> bytes:
+        inner = system.run_apart(limits, memory=2**34, seconds=100)
+        return b"the same" if inner == limits() else b"%r, not %r" % (inner, limits())
+
+    assert system.run_apart(again, memory=2**28, seconds=10) == b"the same"
+
+
 def test_a_file_that_crashes_its_reader_is_a_damaged_release(
     release: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from pathlib import Path
 
@@ -12,27 +11,23 @@ from dalenius.errors import SourceError
 from dalenius.studio import trying
 from dalenius.tables.files import bytes as packed
 from dalenius.tables.source import open_source
-from tests.tables.files.messy import workbook
+from tests.tables.files.messy import far_cell
 
 pytest.importorskip("python_calamine")
 
 
-def far_cell(path: Path) -> Path:
-    """A workbook of a kilobyte whose table is said to have 17,179,869,184 cells."""
-    book = zipfile.ZipFile(io.BytesIO(workbook({"2024": [["name", "disease"], ["Ada", "Flu"]]})))
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in book.namelist():
-            far = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
-            archive.writestr(name, book.read(name).replace(b"</sheetData>", far))
-    return path
-
-
-def test_a_workbook_that_wants_all_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "MEGABYTES", 256)
+def test_a_workbook_that_wants_all_memory_is_refused(tmp_path: Path) -> None:
     path = far_cell(tmp_path / "small.xlsx")
     assert path.stat().st_size < 4000
-    with pytest.raises(SourceError, match="it takes more than 256 MB"):
+    with pytest.raises(SourceError, match="it takes more than 4,096 MB"):
         trying.try_reading({"path": str(path)}, tmp_path)
+
+
+def test_a_process_that_ends_is_no_end_of_the_studio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trying, "MEGABYTES", -1_000)  # so that any process has too much
+    (tmp_path / "t.parquet").write_bytes(b"this is no table")
+    with pytest.raises(SourceError, match="it takes more than -1,000 MB"):
+        trying.try_reading({"path": "t.parquet"}, tmp_path)
 
 
 def test_what_cannot_be_read_is_said_as_always(tmp_path: Path) -> None:

@@ -143,13 +143,19 @@ def _work_and_exit(work: Callable[[], bytes], pipe: int, memory: int, seconds: i
         for stream in (1, 2):  # a native library says what it dies of
             os.dup2(nowhere, stream)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        resource.setrlimit(resource.RLIMIT_AS, (_size() + memory,) * 2)
+        _limit(resource.RLIMIT_CPU, seconds)
+        _limit(resource.RLIMIT_AS, _size() + memory)
         with os.fdopen(pipe, "wb") as told:
             told.write(work())
         status = 0
     finally:
         os._exit(status)
+
+
+def _limit(what: int, most: int) -> None:
+    """At most so much, or what is left of a limit that only root may raise."""
+    known = resource.getrlimit(what)[1]
+    resource.setrlimit(what, (most if known == resource.RLIM_INFINITY else min(most, known),) * 2)
 
 
 def _size() -> int:

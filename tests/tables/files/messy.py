@@ -141,6 +141,16 @@ def workbook(sheets: dict[str, list[list[Any]]]) -> bytes:
     return buffer.getvalue()
 
 
+def far_cell(path: Path) -> Path:
+    """A workbook of a kilobyte whose table is said to have 17,179,869,184 cells."""
+    book = zipfile.ZipFile(io.BytesIO(workbook({"2024": [["name", "disease"], ["Ada", "Flu"]]})))
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in book.namelist():
+            far = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
+            archive.writestr(name, book.read(name).replace(b"</sheetData>", far))
+    return path
+
+
 def _cell(column: int, row: int, cell: Any) -> str:
     place = f"{'ABCDEFGH'[column]}{row}"
     if isinstance(cell, str):

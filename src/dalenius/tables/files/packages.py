@@ -1,13 +1,20 @@
-"""Workbooks (Excel, OpenDocument) and files of SPSS, Stata and SAS: read whole, into memory."""
+"""Workbooks (Excel, OpenDocument) and files of SPSS, Stata and SAS: read whole, into memory.
+
+By a process of its own, where systems have cheap ones: a workbook of a kilobyte with one cell far from the
+others wants all memory there is, and a native library that gets none ends its process.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from dalenius.errors import SourceError, did_you_mean
+from dalenius import system
+from dalenius.errors import InputError, SourceError, did_you_mean
 from dalenius.tables.files.bytes import FileBytes
 from dalenius.tables.files.cells import needs_extra, table_of_rows, to_arrow, without_missing
 from dalenius.tables.files.options import SourceOptions
@@ -22,10 +29,51 @@ _READERS = {
     ".xpt": "read_xport",
 }
 STATISTICS_SUFFIXES = tuple(_READERS)
+_MEMORY, _SECONDS = 2**32, 600
 
 
 def read_workbook(file: FileBytes, options: SourceOptions) -> tuple[str, pa.Table]:
     """What messages call the sheet, and its rows."""
+    table = _read_apart(file.name, partial(_workbook, file, options))
+    name = table.schema.metadata[b"name"].decode("utf-8", "surrogateescape")
+    return name, table.replace_schema_metadata()
+
+
+def read_statistics(file: FileBytes, options: SourceOptions) -> pa.Table:
+    """The variables of a file of SPSS, Stata or SAS, as their codes or their labels."""
+    return _read_apart(file.name, partial(_statistics, file, options))
+
+
+def _read_apart(name: str, read: Callable[[], pa.Table]) -> pa.Table:
+    told = system.run_apart(partial(_tell, read), memory=_MEMORY, seconds=_SECONDS)
+    if told is None:
+        raise SourceError(
+            f"{name} cannot be read: it takes more than {_MEMORY >> 20:,} MB or {_SECONDS} seconds,"
+            " or is damaged",
+            hint="a workbook may have a cell far from the others: delete the rows and columns between;"
+            " or save the table as CSV",
+        )
+    if told.startswith(b"{"):
+        error = json.loads(told)
+        raise (SourceError if error["is_source"] else InputError)(error["message"], hint=error["hint"])
+    return pa.ipc.open_stream(told).read_all()
+
+
+def _tell(read: Callable[[], pa.Table]) -> bytes:
+    """In the other process: the table, or what is wrong with it."""
+    try:
+        table = read()
+    except InputError as error:
+        is_source = isinstance(error, SourceError)
+        found = {"is_source": is_source, "message": error.message, "hint": error.hint}
+        return json.dumps(found).encode()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _workbook(file: FileBytes, options: SourceOptions) -> pa.Table:
     options.refuse_others(("sheet", "header", "missing"), "a workbook")
     try:
         from python_calamine import CalamineWorkbook, PasswordError
@@ -40,7 +88,8 @@ def read_workbook(file: FileBytes, options: SourceOptions) -> tuple[str, pa.Tabl
         raise
     except Exception as error:  # the library has no common base of its errors
         raise _damaged(file.name, "a workbook", error) from error
-    return name, table_of_rows(name, rows, options)
+    told = {"name": name.encode("utf-8", "surrogateescape")}
+    return table_of_rows(name, rows, options).replace_schema_metadata(told)
 
 
 def _read_sheet(name: str, book: Any, wanted: str | None) -> tuple[str, list[list[Any]]]:
@@ -59,8 +108,7 @@ def _read_sheet(name: str, book: Any, wanted: str | None) -> tuple[str, list[lis
     return (name if len(book.sheet_names) == 1 else f"{name}, sheet {title!r}"), rows
 
 
-def read_statistics(file: FileBytes, options: SourceOptions) -> pa.Table:
-    """The variables of a file of SPSS, Stata or SAS, as their codes or their labels."""
+def _statistics(file: FileBytes, options: SourceOptions) -> pa.Table:
     options.refuse_others(("labels", "missing", "encoding"), "a file of a statistics package")
     try:
         import pyreadstat
