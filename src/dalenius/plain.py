@@ -271,9 +271,9 @@ class Stated:
             raise self._unlike(" and ".join(filter(None, ends)))
 
     def _unlike(self, wanted: str) -> ReleaseCorrupt:
-        return ReleaseCorrupt(f"the manifest's {self.place} is {self._shown()}, not {wanted}")
+        return ReleaseCorrupt(f"the manifest's {self.place} is {self._show()}, not {wanted}")
 
-    def _shown(self) -> str:
+    def _show(self) -> str:
         if isinstance(self.value, Mapping):
             return "an object"
         if isinstance(self.value, list | tuple):

@@ -23,7 +23,7 @@ from dalenius.reproduce.bucketization_errors import MEAN, MEDIAN, WHOLE, Setting
 from dalenius.reproduce.bucketization_runtime import (
     OURS,
     SEARCHES,
-    scaled_up,
+    scale_up,
     seconds_of,
     solve_two_size_ilp,
     time_by_rows,
@@ -156,7 +156,7 @@ def test_the_integer_programme_finds_what_the_search_finds(problem: BucketProble
 
 def test_scaling_up_splits_values_and_keeps_rows() -> None:
     counts, factor = occ_like(500_000), 16
-    scaled = np.array(scaled_up(counts, factor, Randomness.seeded(1).stream("test")))
+    scaled = np.array(scale_up(counts, factor, Randomness.seeded(1).stream("test")))
     assert (len(scaled), scaled.sum()) == (50 * factor, 500_000)
     assert scaled.reshape(50, factor).sum(axis=1).tolist() == counts
     # each of the 800 counts is binomial(o, 1/16): none is six standard deviations off, and they do spread

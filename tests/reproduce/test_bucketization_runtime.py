@@ -16,7 +16,7 @@ from dalenius.reproduce.bucketization_runtime import (
     OURS,
     SEARCHES,
     SolverAnswer,
-    scaled_up,
+    scale_up,
     seconds_of,
     solve_two_size_ilp,
     time_by_rows,
@@ -75,11 +75,11 @@ def test_the_programme_finds_the_best_of_all_settings_of_two_sizes(thresholds: t
 
 
 def test_a_value_is_split_into_so_many_and_empty_ones_are_left_out() -> None:
-    counts = scaled_up([5, 1], 4, Randomness.seeded(1).stream("x"))
+    counts = scale_up([5, 1], 4, Randomness.seeded(1).stream("x"))
     assert sum(counts) == 6
     assert min(counts) >= 1
     assert len(counts) <= 5  # the single record is one value
-    assert scaled_up([3], 1, Randomness.seeded(1).stream("x")) == (3,)
+    assert scale_up([3], 1, Randomness.seeded(1).stream("x")) == (3,)
 
 
 def test_the_median_of_some_runs_is_taken_and_slow_work_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:

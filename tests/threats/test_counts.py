@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from dalenius.threats.chance import FALSE_ALARM, SHARE, SHARES
-from dalenius.threats.counts import Counts, counted, judge_laws, learnt
+from dalenius.threats.counts import Counts, judge_laws, learnt, make_counts
 from dalenius.threats.facets import Facet
 from dalenius.threats.laws import Coins, Draws
 from dalenius.threats.result import Threat
@@ -28,7 +28,7 @@ def false_alarms(counts: Counts, law: np.ndarray) -> list[float]:
 @pytest.mark.parametrize("rate", [1e-3, 0.02, 0.3, 0.5, 0.975])
 def test_coins_are_accused_at_most_as_often_as_the_level_says(n: int, rate: float) -> None:
     x = np.arange(n + 1)
-    found = counted("x", x, n * rate, n * rate * (1 - rate), n)
+    found = make_counts("x", x, n * rate, n * rate * (1 - rate), n)
     alarms = false_alarms(found, binom.pmf(x, n, rate))
     assert all(alarm <= level for alarm, level in zip(alarms, LEVELS, strict=True))
     if n == 1_000 and rate >= 0.3:  # and a rate that is off by far is accused
@@ -42,7 +42,7 @@ def test_draws_are_accused_at_most_as_often_as_the_level_says(size: int, chosen:
     x = np.arange(min(chosen, cell) + 1)
     mean = cell * chosen / size
     spread = mean * (1 - chosen / size) * (size - cell) / (size - 1)
-    alarms = false_alarms(counted("x", x, mean, spread, cell), hypergeom.pmf(x, size, chosen, cell))
+    alarms = false_alarms(make_counts("x", x, mean, spread, cell), hypergeom.pmf(x, size, chosen, cell))
     assert all(alarm <= level for alarm, level in zip(alarms, LEVELS, strict=True))
 
 
@@ -72,7 +72,7 @@ def _learnt_p(observed: np.ndarray, n: int, rate: float) -> float:
 
 def test_the_tests_of_an_attack_share_its_part_and_the_attacks_that_of_the_audit() -> None:
     """Bonferroni: whatever the number of groups and cells, p-values are multiplied by it."""
-    cells = counted("x", [60.0, 50.0, 50.0, 50.0], 50.0, 25.0, 100.0)
+    cells = make_counts("x", [60.0, 50.0, 50.0, 50.0], 50.0, 25.0, 100.0)
     alone = judge_laws("law", THREAT, [cells.at(0)], n_things=1, n_failed=0, advice="")
     among = judge_laws("law", THREAT, [cells, cells.at(1), cells.at(2)], n_things=1, n_failed=0, advice="")
     assert alone.p_value is not None

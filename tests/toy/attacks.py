@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dalenius.threats.original import CommonCodes, People, Subject
-from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.result import AttackResult, Threat, make_result
 from dalenius.threats.traces import attack_metadata, attack_table_order
 from tests.toy.published import read
 
@@ -34,7 +34,7 @@ def _link(subject: Subject, truth: np.ndarray, seen: np.ndarray, counts: np.ndar
     """Take the published value as it is: it is right with probability 1 − s + s/m."""
     wheel = read(subject.release.manifest).wheel
     known = truth >= 0
-    return measured(
+    return make_result(
         "linking",
         LINKING,
         successes=float((truth == seen)[known].sum()),

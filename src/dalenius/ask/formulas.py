@@ -177,7 +177,7 @@ class Wanted:
             formula = formula.part
         return cls(asked=asked, formula=formula, linear=asked.linear(formula), around=tuple(around))
 
-    def finished(self, column: Column) -> Column:
+    def finish(self, column: Column) -> Column:
         """The result of the whole, from that of the formula inside."""
         for one in reversed(self.around):
             column = _take_root(column) if isinstance(one, Root) else _within(column, (one.low, one.high))
@@ -222,7 +222,7 @@ def estimate_formulas(estimation: Estimation, wanted: Sequence[Wanted], confiden
     for k, single in enumerate(singles):
         if single is not None:
             columns[k] = _add(wanted[k], wanted[k].asked.total(estimation, single))
-    return [one.finished(columns[k]) for k, one in enumerate(wanted)]
+    return [one.finish(columns[k]) for k, one in enumerate(wanted)]
 
 
 def estimates_alone(estimation: Estimation, wanted: Sequence[Wanted]) -> list[Floats]:

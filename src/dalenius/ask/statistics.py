@@ -65,7 +65,7 @@ def estimate_statistics(
 def _search(
     model: Model, asked: Estimated, statistic: Statistic, request: Request, workspace: Workspace
 ) -> Result:
-    search = _Search.of(model, asked, statistic, request, workspace)
+    search = _QuantileSearch.of(model, asked, statistic, request, workspace)
     search.run()
     return search.known() if statistic.kind == "ends" else search.result()
 
@@ -112,7 +112,7 @@ def _numbers(model: Model, statistic: Statistic, workspace: Workspace) -> Floats
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Search:
+class _QuantileSearch:
     """Where the counts up to thresholds pass what a quantile needs, group by group."""
 
     model: Model
@@ -129,7 +129,7 @@ class _Search:
     @classmethod
     def of(
         cls, model: Model, asked: Estimated, statistic: Statistic, request: Request, workspace: Workspace
-    ) -> _Search:
+    ) -> _QuantileSearch:
         return cls(
             model=model,
             asked=asked,
@@ -137,7 +137,7 @@ class _Search:
             request=request,
             workspace=workspace,
             numbers=_numbers(model, statistic, workspace),
-            count=_counted(model, asked, statistic, request, workspace),
+            count=_count_people(model, asked, statistic, request, workspace),
         )
 
     def run(self) -> None:
@@ -294,7 +294,7 @@ class _Search:
         )
 
 
-def _counted(
+def _count_people(
     model: Model, asked: Estimated, statistic: Statistic, request: Request, workspace: Workspace
 ) -> Floats:
     """How many people the statistic is of, in every group."""

@@ -51,7 +51,7 @@ class _Parameter:
 
 def read_line(command: Callable[..., Any], words: Sequence[str]) -> dict[str, Any] | None:
     """The values of a command's parameters; None where typer has to read the line."""
-    parameters = [_read_parameter(*one) for one in _declared(command)]
+    parameters = [_read_parameter(*one) for one in _list_parameters(command)]
     options = {one.option: one for one in parameters if one.option is not None}
     places = [one for one in parameters if one.option is None]
     values = {one.name: one.default for one in parameters}
@@ -70,7 +70,7 @@ def read_line(command: Callable[..., Any], words: Sequence[str]) -> dict[str, An
     return None if is_missing else values
 
 
-def _declared(command: Callable[..., Any]) -> list[tuple[inspect.Parameter, object]]:
+def _list_parameters(command: Callable[..., Any]) -> list[tuple[inspect.Parameter, object]]:
     hints = get_type_hints(command, include_extras=True)
     return [(one, hints[name]) for name, one in inspect.signature(command).parameters.items()]
 

@@ -54,7 +54,7 @@ def gather_options(into: str, offered: Mapping[str, Any], gather: Callable[..., 
     return widen
 
 
-def _said(**options: Any) -> SourceOptions:
+def _gather_options(**options: Any) -> SourceOptions:
     return SourceOptions.of({key: value for key, value in options.items() if value not in (None, [])})
 
 
@@ -86,7 +86,7 @@ takes_dialect = gather_options(
             str | None, typer.Option(help="Of SPSS, Stata and SAS: read values as codes or as labels.")
         ],
     },
-    _said,
+    _gather_options,
 )
 takes_roles = gather_options(
     "roles",

@@ -79,12 +79,12 @@ class Private:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        return self._closed()._repr_html_()
+        return self._closed_view()._repr_html_()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: private; show() shows it, counts included>"
 
-    def _closed(self) -> View:
+    def _closed_view(self) -> View:
         return View(
             title=type(self).__name__, is_private=True, sentences=("Call show() to see it, counts included.",)
         )

@@ -312,7 +312,7 @@ def compare_policies(
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
     shared = read_shared(policies, silent)
     questions = workload.questions(shared.original, randomness.stream("compare", "workload"))
-    setting = _Setting(
+    setting = _Arena(
         original=shared.original,
         questions=questions,
         measures=measures,
@@ -338,7 +338,7 @@ def sample_randomness(randomness: Randomness, contender: Contender, number: int)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Setting:
+class _Arena:
     original: Original
     questions: Questions
     measures: tuple[Measure, ...]
@@ -374,7 +374,7 @@ class _Setting:
             bands=bands_over_draws(drawn),
             n_unanswered=sum(cells.n_unanswered for cells in drawn),
             n_failed=n_failed,
-            **_stated(manifests),
+            **_summarize(manifests),
         )
 
     def _draw(
@@ -396,7 +396,7 @@ class _Setting:
         return cells
 
 
-def _stated(drawn: list[list[Manifest]]) -> dict[str, Any]:
+def _summarize(drawn: list[list[Manifest]]) -> dict[str, Any]:
     """What the releases of all draws say of themselves; nothing, where there are none."""
     if not drawn:
         return {}

@@ -104,7 +104,7 @@ class Contender:
 
 def policy_contender(name: str, policy: Policy, shared: Shared) -> Contender:
     """A policy as it is."""
-    return _published(name, policy, shared)
+    return _describe_policy(name, policy, shared)
 
 
 def baselines(shared: Shared, bounds: Collection[Fraction]) -> list[Contender]:
@@ -113,7 +113,7 @@ def baselines(shared: Shared, bounds: Collection[Fraction]) -> list[Contender]:
     chosen = _distinct_bounds(bounds)
     for bound in chosen:
         at = f" at {float(bound):.3g}" if len(chosen) > 1 else ""
-        found += [_published(name + at, policy, None) for name, policy in _known_methods(shared, bound)]
+        found += [_describe_policy(name + at, policy, None) for name, policy in _known_methods(shared, bound)]
         if shared.histogram is not None:
             found.append(_laplace(shared, bound, at))
     return [*found, _nothing(shared)]
@@ -143,7 +143,7 @@ def _distinct_bounds(bounds: Collection[Fraction]) -> list[Fraction]:
     return chosen
 
 
-def _published(name: str, policy: Policy, own: Shared | None) -> Contender:
+def _describe_policy(name: str, policy: Policy, own: Shared | None) -> Contender:
     """A policy of those that are compared, or a baseline."""
     return Contender(
         name=name,

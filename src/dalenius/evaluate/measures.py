@@ -47,7 +47,7 @@ def accuracy_of(sample: Sample) -> float | None:
     with tempfile.TemporaryDirectory(prefix="dalenius-compare-") as folder:
         policy = _on_rows(sample.contender.policy, kept)
         release = publish_aside(policy, Path(folder), sample.randomness)
-        train = _published(sample, release)
+        train = _draw_published(sample, release)
     return None if train is None else predict(train, test, original)
 
 
@@ -97,7 +97,7 @@ def _on_rows(policy: Policy, rows: Ints) -> Policy:
     return replace(policy, source=open_source(table.take(pa.array(np.sort(rows)))))
 
 
-def _published(sample: Sample, release: StoredRelease) -> Examples | None:
+def _draw_published(sample: Sample, release: StoredRelease) -> Examples | None:
     original, stream = sample.original, sample.randomness.stream("accuracy", "rows")
     chosen = f"USING SAMPLE reservoir({_MOST_ROWS} ROWS) REPEATABLE ({int(stream.integers(2**31))})"
     table = sample.mechanism.training_rows(release, original.quasi, original.sensitive, chosen)

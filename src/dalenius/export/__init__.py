@@ -73,9 +73,9 @@ def export_release(
     with staged(release, identifier, columns) as contents:
         if path.suffix.lower() == ".duckdb":
             write_duckdb(contents, path)
-            return _exported(release, contents, text, VIEW)
+            return _describe(release, contents, text, VIEW)
         write_csv(contents, path, keeps_formulas=keep_formulas)
-        return _exported(release, contents, text, None)
+        return _describe(release, contents, text, None)
 
 
 def _to_postgres(release: StoredRelease, uri: str, name: str | None, columns: Sequence[str]) -> Exported:
@@ -90,7 +90,7 @@ def _to_postgres(release: StoredRelease, uri: str, name: str | None, columns: Se
 
     with staged(release, place, columns) as contents:
         write_postgres(contents, uri, schema)
-        return _exported(release, contents, shown, f"{identifier(schema)}.{VIEW}")
+        return _describe(release, contents, shown, f"{identifier(schema)}.{VIEW}")
 
 
 def schema_name(path: Path) -> str:
@@ -103,6 +103,6 @@ def schema_name(path: Path) -> str:
     return plain if re.match(r"[^\W\d]", plain) else f"release_{plain}".rstrip("_")
 
 
-def _exported(release: StoredRelease, contents: StagedExport, target: str, view: str | None) -> Exported:
+def _describe(release: StoredRelease, contents: StagedExport, target: str, view: str | None) -> Exported:
     counted = tuple((table, contents.n_rows(table)) for table in contents.tables)
     return Exported(release=release.path, target=target, view=view, tables=counted)

@@ -134,7 +134,7 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _ColumnLook:
     """A column, ready to be judged."""
 
     facts: ColumnFacts
@@ -190,7 +190,7 @@ class _Look:
 
 def guess_role(facts: ColumnFacts, shape: Shape, n_rows: int) -> Guess:
     """The likeliest role of a column of a table of so many rows."""
-    look = _Look(facts=facts, shape=shape, n_rows=n_rows)
+    look = _ColumnLook(facts=facts, shape=shape, n_rows=n_rows)
     for judge in _JUDGES:
         found = judge(look)
         if found is not None:
@@ -198,11 +198,11 @@ def guess_role(facts: ColumnFacts, shape: Shape, n_rows: int) -> Guess:
     return _guess(look, "quasi", look.values)
 
 
-def _guess(look: _Look, role: Role, evidence: str, *, is_clear: bool = False) -> Guess:
+def _guess(look: _ColumnLook, role: Role, evidence: str, *, is_clear: bool = False) -> Guess:
     return Guess(column=look.facts.name, role=role, evidence=evidence, is_clear=is_clear)
 
 
-def _reads(look: _Look, by_name: object, by_cells: bool, what: str, role: Role) -> Guess | None:
+def _reads(look: _ColumnLook, by_name: object, by_cells: bool, what: str, role: Role) -> Guess | None:
     """A column that looks like something no release shows, by its name or by most of its cells."""
     if not by_name and not by_cells:
         return None
@@ -211,17 +211,17 @@ def _reads(look: _Look, by_name: object, by_cells: bool, what: str, role: Role) 
     return _guess(look, role, evidence, is_clear=True)
 
 
-def _e_mail(look: _Look) -> Guess | None:
+def _e_mail(look: _ColumnLook) -> Guess | None:
     by_name = look.tokens & E_MAILS and look.is_varied
     return _reads(look, by_name, look.shape.e_mail >= _HALF, "an e-mail address", "identifiers")
 
 
-def _phone(look: _Look) -> Guess | None:
+def _phone(look: _ColumnLook) -> Guess | None:
     by_cells = look.is_text and not look.is_day and look.differs(0.2) and look.shape.phone >= _MOST
     return _reads(look, look.tokens & PHONES and look.is_varied, by_cells, "a phone number", "identifiers")
 
 
-def _free_text(look: _Look) -> Guess | None:
+def _free_text(look: _ColumnLook) -> Guess | None:
     shape = look.shape
     if not look.is_text or not look.differs(0.2):
         return None
@@ -230,7 +230,7 @@ def _free_text(look: _Look) -> Guess | None:
     return _reads(look, by_name, by_cells, "free text", "dropped")
 
 
-def _address(look: _Look) -> Guess | None:
+def _address(look: _ColumnLook) -> Guess | None:
     shape = look.shape
     has_places = shape.house >= _HALF and (shape.street >= 0.3 or shape.words >= 2.5)
     by_cells = look.is_text and not look.is_day and look.differs(0.2) and has_places
@@ -238,7 +238,7 @@ def _address(look: _Look) -> Guess | None:
     return _reads(look, by_name, by_cells, "an address or a place", "identifiers")
 
 
-def _name(look: _Look) -> Guess | None:
+def _name(look: _ColumnLook) -> Guess | None:
     called = look.tokens & NAMES
     is_thing = look.tokens & THINGS and called <= {"name", "names", "nom", "nombre", "nome"}
     by_cells = look.is_text and look.differs(0.3) and look.shape.words < 6 and look.shape.name >= _MOST
@@ -246,7 +246,7 @@ def _name(look: _Look) -> Guess | None:
     return _reads(look, by_name, by_cells, "a person's name", "identifiers")
 
 
-def _birth(look: _Look) -> Guess | None:
+def _birth(look: _ColumnLook) -> Guess | None:
     has_years = not look.is_day and not look.is_text and look.facts.n_distinct <= 150
     if not look.tokens & BIRTHS or look.tokens & NO_DAY_OF_BIRTH or has_years:
         return None
@@ -256,7 +256,7 @@ def _birth(look: _Look) -> Guess | None:
     return _guess(look, "dropped", evidence)
 
 
-def _named_number(look: _Look) -> Guess | None:
+def _named_number(look: _ColumnLook) -> Guess | None:
     """A number of a record or a person; one that repeats may say whose rows are whose."""
     names_a_person = len(look.name_words) == 1 and look.name_words[0].removesuffix("s") in PEOPLE
     may_be = look.tokens & MAYBE_NUMBERS or names_a_person
@@ -268,13 +268,13 @@ def _named_number(look: _Look) -> Guess | None:
     return _guess(look, "identifiers", evidence, is_clear=True)
 
 
-def _sensitive(look: _Look) -> Guess | None:
+def _sensitive(look: _ColumnLook) -> Guess | None:
     name = "".join(look.name_words)
     is_so = any(word in look.tokens or (len(word) > 5 and word in name) for word in SENSITIVE)
     return _guess(look, "sensitive", f"its name says so ({look.values})") if is_so else None
 
 
-def _number(look: _Look) -> Guess | None:
+def _number(look: _ColumnLook) -> Guess | None:
     is_code = look.is_text and not look.is_day and look.shape.number >= _MOST
     if not (look.is_whole or is_code) or not look.differs(0.9) or look.n_rows < _FEW_ROWS:
         return None
@@ -282,13 +282,13 @@ def _number(look: _Look) -> Guess | None:
     return _guess(look, "identifiers", evidence, is_clear=is_code)
 
 
-def _day(look: _Look) -> Guess | None:
+def _day(look: _ColumnLook) -> Guess | None:
     if not look.is_day or look.facts.n_distinct <= min(366, max(_FEW_ROWS, look.n_rows // 10)):
         return None
     return _guess(look, "dropped", f"exact days ({look.values}); a month or a year could be quasi")
 
 
-def _own_value(look: _Look) -> Guess | None:
+def _own_value(look: _ColumnLook) -> Guess | None:
     # of a few people all may well differ in age; texts that all differ are names, whatever they are called
     if not look.differs(0.9) or (look.n_rows < _FEW_ROWS and not (look.is_text and look.n_rows > 2)):
         return None
@@ -296,7 +296,7 @@ def _own_value(look: _Look) -> Guess | None:
     return _guess(look, "dropped", evidence)
 
 
-_JUDGES: tuple[Callable[[_Look], Guess | None], ...] = (
+_JUDGES: tuple[Callable[[_ColumnLook], Guess | None], ...] = (
     _e_mail,
     _birth,
     _phone,

@@ -79,7 +79,7 @@ class Group(ShareLimit):
         labels = tuple(map(label_cell, value))
         return labels in self.values or (self.is_open and any(_fits(own, labels) for own in self.values))
 
-    def listed(self, histogram: Histogram) -> Group:
+    def list_values(self, histogram: Histogram) -> Group:
         """The same with the table's values in the place of those that leave cells open."""
         if not self.is_open:
             return self
@@ -100,7 +100,7 @@ class Group(ShareLimit):
         }
         return {
             "name": self.name,
-            "values": [list(written.get(value, value)) for value in self.listed(histogram).values],
+            "values": [list(written.get(value, value)) for value in self.list_values(histogram).values],
             "at_most": as_written(self.at_most),
         }
 

@@ -50,7 +50,7 @@ def _keys(
     """Pairs of a published column and one of the auxiliary table."""
     if using := node.args.get("using"):
         names = [name.name.lower() for name in using]
-        return [(_known(text, node, n, columns), _known(text, node, n, own)) for n in names]
+        return [(_column(text, node, n, columns), _column(text, node, n, own)) for n in names]
     on = node.args.get("on")
     if on is None:
         raise refuse(text, node.this, "a join cannot be answered without ON or USING", _HINT)
@@ -64,7 +64,10 @@ def _keys(
             raise refuse(text, part, "a join is on a published column and one of the joined table", _HINT)
         key, published = sides if theirs[0] else reversed(sides)
         pairs.append(
-            (_known(text, part, published.name.lower(), columns), _known(text, part, key.name.lower(), own))
+            (
+                _column(text, part, published.name.lower(), columns),
+                _column(text, part, key.name.lower(), own),
+            )
         )
     return pairs
 
@@ -76,7 +79,7 @@ def _is_own(node: exp.Column, alias: str, columns: Mapping[str, str], own: Mappi
     return node.name.lower() in own and node.name.lower() not in columns
 
 
-def _known(text: str, node: exp.Expr, name: str, columns: Mapping[str, str]) -> str:
+def _column(text: str, node: exp.Expr, name: str, columns: Mapping[str, str]) -> str:
     if name not in columns:
         raise refuse(
             text, node, f"there is no column {name!r} to join on", did_you_mean(name, columns.values())

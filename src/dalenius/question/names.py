@@ -195,7 +195,7 @@ class Scope:
         for names, columns in reversed(inner):
             if (not table or table in names) and name in columns:
                 return node
-        if (join := self._joined(node)) is not None:
+        if (join := self._find_join(node)) is not None:
             used.update(published for published, _ in join.keys)
             return join.cell(join.columns[name])
         if table and table not in self.qualifiers:
@@ -208,9 +208,9 @@ class Scope:
 
     def is_published(self, node: exp.Expr) -> bool:
         """Whether a node is a column of the release by itself."""
-        return isinstance(node, exp.Column) and self._joined(node) is None
+        return isinstance(node, exp.Column) and self._find_join(node) is None
 
-    def _joined(self, node: exp.Column) -> Join | None:
+    def _find_join(self, node: exp.Column) -> Join | None:
         """The joined table whose column this is; None: it is the release's, or nobody's."""
         name, table = node.name.lower(), node.table.lower()
         found = [join for join in self.joins if name in join.columns and table in ("", join.alias)]

@@ -91,9 +91,9 @@ class Estimates:
     unbiased: Estimates | None = None
     """What an estimator that is right whatever the data says of the same targets."""
 
-    def shifted(self, by: Floats) -> Estimates:
+    def shift(self, by: Floats) -> Estimates:
         """Estimates of each target plus a number that is known."""
-        others = None if self.unbiased is None else self.unbiased.shifted(by)
+        others = None if self.unbiased is None else self.unbiased.shift(by)
         return replace(self, mean=self.mean + by[:, None], unbiased=others)
 
     @property

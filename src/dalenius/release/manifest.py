@@ -38,7 +38,7 @@ RESERVED_NAMES = (*NUMBERING, "weight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class _Section:
     """An object of the manifest: its fields are called and ordered as in the file."""
 
     other: Mapping[str, Any] = field(default_factory=dict, metadata={"json": None})
@@ -64,7 +64,7 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made(_Entry):
+class Made(_Section):
     """By what a release was made."""
 
     kind: str
@@ -72,7 +72,7 @@ class Made(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column(_Entry):
+class Column(_Section):
     """A published column."""
 
     name: str
@@ -83,7 +83,7 @@ class Column(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows(_Entry):
+class Rows(_Section):
     """How many rows of the source were published and withheld; None: not known, or not to be told."""
 
     published: int | None
@@ -91,7 +91,7 @@ class Rows(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileEntry(_Entry):
+class FileEntry(_Section):
     """A file of a release."""
 
     file: str
@@ -100,7 +100,7 @@ class FileEntry(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableEntry(_Entry):
+class TableEntry(_Section):
     """A table of a release, as it was written."""
 
     name: str
@@ -113,7 +113,7 @@ class TableEntry(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesEntry(_Entry):
+class SeriesEntry(_Section):
     """A release's place in its series."""
 
     id: str
@@ -126,7 +126,7 @@ class SeriesEntry(_Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest(_Entry):
+class Manifest(_Section):
     """Everything that is public about a release, beside its tables."""
 
     format: str

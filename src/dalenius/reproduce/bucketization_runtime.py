@@ -109,10 +109,10 @@ _SOLVER = "Optimal (two-size ILP)"
 OURS = "all sizes, by cuts (ours)"
 
 
-def scaled_up(counts: Sequence[int], factor: int, stream: np.random.Generator) -> tuple[int, ...]:
+def scale_up(counts: Sequence[int], factor: int, stream: np.random.Generator) -> tuple[int, ...]:
     """The histogram after each record's code v became factor·v + r, r uniform in 0..factor−1 (7.3.2).
 
-    >>> counts = scaled_up([1_000, 10], 4, Randomness.seeded(1).stream("doctest"))
+    >>> counts = scale_up([1_000, 10], 4, Randomness.seeded(1).stream("doctest"))
     >>> sum(counts[:4]), sum(counts[4:])
     (1000, 10)
     """
@@ -200,7 +200,7 @@ def time_by_values(
     stopped: set[str] = set()
     for source, factor in track([(source, factor) for source in STATED for factor in factors], "timing"):
         stream = Randomness.seeded(1).stream("scale-up", source, factor)
-        problem = linear_problem(scaled_up(STATED[source](n_rows), factor, stream), THETA)
+        problem = linear_problem(scale_up(STATED[source](n_rows), factor, stream), THETA)
         rows += [(source, factor, name, taken, "yes") for name, taken in search_times(problem).items()]
         if source not in stopped:
             rows.append((source, factor, *_solver_time(problem, limit)))

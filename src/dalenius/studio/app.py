@@ -67,7 +67,7 @@ def create_app(
     app = Starlette(
         routes=_routes(),
         lifespan=lifespan,
-        exception_handlers={DaleniusError: _failed, HTTPException: _http_failed},
+        exception_handlers={DaleniusError: _show_failure, HTTPException: _http_failed},
     )
     app.state.studio = studio
     return Guard(SizeLimit(app, largest_upload), access, ["/healthz"])
@@ -130,7 +130,7 @@ def _static(name: str) -> str:
     return resources.files("dalenius.studio").joinpath("static", name).read_text(encoding="utf-8")
 
 
-async def _failed(_: Request, error: Exception) -> Response:
+async def _show_failure(_: Request, error: Exception) -> Response:
     shown = error if isinstance(error, DaleniusError) else InputError("something went wrong")
     back = within(element("p"), element("a", "Back to the start", href="/"))
     return HTMLResponse(render("This cannot be done", [refusal(shown), back]), 400)
@@ -139,6 +139,6 @@ async def _failed(_: Request, error: Exception) -> Response:
 async def _http_failed(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 400
     told = InputError("there is no such page" if status == 404 else "the request cannot be taken")
-    response = await _failed(request, told)
+    response = await _show_failure(request, told)
     response.status_code = status
     return response

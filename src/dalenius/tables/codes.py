@@ -153,20 +153,20 @@ class Encoder:
 
     cells: Mapping[str, pa.Array]
     """Per column, the cell of each value, by code."""
-    steps: tuple[_Step, ...]
+    steps: tuple[_CodingStep, ...]
     """One a column."""
 
     @classmethod
     def of(cls, cells: Mapping[str, pa.Array]) -> Encoder:
         """For values that are listed by their cells, column by column, each of them once."""
-        steps: list[_Step] = []
+        steps: list[_CodingStep] = []
         numbers, n_numbers = np.zeros(1, dtype=np.int64), 1
         for column in cells.values():
             own, values = encode(column)
             keys = numbers * len(values) + own.astype(np.int64)
             is_last = len(steps) == len(cells) - 1
             numbers = np.arange(len(keys)) if is_last else number(keys)[0]
-            steps.append(_Step.of(values, keys, numbers, n_numbers * len(values)))
+            steps.append(_CodingStep.of(values, keys, numbers, n_numbers * len(values)))
             n_numbers = int(numbers.max(initial=-1)) + 1
         return cls(cells=cells, steps=tuple(steps))
 
@@ -197,7 +197,7 @@ class Encoder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Step:
+class _CodingStep:
     """From the number of what the columns before say, and the next column's cell, to the number of both.
 
     A key is number · cells + cell. There are never more numbers than values: no key passes 64 bits.
@@ -213,7 +213,7 @@ class _Step:
     """By key, -1 where it is not listed and at the end; None if there could be too many keys."""
 
     @classmethod
-    def of(cls, values: pa.Array, keys: Ints, numbers: Ints, n_keys: int) -> _Step:
+    def of(cls, values: pa.Array, keys: Ints, numbers: Ints, n_keys: int) -> _CodingStep:
         """From the keys of listed values, their numbers, and how many keys there could be."""
         order, number_of = np.argsort(keys), None
         if n_keys < _MOST_LISTED:

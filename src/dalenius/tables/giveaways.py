@@ -100,7 +100,7 @@ class Giveaway:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Column:
+class _CodedColumn:
     """A column's cells as numbers from 0."""
 
     codes: Ints
@@ -109,16 +109,16 @@ class _Column:
     """Of numbers and days: their order, NaN where there is none; None for other columns."""
 
     @classmethod
-    def of(cls, cells: pa.ChunkedArray) -> _Column:
+    def of(cls, cells: pa.ChunkedArray) -> _CodedColumn:
         """What is compared of a column."""
         found, values = encode(cells)
         codes = found.astype(np.int64)
         return cls(codes=codes, n_values=len(values), ranks=_ranks(codes, values))
 
-    def beside(self, other: _Column) -> _Column:
+    def beside(self, other: _CodedColumn) -> _CodedColumn:
         """Two columns as one."""
         codes, cells = number(self.codes * other.n_values + other.codes)
-        return _Column(codes=codes, n_values=len(cells))
+        return _CodedColumn(codes=codes, n_values=len(cells))
 
 
 def _ranks(codes: Ints, values: pa.Array) -> Floats | None:
@@ -141,12 +141,12 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     """
     if not len(records):
         return ()
-    known = {name: _Column.of(records[name]) for name in quasi}
-    parts = [_Column.of(records[name]) for name in sensitive]
+    known = {name: _CodedColumn.of(records[name]) for name in quasi}
+    parts = [_CodedColumn.of(records[name]) for name in sensitive]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.beside(part)
-    secrets: dict[str | None, _Column] = {None: whole}
+    secrets: dict[str | None, _CodedColumn] = {None: whole}
     if len(parts) > 1:
         secrets |= dict(zip(sensitive, parts, strict=True))
     alone = [found for name, column in known.items() for found in _tells(name, column, secrets)]
@@ -155,10 +155,10 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     return (*alone, *_tell_together(others, secrets))
 
 
-def _tells(name: str, column: _Column, secrets: Mapping[str | None, _Column]) -> Iterator[Giveaway]:
+def _tells(name: str, column: _CodedColumn, secrets: Mapping[str | None, _CodedColumn]) -> Iterator[Giveaway]:
     """What one column tells: all of a value, or else one column of it."""
     for told, secret in secrets.items():
-        groups, n_rows = _Groups.of(column, secret), len(column.codes)
+        groups, n_rows = _Cells.of(column, secret), len(column.codes)
         ways: dict[How, tuple[int, float] | None] = {
             "agree": groups.agreeing(),
             "nearly": groups.telling(),
@@ -180,7 +180,7 @@ def _tells(name: str, column: _Column, secrets: Mapping[str | None, _Column]) ->
 
 
 def _tell_together(
-    columns: Mapping[str, _Column], secrets: Mapping[str | None, _Column]
+    columns: Mapping[str, _CodedColumn], secrets: Mapping[str | None, _CodedColumn]
 ) -> Iterator[Giveaway]:
     """Two columns that tell much of the table, where neither does so by itself."""
     for (name, one), (other_name, other) in combinations(columns.items(), 2):
@@ -189,9 +189,9 @@ def _tell_together(
             continue
         # few enough to be counted without numbering those that occur
         n_both = one.n_values * other.n_values
-        both = _Column(codes=one.codes * other.n_values + other.codes, n_values=n_both)
+        both = _CodedColumn(codes=one.codes * other.n_values + other.codes, n_values=n_both)
         for told, secret in secrets.items():
-            found = _Groups.of(both, secret).telling()
+            found = _Cells.of(both, secret).telling()
             if found is not None and found[0] >= _MUCH * n_rows:
                 yield Giveaway(
                     column=name,
@@ -206,7 +206,7 @@ def _tell_together(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Groups:
+class _Cells:
     """The people who share a cell of a column, two or more of them, and their commonest value."""
 
     n: Floats
@@ -221,7 +221,7 @@ class _Groups:
     """Of the table."""
 
     @classmethod
-    def of(cls, column: _Column, secret: _Column) -> _Groups:
+    def of(cls, column: _CodedColumn, secret: _CodedColumn) -> _Cells:
         """Count the values of every group."""
         if column.n_values * secret.n_values <= _MOST_COUNTED:
             return cls._of_table(column, secret)
@@ -243,7 +243,7 @@ class _Groups:
         )
 
     @classmethod
-    def _of_table(cls, column: _Column, secret: _Column) -> _Groups:
+    def _of_table(cls, column: _CodedColumn, secret: _CodedColumn) -> _Cells:
         """The same by a table of all cells and values, which need not be sorted."""
         keys, shape = column.codes * secret.n_values + secret.codes, (column.n_values, secret.n_values)
         table = np.bincount(keys, minlength=shape[0] * shape[1]).reshape(shape)
@@ -296,7 +296,7 @@ class _Groups:
         return np.asarray((share >= _NEARLY) & (f <= _COMMON) & (surprise >= needed))
 
 
-def _follows(column: _Column, secret: _Column) -> bool:
+def _follows(column: _CodedColumn, secret: _CodedColumn) -> bool:
     """Whether both are numbers, and whoever has more of one has more, or less, of the other."""
     if column.ranks is None or secret.ranks is None:
         return False

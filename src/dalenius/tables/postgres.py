@@ -36,10 +36,10 @@ def check_uri(uri: str) -> str:
         parts = urlsplit(uri)
         _ = parts.port
     except ValueError as error:
-        raise _malformed() from error
+        raise _malformed_error() from error
     n_marks = uri.count("@")
     if parts.scheme not in SCHEMES or n_marks > 1 or n_marks != parts.netloc.count("@") or parts.fragment:
-        raise _malformed()
+        raise _malformed_error()
     return uri
 
 
@@ -79,7 +79,7 @@ def hide_passwords(text: str) -> str:
     return re.sub(r"://\S*@", "://***@", text)
 
 
-def _malformed() -> InputError:
+def _malformed_error() -> InputError:
     return InputError(
         "the connection string cannot be read (it is not shown: it may hold a password)",
         hint="postgresql://user@host:5432/database; write @ : / ? # % in a password as %40 %3A %2F %3F %23 "

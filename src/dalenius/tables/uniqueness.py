@@ -224,7 +224,7 @@ def study_uniqueness(
         )
 
 
-class _People:
+class _Rows:
     """The people of a table on a connection, their cells as hashes: `c0`, `c1` and so on."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, n_columns: int, few: int) -> None:
@@ -278,7 +278,7 @@ class _People:
 @contextmanager
 def _counting(
     connection: duckdb.DuckDBPyConnection, relation: str, cells: Sequence[str], n_columns: int, few: int
-) -> Iterator[_People]:
+) -> Iterator[_Rows]:
     """The people of a table, and the groups of those who are rare with the first cells: temporary tables."""
     hashed = ", ".join(f"hash({cell}) AS c{i}" for i, cell in enumerate(cells)) or "0 AS c0"
     key = ", ".join(f"c{i}" for i in range(n_columns)) or "()"
@@ -291,13 +291,13 @@ def _counting(
             f"CREATE TEMP TABLE uniqueness_rare AS SELECT {own}count(*) AS n{others} "
             f"FROM uniqueness_people GROUP BY {key} HAVING count(*) < {few}"
         )
-        yield _People(connection, n_columns, few)
+        yield _Rows(connection, n_columns, few)
     finally:
         connection.execute("DROP TABLE IF EXISTS uniqueness_rare")
         connection.execute("DROP TABLE IF EXISTS uniqueness_people")
 
 
-def _find_least(people: _People, columns: Sequence[str]) -> Change:
+def _find_least(people: _Rows, columns: Sequence[str]) -> Change:
     """The fewest columns with which nearly all who are rare with all of them are so already."""
 
     def n_few(cells: frozenset[int]) -> int:
@@ -319,7 +319,7 @@ def _find_least(people: _People, columns: Sequence[str]) -> Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _Recode:
     """One way of making a column coarser."""
 
     column: str
@@ -330,9 +330,9 @@ class _Step:
     """How many finer ones the column has."""
 
 
-def _make_coarser(people: _People, columns: Sequence[str], steps: Sequence[_Step]) -> Iterator[Change]:
+def _make_coarser(people: _Rows, columns: Sequence[str], steps: Sequence[_Recode]) -> Iterator[Change]:
     """Each step by itself, then the last step of every column that has one."""
-    last: dict[int, tuple[int, _Step]] = {}
+    last: dict[int, tuple[int, _Recode]] = {}
     for place, step in enumerate(steps, start=len(columns)):
         if step.rung >= _SHOWN:
             continue
@@ -349,7 +349,7 @@ def _make_coarser(people: _People, columns: Sequence[str], steps: Sequence[_Step
         )
 
 
-def _find_way(people: _People, columns: Sequence[str], steps: Sequence[_Step]) -> Change | None:
+def _find_way(people: _Rows, columns: Sequence[str], steps: Sequence[_Recode]) -> Change | None:
     """Coarser columns, and if need be fewer, with which nobody is rare: none of them can be made finer.
 
     From the coarsest, columns are left out until nobody is rare; then each becomes as fine as it can be.
@@ -381,7 +381,7 @@ def _find_way(people: _People, columns: Sequence[str], steps: Sequence[_Step]) -
 
 def _find_steps(
     connection: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str], n_steps: int
-) -> Iterator[_Step]:
+) -> Iterator[_Recode]:
     """Some steps for every column with many numbers, days, or texts of one length, finest first."""
     if not columns:
         return
@@ -397,7 +397,9 @@ def _find_steps(
         if n_values <= _FEW_VALUES or not ends or ends[0] is None:
             continue
         for rung, (cell, written) in enumerate(islice(_recodes(column, types[column], ends), n_steps)):
-            yield _Step(column=column, cell=cell, written=f"{toml_key(column)} = {{ {written} }}", rung=rung)
+            yield _Recode(
+                column=column, cell=cell, written=f"{toml_key(column)} = {{ {written} }}", rung=rung
+            )
 
 
 def _extent(kind: str, name: str) -> str:

@@ -65,12 +65,12 @@ class Counts:
         return replace(self, **{name: getattr(self, name).reshape(-1, 2).sum(axis=1) for name in _FIELDS})
 
 
-def summed(keys: NDArray[np.integer[Any]], weights: Any, size: int) -> Floats:
+def sum_by(keys: NDArray[np.integer[Any]], weights: Any, size: int) -> Floats:
     """The sum of the weights of each key, from 0."""
     return np.bincount(keys, weights, size).astype(np.float64)
 
 
-def counted(
+def make_counts(
     name: str, observed: Any, expected: Any, variance: Any, trials: Any, labels: Iterable[str] = ()
 ) -> Counts:
     """A group of a few counts."""

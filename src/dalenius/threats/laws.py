@@ -15,7 +15,7 @@ import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.tables.codes import number
-from dalenius.threats.counts import Counts, counted, learnt, summed
+from dalenius.threats.counts import Counts, learnt, make_counts, sum_by
 from dalenius.threats.facets import Facet
 
 
@@ -34,7 +34,7 @@ class Coins:
         """All of them."""
         mean = float(self.chance.sum())
         spread = float((self.chance * (1 - self.chance)).sum())
-        return counted(self.what, float(self.heads.sum()), mean, spread, len(self.heads))
+        return make_counts(self.what, float(self.heads.sum()), mean, spread, len(self.heads))
 
     def by(self, facet: Facet) -> Iterator[Counts]:
         """Cell by cell, and all cells by what one half of the coins tells about the other."""
@@ -42,23 +42,23 @@ class Coins:
         size = 2 * facet.n_cells
         halves = Counts(
             name=f"{self.what} by {facet.name}",
-            observed=summed(cell, self.heads, size),
-            expected=summed(cell, self.chance, size),
-            variance=summed(cell, self.chance * (1 - self.chance), size),
-            trials=summed(cell, None, size),
+            observed=sum_by(cell, self.heads, size),
+            expected=sum_by(cell, self.chance, size),
+            variance=sum_by(cell, self.chance * (1 - self.chance), size),
+            trials=sum_by(cell, None, size),
             label=facet.label,
         )
         yield halves.joined()
         yield learnt(halves, halves.variance, 1.0)
 
-    def lagged(self, order: Ints, lag: int) -> Iterator[Counts]:
+    def count_lagged(self, order: Ints, lag: int) -> Iterator[Counts]:
         """Pairs of coins that far apart in an order, no coin in two pairs: do they fall alike?"""
         blocks = len(order) // (2 * lag)
         pairs = order[: blocks * 2 * lag].reshape(blocks, 2, lag)
         one, two = pairs[:, 0].ravel(), pairs[:, 1].ravel()
         p, q = self.chance[one], self.chance[two]
         alike, chance = self.heads[one] == self.heads[two], p * q + (1 - p) * (1 - q)
-        yield counted(
+        yield make_counts(
             f"{self.what}, two that are {lag} apart alike",
             float(alike.sum()),
             float(chance.sum()),
@@ -84,7 +84,7 @@ class Draws:
         """Cell by cell over all strata, in each stratum, and by what one half tells about the other."""
         name = f"{self.what} by {facet.name}".strip()
         own = self._strata(self.stratum, facet)
-        yield own.pooled(name)
+        yield own.pool(name)
         if own.n_strata > 1:
             yield own.apart(f"{name}, one by one")
         yield self._strata(self.stratum * 2 + _halves(self.half, len(self.stratum)), facet).learnt(name)
@@ -97,7 +97,7 @@ class Draws:
         if len(keys) * n_outcomes > 4_000_000:  # then those that occur are numbered, and the others not held
             key, keys = number(key)
         size = len(keys) * n_outcomes
-        hits = summed(key * n_outcomes + self.outcome, None, size).reshape(-1, n_outcomes)
+        hits = sum_by(key * n_outcomes + self.outcome, None, size).reshape(-1, n_outcomes)
         used = np.flatnonzero(hits.any(axis=1))
         hits, own = hits[used], keys[used] // width
         whole = np.zeros((n_strata, n_outcomes))
@@ -159,7 +159,7 @@ class _Strata:
             lambda i: f"{stratum_label(int(self.stratum[i]))}, {self.facet.label(int(self.cell[i]))}",
         )
 
-    def pooled(self, name: str) -> Counts:
+    def pool(self, name: str) -> Counts:
         """Cell by cell, over all strata."""
         return self._counts(name, self._over(self.cell, self.facet.n_cells), self.facet.label)
 
@@ -190,7 +190,7 @@ class _Strata:
 
 def _over(key: Ints, columns: Floats, size: int) -> Floats:
     """Rows of the same key added up, column by column."""
-    return np.stack([summed(key, column, size) for column in columns.T], axis=1)
+    return np.stack([sum_by(key, column, size) for column in columns.T], axis=1)
 
 
 def _halves(half: Ints | None, n: int) -> Ints:

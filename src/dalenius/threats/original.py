@@ -19,7 +19,7 @@ from dalenius.release.folder import StoredRelease
 from dalenius.tables.codes import narrowest
 from dalenius.tables.columns import Coded, CodedTable
 from dalenius.threats.chance import Chance
-from dalenius.threats.result import AttackResult, Threat, against_chance, measured
+from dalenius.threats.result import AttackResult, Threat, against_chance, make_result
 
 RECODED = "if the policy recodes columns, give the policy file as the original"
 
@@ -240,7 +240,7 @@ def expect_right(belief: Floats, truth: Ints) -> float:
 def two_releases(people: Linked, *, right: float, right_alone: float, baseline: float) -> AttackResult:
     """What an attack on both releases gets right, beside the same on the first alone."""
     trials = len(people.truth)
-    return measured(
+    return make_result(
         "two releases",
         _TOGETHER,
         successes=right,

@@ -74,7 +74,7 @@ class AttackResult:
         """How much better than the baseline."""
         return None if self.baseline is None else self.success - self.baseline
 
-    def judged(self, share: float) -> AttackResult:
+    def judge(self, share: float) -> AttackResult:
         """The same, accused only if chance is within that share of the false alarm."""
         is_doubtful = self.holds is False and self.p_value is not None and self.p_value > share
         return replace(self, holds=True) if is_doubtful else self
@@ -86,7 +86,7 @@ class AttackResult:
         return plain_fields(self, "name", *numbers, *rest)
 
 
-def measured(
+def make_result(
     name: str,
     threat: Threat,
     *,
@@ -130,7 +130,7 @@ def against_chance(
     detail: dict[str, Any] | None = None,
 ) -> AttackResult:
     """The result of a count that only chance may make; the bound is what chance reaches."""
-    counted = measured(
+    counted = make_result(
         name,
         threat,
         successes=hits,
@@ -159,7 +159,7 @@ class Audit(Private):
         """
         found = tuple(results)
         share = share_of(sum(result.p_value is not None for result in found))
-        return cls(attacks=tuple(result.judged(share) for result in found))
+        return cls(attacks=tuple(result.judge(share) for result in found))
 
     @property
     def ok(self) -> bool:

@@ -61,14 +61,14 @@ class Worker:
             raise self._too_much() from error
 
     def _too_long(self) -> Ended:
-        return self._stopped("time", f"the question took longer than {self._seconds:g} seconds")
+        return self._stop_because("time", f"the question took longer than {self._seconds:g} seconds")
 
     def _too_much(self) -> Ended:
-        return self._stopped(
+        return self._stop_because(
             "memory", f"the question needs more than the {self._megabytes} MB that it is allowed"
         )
 
-    def _stopped(self, kind: str, reason: str) -> Ended:
+    def _stop_because(self, kind: str, reason: str) -> Ended:
         self.stop()
         return Ended(kind, reason)
 

@@ -75,7 +75,7 @@ def test_the_known_part_is_the_batches_means_times_their_counts() -> None:
     assert isinstance(estimator, answer._CentredEstimator)
     score = Score(rows=np.array([0, 1, 4]))
     assert estimator._means(score).tolist() == pytest.approx([2 / 4, 1 / 3])
-    (centred,) = estimator._centred([score], np.array([[0.5, 1 / 3]]))
+    (centred,) = estimator._centre([score], np.array([[0.5, 1 / 3]]))
     assert centred.values is not None
     assert centred.values == pytest.approx([0.5, 0.5, -0.5, -0.5, 2 / 3, -1 / 3, -1 / 3])
     known = estimator.estimation([score]).known[0]

@@ -12,8 +12,8 @@ from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.estimate.drawing import (
     Effects,
     Records,
-    _capped,
-    _Fit,
+    _cap,
+    _DrawingFit,
     draw_alike,
     draw_codes,
 )
@@ -78,7 +78,7 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
     records = Records.of(stated, part, shown, [Quasi(codes=column)])
     made, shares = Effects.of(records, None), records.likely_shares()
     f = records.in_all(shares)
-    fit = _Fit(
+    fit = _DrawingFit(
         indicators=made.features.indicators,
         chances=records.chances(shares) / f,
         log_share=np.log(f),
@@ -112,7 +112,7 @@ def test_the_likelihood_is_that_of_the_part_and_the_published_value() -> None:
 def test_shares_stay_below_what_gamma_gives_back() -> None:
     shares = np.array([0.5, 0.3, 0.1, 0.1])
     for most in (0.25, 0.3, 0.4, 0.6):
-        capped = _capped(shares, most)
+        capped = _cap(shares, most)
         assert capped.sum() == pytest.approx(1)
         assert (capped <= most + 1e-9).all()
-    assert _capped(shares, 0.6).tolist() == shares.tolist()
+    assert _cap(shares, 0.6).tolist() == shares.tolist()

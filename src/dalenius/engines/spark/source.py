@@ -324,7 +324,7 @@ def _csv(source: CsvSource, path: str, session: SparkSession) -> SparkSource:
         "mode": "FAILFAST",
     }
     frame = session.read.options(**options).schema(spark_schema(wire_schema(texts))).csv(path)
-    return SparkSource(frame=frame, columns=_in_order(texts), schema=texts, typed=source.typed)
+    return SparkSource(frame=frame, columns=_in_order(texts), schema=texts, typed=source.select_typed)
 
 
 def _send(source: FrameSource, session: SparkSession) -> SparkSource:

@@ -41,7 +41,7 @@ def kernels_of_changing(shown: Ints, law: ViewLaw) -> dict[str, Callable[[], Ker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Kind:
+class _ViewKind:
     """Tuples that earlier views have shown, or have not: their rate r outside the table."""
 
     rate: float
@@ -72,8 +72,8 @@ class DateKernel:
     """The table as it was at one of the views."""
 
     view: int
-    seen: _Kind
-    fresh: _Kind
+    seen: _ViewKind
+    fresh: _ViewKind
     before: Floats
     """Per row, 1 if a view before this one shows it."""
     weights: Floats
@@ -85,8 +85,8 @@ class DateKernel:
     def of(cls, shown: Ints, law: ViewLaw, view: int) -> DateKernel:
         """From which views show which rows (views × rows)."""
         s = float(law.retention)
-        seen = _Kind(rate=float(law.seen_rate), retention=s)
-        fresh = _Kind(rate=float(law.fresh_rate(view)), retention=s)
+        seen = _ViewKind(rate=float(law.seen_rate), retention=s)
+        fresh = _ViewKind(rate=float(law.fresh_rate(view)), retention=s)
         before: Bools = np.asarray(shown[: view - 1].any(axis=0))
         now: Bools = shown[view - 1] == 1
         weights = np.where(before, np.where(now, seen.hit, seen.miss), np.where(now, fresh.hit, fresh.miss))

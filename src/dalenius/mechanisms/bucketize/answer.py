@@ -216,7 +216,7 @@ class JoinedBatches:
     @classmethod
     def of(cls, batches: Sequence[BucketizedRows]) -> JoinedBatches:
         """Put the batches together, and find out which values they share."""
-        values = CodedTable.of(_joined([_cells(batch.sensitive) for batch in batches]))
+        values = CodedTable.of(_concat([_cells(batch.sensitive) for batch in batches]))
         known = values.combine(list(values.columns))
         ends = list(accumulate(batch.sensitive.n_rows for batch in batches))
         codes = np.split(known.codes.astype(np.int64), ends[:-1])
@@ -224,7 +224,7 @@ class JoinedBatches:
         for number, (batch, own) in enumerate(zip(batches, codes, strict=True)):
             counts[number, own] = batch.buckets.counts
         together = BucketizedRows(
-            rows=CodedTable.of(_joined([_cells(batch.rows) for batch in batches])),
+            rows=CodedTable.of(_concat([_cells(batch.rows) for batch in batches])),
             sensitive=CodedTable.of(pa.table(dict(known.values))),
             buckets=_join_buckets([batch.buckets for batch in batches], codes),
             has_fakes=any(batch.has_fakes for batch in batches),
@@ -266,7 +266,7 @@ class _Centred:
     def estimate(self, targets: Targets) -> Estimates:
         found = self.deviations.estimate(targets)
         of_means = targets.add_up((self.known[targets.score] * targets.weights).sum(axis=1))
-        return found.shifted(of_means)
+        return found.shift(of_means)
 
     def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
         return self.scores.possible_range(targets)
@@ -291,7 +291,7 @@ class _CentredEstimator:
     def estimation(self, scores: Sequence[Score]) -> _Centred:
         means = np.stack([self._means(score) for score in scores]) if scores else np.zeros((0, 1))
         return _Centred(
-            deviations=self.inner.estimation(self._centred(scores, means)),
+            deviations=self.inner.estimation(self._centre(scores, means)),
             scores=self.inner.estimation(scores),
             known=means @ self.counts if len(means) else np.zeros((0, self.counts.shape[1])),
         )
@@ -302,7 +302,7 @@ class _CentredEstimator:
         sums = np.bincount(batches[score.rows], score.values, n_batches)
         return np.asarray(sums / np.bincount(batches, minlength=n_batches))
 
-    def _centred(self, scores: Sequence[Score], means: Floats) -> list[Score]:
+    def _centre(self, scores: Sequence[Score], means: Floats) -> list[Score]:
         every = np.arange(len(self.batch_of_row))
         found = []
         for score, own in zip(scores, means, strict=True):
@@ -330,7 +330,7 @@ def _cells(table: CodedTable) -> pa.Table:
     return pa.table({name: column.decode() for name, column in table.columns.items()})
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+def _concat(tables: Sequence[pa.Table]) -> pa.Table:
     try:
         return pa.concat_tables(tables)
     except pa.ArrowInvalid as error:

@@ -35,7 +35,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     """Sizes, well-formed counts, the fakes' domain, and the thresholds."""
     stated = published.read(manifest)
     sensitive, n_fakes = stated.sensitive, stated.n_fakes
-    limits = _Limits(stated.thresholds, n_fakes)
+    limits = _BucketLimits(stated.thresholds, n_fakes)
     n_people = count(connection, "SELECT count(*) FROM qit")
     near = stated.proximity if stated.proximity and _are_numbers(connection, sensitive) else None
     last_number = n_people if stated.dates is None else stated.dates.last_bucket
@@ -146,7 +146,7 @@ def _count_different(keys: Ints) -> int:
     return int(np.count_nonzero(is_there))
 
 
-class _Limits:
+class _BucketLimits:
     """How many copies of a value a bucket may hold, in exact integers."""
 
     def __init__(self, thresholds: Thresholds, n_fakes: int) -> None:
@@ -176,7 +176,7 @@ def _count_broken(groups: tuple[Group | Having, ...], entries: Entries, n_fakes:
     n_broken = 0
     for group in groups:
         limits = np.array([group.most(size) for size in sizes.tolist()], dtype=np.int64)
-        n_broken += int(np.count_nonzero(entries.held_of(group) > limits[size_index]))
+        n_broken += int(np.count_nonzero(entries.count_held(group) > limits[size_index]))
     return n_broken
 
 
@@ -201,7 +201,7 @@ def _count_near_broken(promise: Proximity, entries: Entries) -> int:
     top, bottom = promise.at_most.as_integer_ratio()
     limits = np.array([top * size // bottom for size in sizes.tolist()], dtype=np.int64)
     allowed = limits[size_index[entries.bucket_of_row()]]
-    return int(np.count_nonzero(entries.held_near(promise) > allowed))
+    return int(np.count_nonzero(entries.count_near(promise) > allowed))
 
 
 def _check_near(n_broken: int, promise: Proximity, *, are_numbers: bool) -> Check:

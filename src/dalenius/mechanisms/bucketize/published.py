@@ -232,12 +232,12 @@ class Entries:
         """How many sensitive values the buckets hold, in the order of `starts`."""
         return np.add.reduceat(self.count, self.starts)
 
-    def held_of(self, group: Group | Having) -> Ints:
+    def count_held(self, group: Group | Having) -> Ints:
         """How many values of a group the buckets hold, in the order of `starts`."""
         inside = np.array([group.has(value) for value in self.values], dtype=bool)
         return np.add.reduceat(np.where(inside[self.code], self.count, 0), self.starts)
 
-    def held_near(self, promise: Proximity) -> Ints:
+    def count_near(self, promise: Proximity) -> Ints:
         """For each row, how many values of its bucket one guess hits that hits the row's, and larger ones."""
         written = [value[0] for value in self.values]
         order = ascending(written)

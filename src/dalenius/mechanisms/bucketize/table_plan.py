@@ -160,7 +160,7 @@ def plan_promise(
 ) -> BucketizePlan:
     """The same for a promise that need not be the policy's own."""
     config.check_promise(promise)
-    groups = tuple(group.listed(histogram) for group in promise.groups)
+    groups = tuple(group.list_values(histogram) for group in promise.groups)
     check_laminar(groups)
     _check_shares(groups, histogram)
     histogram = arrange(groups, histogram)

@@ -203,7 +203,7 @@ def _group_rows(part: StoredRelease) -> Iterator[tuple[doc.Cell, ...]]:
     with part.connect() as connection:
         for entries in published.read_entries(connection, stated.sensitive, "true"):
             for g, group in enumerate(stated.groups):
-                held = entries.held_of(group)
+                held = entries.count_held(group)
                 worst = int((held / entries.places).argmax())
                 n, size = int(held[worst]), int(entries.places[worst])
                 most[g] = max(most[g], (Fraction(n, max(size, 1)), n, size))
@@ -229,7 +229,7 @@ def _near_rows(part: StoredRelease) -> Iterator[tuple[doc.Cell, ...]]:
     most = (Fraction(0), 0, 0)
     with part.connect() as connection:
         for entries in published.read_entries(connection, stated.sensitive, "true"):
-            held, places = entries.held_near(promise), entries.places[entries.bucket_of_row()]
+            held, places = entries.count_near(promise), entries.places[entries.bucket_of_row()]
             worst = int((held / places).argmax())
             n, size = int(held[worst]), int(places[worst])
             most = max(most, (Fraction(n, max(size, 1)), n, size))

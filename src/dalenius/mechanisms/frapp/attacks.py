@@ -20,7 +20,7 @@ from dalenius.mechanisms.frapp.published import PublishedFrapp, read
 from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order
 from dalenius.mechanisms.tuples.domain import word_ids
 from dalenius.threats.chance import SHARE, Chance, clopper_pearson, least_level, least_rate
-from dalenius.threats.counts import Counts, judge_laws, summed
+from dalenius.threats.counts import Counts, judge_laws, sum_by
 from dalenius.threats.facets import Facet
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Threat
@@ -97,7 +97,7 @@ def _times_shown(tuples: ComparedTuples) -> Floats:
     """How many rows show each tuple of the table."""
     n_own = len(tuples.position)
     ids = word_ids(np.concatenate([tuples.own_words, tuples.row_words[tuples.is_own]]))
-    return summed(ids[n_own:], None, int(ids.max(initial=-1)) + 1)[ids[:n_own]]
+    return sum_by(ids[n_own:], None, int(ids.max(initial=-1)) + 1)[ids[:n_own]]
 
 
 def _often(tuples: ComparedTuples, gamma: Fraction, d: float) -> AttackResult:
@@ -178,7 +178,7 @@ def _keeping(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
     sets = _Sets(view=view, n_records=float(records.sum()))
     whole = Facet(name="kept", codes=np.zeros(n_own, dtype=np.int64), n_cells=1, label=lambda _: "all")
     for facet in (whole, *tuples.own_facets()):
-        counts = (summed(facet.codes, what, facet.n_cells) for what in (rows, records, None))
+        counts = (sum_by(facet.codes, what, facet.n_cells) for what in (rows, records, None))
         yield sets.counts(facet, *counts)
 
 
@@ -190,9 +190,9 @@ def _replacing(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]
     for facet in tuples.domain_facets():
         share, own = facet.share(even), facet.of(tuples.own)
         rows = facet.of(noise)
-        size = share * float(view.domain.size) - summed(own.codes, None, len(share))
+        size = share * float(view.domain.size) - sum_by(own.codes, None, len(share))
         nobody = np.zeros(len(share))
-        yield sets.counts(rows, summed(rows.codes, None, len(share)), nobody, np.maximum(np.rint(size), 0.0))
+        yield sets.counts(rows, sum_by(rows.codes, None, len(share)), nobody, np.maximum(np.rint(size), 0.0))
     for column, n_near, n_found in tuples.nearby(~tuples.is_own, tuples.own_words[:0]):
         near = Facet(
             name=f"noise that is like the table but in {column}",

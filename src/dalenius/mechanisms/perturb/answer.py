@@ -158,7 +158,7 @@ class PerturbedRows:
             f"data: {self.rows.n_rows} rows in {len(keep)} parts that keep {keep.min():.2%} to "
             f"{keep.max():.2%} of their values; {self.sensitive.n_rows} sensitive values"
         )
-        makers = {name: partial(_Estimator, name=name, release=self) for name in _ENDS}
+        makers = {name: partial(_PerturbEstimator, name=name, release=self) for name in _ENDS}
         return RowModel(
             rows=self.rows, sensitive=self.sensitive, estimators=Estimators(makers=makers), summary=summary
         )
@@ -170,7 +170,7 @@ def load(release: StoredRelease) -> RowModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Estimator:
+class _PerturbEstimator:
     name: str
     release: PerturbedRows
     assumption = None  # the intervals rest on the publisher's coins, whose law is public
@@ -180,12 +180,12 @@ class _Estimator:
         formula = _FORMULA if self.release.laws.drawn is None else _WEIGHTED
         return formula + _INTERVALS[self.name]
 
-    def estimation(self, scores: Sequence[Score]) -> _Estimation:
-        return _Estimation(release=self.release, scores=tuple(scores), ends=_ENDS[self.name])
+    def estimation(self, scores: Sequence[Score]) -> _PerturbEstimation:
+        return _PerturbEstimation(release=self.release, scores=tuple(scores), ends=_ENDS[self.name])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
+class _PerturbTotals:
     """Estimates of targets."""
 
     totals: Totals
@@ -204,15 +204,15 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Estimation:
+class _PerturbEstimation:
     release: PerturbedRows
     scores: tuple[Score, ...]
     ends: Callable[[Totals, float], Ends]
     _known: list[tuple[Targets, Totals]] = field(default_factory=list)
     """The last targets and their totals: what is estimated is then asked for its range."""
 
-    def estimate(self, targets: Targets) -> _Found:
-        return _Found(totals=self._totals(targets), ends=self.ends)
+    def estimate(self, targets: Targets) -> _PerturbTotals:
+        return _PerturbTotals(totals=self._totals(targets), ends=self.ends)
 
     def possible_range(self, targets: Targets) -> tuple[Floats, Floats]:
         totals = self._totals(targets)
@@ -220,10 +220,10 @@ class _Estimation:
 
     def _totals(self, targets: Targets) -> Totals:
         if not self._known or self._known[0][0] is not targets:
-            self._known[:] = [(targets, self._computed(targets))]
+            self._known[:] = [(targets, self._compute(targets))]
         return self._known[0][1]
 
-    def _computed(self, targets: Targets) -> Totals:
+    def _compute(self, targets: Targets) -> Totals:
         """Targets of one term share the work of their score; the others are added up record by record."""
         pieces = []
         by_score: dict[int, list[int]] = {}

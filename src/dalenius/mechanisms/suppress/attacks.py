@@ -20,11 +20,11 @@ from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.question.targets import Score, Targets
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.histogram import label, write_cells
-from dalenius.threats.counts import Counts, judge_laws, summed
+from dalenius.threats.counts import Counts, judge_laws, sum_by
 from dalenius.threats.facets import Facets
 from dalenius.threats.laws import Draws, alike_neighbours
 from dalenius.threats.original import CommonCodes, People, Subject, known_values
-from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.result import AttackResult, Threat, make_result
 
 THREAT = Threat(
     knows="the algorithm, the number of records, and what was published of them",
@@ -248,7 +248,7 @@ def attack_withheld_people(
     lost = withheld.counts - withheld.published
     total = max(int(lost.sum()), 1)
     commonest = withheld.counts == withheld.counts.max()
-    return measured(
+    return make_result(
         "withheld people",
         _ASKS,
         successes=float(max(lost[guess], 0)),
@@ -280,7 +280,7 @@ def _likelihoods(withheld: Withheld, release: StoredRelease, tied: Ints) -> Floa
         first += facet.n_cells
         share = np.array([len(rows) for rows in cells[own]]) / max(len(people.row_profile), 1)
         smooth = np.maximum(found[own] + _SMOOTHING * share[:, None], 1e-9)
-        result += summed(facet.codes[:n], weight, facet.n_cells) @ np.log(smooth / smooth.sum(axis=0))
+        result += sum_by(facet.codes[:n], weight, facet.n_cells) @ np.log(smooth / smooth.sum(axis=0))
     return result
 
 

@@ -105,7 +105,7 @@ class Ladder:
         self.ascending = sorted(counts)
         self.sums = [0, *accumulate(self.ascending)]
 
-    def kept_at(self, level: int) -> int:
+    def count_kept(self, level: int) -> int:
         """How many records are left when every count is cut to the level."""
         below = bisect_left(self.ascending, level)
         return self.sums[below] + level * (len(self.ascending) - below)
@@ -119,7 +119,7 @@ class Ladder:
 
         Σ min(count, L) / L never grows with L, so the eligible levels are all those below the highest.
         """
-        return _last_true(0, self.ascending[-1], lambda level: level * ell <= self.kept_at(level))
+        return _last_true(0, self.ascending[-1], lambda level: level * ell <= self.count_kept(level))
 
 
 def cut_to_level(counts: Sequence[int], level: int) -> Counts:
@@ -139,7 +139,7 @@ def after_removals(counts: Sequence[int], n_removed: int) -> Counts:
     """
     ladder, total = Ladder(counts), sum(counts)
     # The lowest level whose start needs no more than the removals made; what is over is cut within it.
-    level = _first_true(0, max(counts), lambda at: total - ladder.kept_at(at) <= n_removed)
+    level = _first_true(0, max(counts), lambda at: total - ladder.count_kept(at) <= n_removed)
     kept = list(cut_to_level(counts, level))
     n_within = n_removed - (total - sum(kept))
     at_level = [rank for rank, count in enumerate(kept) if count == level]

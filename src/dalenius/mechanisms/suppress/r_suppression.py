@@ -176,7 +176,7 @@ class _SuppressedSums:
         distinct = [0, *sorted(set(self.table.ranked[1:]))]
         for below, count in pairwise(distinct):
             n_reaching = self.ladder.n_reaching(count)
-            rest = self.ladder.kept_at(count) - n_reaching * count  # a in the class's docstring
+            rest = self.ladder.count_kept(count) - n_reaching * count  # a in the class's docstring
             low, high = max(first, self._least_level_for(below + 1)), self._least_level_for(count) - 1
             high = min(last, high)
             if high >= low:
@@ -185,12 +185,12 @@ class _SuppressedSums:
             # From here until the next piece starts, L(F) stays at this count.
             stop = last if count == distinct[-1] else min(last, self._least_level_for(count + 1) - 1)
             start = max(first, self._least_level_for(count))
-            total += max(0, stop - start + 1) * self.ladder.kept_at(count)
+            total += max(0, stop - start + 1) * self.ladder.count_kept(count)
         return total
 
     def _least_level_for(self, level: int) -> int:
         """The least F at which the others may keep that level: L(F) ≥ L iff F ≥ ℓ·L - A(L)."""
-        return self.table.ell * level - self.ladder.kept_at(level)
+        return self.table.ell * level - self.ladder.count_kept(level)
 
 
 def _sum_of_floors(first: int, last: int, divisor: int) -> int:

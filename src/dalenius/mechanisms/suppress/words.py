@@ -27,7 +27,7 @@ def describe_withheld(release: StoredRelease) -> doc.Section | None:
     text = (
         f"{plural(n_withheld, 'record was', 'records were')} withheld of {n_withheld + n_published:,}: "
         f"some value of {sensitive_names(release)} makes up more than {_limit(stated[-1])} of the table. "
-        f"{_hidden(stated)} Counts and answers are about the published records."
+        f"{_say_hidden(stated)} Counts and answers are about the published records."
     )
     rows = tuple(row for part in parts for row in _rows(part))
     blocks: list[doc.Block] = [doc.Paragraph(text=text)]
@@ -40,7 +40,7 @@ def _limit(stated: PublishedSuppression) -> str:
     return "its limit" if stated.l is None else f"1 in {stated.l}"
 
 
-def _hidden(stated: list[PublishedSuppression]) -> str:
+def _say_hidden(stated: list[PublishedSuppression]) -> str:
     """Whether there is a limit on guessing the value that was too common."""
     if any(one.bound is not None for one in stated):
         return "From the counts alone, the attacker below can be no surer of that value than the limit."

@@ -27,7 +27,7 @@ from dalenius.mechanisms.tuples.domain import (
     distinct_words,
 )
 from dalenius.release.folder import StoredRelease
-from dalenius.threats.counts import Counts, judge_laws, summed
+from dalenius.threats.counts import Counts, judge_laws, sum_by
 from dalenius.threats.facets import Facet, Facets, by_domain, place_in_source
 from dalenius.threats.laws import Draws, alike_neighbours
 from dalenius.threats.original import RECODED, CommonCodes, cast_cells
@@ -183,7 +183,7 @@ class DomainFacet:
             column = self.domain.columns[j]
             every = np.arange(len(column.values))
             facet = by_domain(column.name, column.values, every, is_alone=len(self.columns) == 1)
-            result = np.outer(result, summed(facet.codes, shares[j], facet.n_cells)).ravel()
+            result = np.outer(result, sum_by(facet.codes, shares[j], facet.n_cells)).ravel()
         return result
 
 

@@ -135,12 +135,15 @@ async def _content(request: Request, studio: Studio, asked: Asked) -> list[Eleme
     cards = element("div", class_="cards")
     for name, policy in ways.result.items():
         is_chosen = name == chosen
-        within(cards, card(request.scope["csrf"], name, policy, _measured(result, name), is_chosen=is_chosen))
+        within(
+            cards,
+            card(request.scope["csrf"], name, policy, _find_way(result, name), is_chosen=is_chosen),
+        )
     picture = unpack([result["picture"]]) if result is not None and result["picture"] else []
     return [form_shown, *failed, *picture, cards]
 
 
-def _measured(result: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
+def _find_way(result: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
     """What a comparison found of one way; None: nothing was measured."""
     if result is None:
         return None

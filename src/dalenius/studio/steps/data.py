@@ -81,7 +81,7 @@ def take_source(studio: Studio, given: str, said: dict[str, Any] | None = None) 
     try_reading({"path": path, **(said or {})}, project.folder)
     names = open_source_of(spec, project.folder).column_names
     before = project.read()
-    if _named(before) != set(names):
+    if _list_columns(before) != set(names):
         before = {}
     release = before.get("release", release_name(path))
     kept = {key: part for key, part in before.items() if key not in ("source", "release", "columns")}
@@ -103,7 +103,7 @@ def _clean(name: str) -> str:
     return "".join(c for c in name if c.isalnum() or c in "._- ").strip(". ") or "table"
 
 
-def _named(data: dict[str, Any]) -> set[str]:
+def _list_columns(data: dict[str, Any]) -> set[str]:
     found: set[str] = set()
     for names in data.get("columns", {}).values():
         found |= {names} if isinstance(names, str) else set(names)
@@ -175,7 +175,7 @@ async def _show(request: Request, before: list[Element], status: int = 200) -> R
 def _same(studio: Studio) -> tuple[list[str], str]:
     """What `inspect` and Python would be told of the table."""
     spec = studio.project.read().get("source", "SOURCE")
-    told, options = told_of(spec)
+    told, options = describe_source(spec)
     opened = f"open_source(*split_source({told!r}))"
     python = (
         "from dalenius.inspection.looking import inspect_source\n"
@@ -185,7 +185,7 @@ def _same(studio: Studio) -> tuple[list[str], str]:
     return [command("inspect", told["path"], *options)], python
 
 
-def told_of(spec: Any) -> tuple[dict[str, Any], list[str]]:
+def describe_source(spec: Any) -> tuple[dict[str, Any], list[str]]:
     """A table as Python and as the command line would be told of it, without a password."""
     said = dict(spec) if isinstance(spec, dict) else {"path": spec}
     path = hide_passwords(str(said.pop("path")))

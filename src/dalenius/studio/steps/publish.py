@@ -46,7 +46,7 @@ async def rehearse_page(request: Request) -> Response:
     if task is not None and not task.finished:
         content += waiting(request, task, "Rehearsing", cancel="/rehearse/cancel")
     else:
-        content += [start, *_rehearsed(task)]
+        content += [start, *_show_rehearsal(task)]
     is_ok = task is not None and task.finished and task.error is None
     content.append(next_link("publish", is_open=is_ok, why="rehearse this policy first"))
     policy = studio.project.policy_file.name
@@ -59,7 +59,7 @@ async def rehearse_page(request: Request) -> Response:
     )
 
 
-def _rehearsed(task: Task | None) -> list[Element]:
+def _show_rehearsal(task: Task | None) -> list[Element]:
     if task is None:
         return []
     if task.error is not None:
@@ -74,10 +74,10 @@ def _rehearsed(task: Task | None) -> list[Element]:
             ("Seconds", doc.Number(value=done["seconds"], style="number")),
         )
     )
-    return [*blocks([*_exposed(task), facts]), *unpack(task.result["audit"])]
+    return [*blocks([*_show_exposures(task), facts]), *unpack(task.result["audit"])]
 
 
-def _exposed(rehearsed: Task) -> list[doc.Block]:
+def _show_exposures(rehearsed: Task) -> list[doc.Block]:
     """What gives people away though the promise is kept; publishing is refused, so it is told before."""
     lines = rehearsed.result["exposures"]
     text = "; ".join(
@@ -149,8 +149,8 @@ async def _confirmation(request: Request, studio: Studio) -> list[Element]:
         return show_plan(plan)
     outright = rehearsed.result["published"]["outright"]
     return [
-        *blocks(_repeated(studio.project.read())),
-        *blocks(_exposed(rehearsed)),
+        *blocks(_repeat_choices(studio.project.read())),
+        *blocks(_show_exposures(rehearsed)),
         *outright_notice(outright, plan.result["sensitive"]),
         *blocks([doc.Bullets(title="What is not stopped", items=tuple(rehearsed.result["not_covered"]))]),
         *unpack(rehearsed.result["audit"]),
@@ -158,7 +158,7 @@ async def _confirmation(request: Request, studio: Studio) -> list[Element]:
     ]
 
 
-def _repeated(data: dict[str, Any]) -> list[doc.Block]:
+def _repeat_choices(data: dict[str, Any]) -> list[doc.Block]:
     """What is about to be published, once more."""
     columns = data["columns"]
     dropped = [*columns.get("identifiers", []), *columns.get("dropped", []), columns.get("unit")]
@@ -205,7 +205,7 @@ async def publish(request: Request) -> Response:
     studio = studio_of(request)
     try:
         sent = await read_form(request)
-        yes = _confirmed(studio, sent)
+        yes = _check_confirmation(studio, sent)
     except DaleniusError as error:
         return await publish_page(request, [refusal(error, "Not confirmed")], status=400)
     signed = str(sent["signed"]).strip()[:200]
@@ -213,7 +213,7 @@ async def publish(request: Request) -> Response:
     return RedirectResponse("/publish", 303)
 
 
-def _confirmed(studio: Studio, sent: dict[str, Any]) -> bool:
+def _check_confirmation(studio: Studio, sent: dict[str, Any]) -> bool:
     """Whether people may be published outright; raises what is missing."""
     rehearsed = studio.tasks.find(rehearsal_key(studio))
     if rehearsed is None or not rehearsed.finished or rehearsed.error is not None:

@@ -195,7 +195,7 @@ _FILES = (
     (
         "report",
         "The report for everybody",
-        "What is promised, how the tables look, and how exact answers are.",
+        "What is promised, the limits, the tables and the checks: nothing that the release does not tell.",
     ),
     (
         "private",

@@ -19,7 +19,7 @@ from dalenius.studio.frame import Studio, read_form, roles_of, show, studio_of
 from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
 from dalenius.studio.project import ROLES
 from dalenius.studio.steps.coarser import chosen_recode, controls, show_rare
-from dalenius.studio.steps.data import told_of
+from dalenius.studio.steps.data import describe_source
 from dalenius.studio.tasks import Task
 from dalenius.web.page import blocks, choice, element, form, to_text, within
 
@@ -81,7 +81,7 @@ def _same(data: dict[str, Any]) -> tuple[list[str], str]:
         for role in ROLES
         if role in roles.values()
     ]
-    told, options = told_of(data["source"])
+    told, options = describe_source(data["source"])
     sections = {key: json.loads(json.dumps(data[key], default=float)) for key in SECTIONS if key in data}
     policy = {"source": told, **sections}
     python = f"policy = {policy!r}  # with a promise: dalenius.Policy.from_dict(policy)"

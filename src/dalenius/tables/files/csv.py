@@ -86,7 +86,7 @@ class CsvSource:
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The files with their typed columns."""
         hold(connection, self.files)
-        return self.typed(self.texts(), self.column_names)
+        return self.select_typed(self.texts(), self.column_names)
 
     def texts(self, extra: str = "") -> str:
         """SQL to select from: every field as it is written."""
@@ -101,7 +101,7 @@ class CsvSource:
             f"hive_partitioning = false, compression = '{compression}', columns = {{{columns}}}{extra})"
         )
 
-    def typed(self, as_text: str, names: Sequence[str]) -> str:
+    def select_typed(self, as_text: str, names: Sequence[str]) -> str:
         """SQL to select from: some columns in their types, from a relation that has them as texts."""
         typed = ", ".join(
             f"{kind.value.format(self.dialect.text(name))} AS {identifier(name)}"
@@ -185,7 +185,7 @@ def _find_kinds(connection: duckdb.DuckDBPyConnection, source: CsvSource) -> lis
             hint="is it damaged, or not whole? get it again from where it came",
         ) from error
     if rejects:
-        raise _ragged(source, rejects[0])
+        raise _ragged_error(source, rejects[0])
     return [found[name][0] if found[name] else TEXT for name in names]
 
 
@@ -208,7 +208,7 @@ def _keep_passing(
     return {name: tuple(kind for of, kind in fitting if of == name) for name in kinds}
 
 
-def _ragged(source: CsvSource, reject: tuple[Any, ...]) -> SourceError:
+def _ragged_error(source: CsvSource, reject: tuple[Any, ...]) -> SourceError:
     path, line, column, name, kind, message = reject
     if name in source.column_names:  # of missing fields DuckDB gives the first one's name
         column = source.column_names.index(name) + 1

@@ -87,7 +87,7 @@ def _workbook(file: FileBytes, options: SourceOptions) -> pa.Table:
     except SourceError:
         raise
     except Exception as error:  # the library has no common base of its errors
-        raise _damaged(file.name, "a workbook", error) from error
+        raise _damage_error(file.name, "a workbook", error) from error
     told = {"name": name.encode("utf-8", "surrogateescape")}
     return table_of_rows(name, rows, options).replace_schema_metadata(told)
 
@@ -119,7 +119,7 @@ def _statistics(file: FileBytes, options: SourceOptions) -> pa.Table:
     try:
         columns, about = read(file.plain().path, output_format="dict", **encoding)
     except Exception as error:
-        raise _damaged(file.name, "a file of a statistics package", error) from error
+        raise _damage_error(file.name, "a file of a statistics package", error) from error
     arrays = []
     for name, column in columns.items():
         listed = (
@@ -138,7 +138,7 @@ def _label(cell: Any, labels: dict[Any, str]) -> Any:
     return cell if cell is None else labels.get(cell, cell)
 
 
-def _damaged(name: str, what: str, error: Exception) -> SourceError:
+def _damage_error(name: str, what: str, error: Exception) -> SourceError:
     return SourceError(
         f"{name} cannot be read as {what} ({type(error).__name__})",
         hint="is it damaged, not whole, or something else under this ending?",

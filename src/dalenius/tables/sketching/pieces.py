@@ -121,7 +121,7 @@ def sum_cells(
 ) -> Pieces:
     """Of each combination of columns the smallest keyed sums."""
     found = [keep_smallest(places, len(columns)) for places in chosen]
-    for cells in _evaluate(batches, columns, lambda column: _keyed(column, key)):
+    for cells in _evaluate(batches, columns, lambda column: _hash_name(column, key)):
         numbers = [high(hashes)[place] for place, hashes in cells]
         total: Words = np.add.reduce(numbers)
         for places, smallest in zip(chosen, found, strict=True):
@@ -147,7 +147,7 @@ def _hash(column: SketchedColumn) -> str:
     return f"CASE WHEN {name} IS NULL THEN {_NULL} ELSE (hash({name}) & {SUM_MASK})::BIGINT END"
 
 
-def _keyed(column: SketchedColumn, key: bytes) -> str:
+def _hash_name(column: SketchedColumn, key: bytes) -> str:
     return hash_cell(identifier(column.name), column.kind, key)
 
 

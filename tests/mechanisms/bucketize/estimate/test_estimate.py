@@ -289,7 +289,7 @@ def test_intervals_hold_where_a_column_determines_the_value() -> None:
 
 def test_known_numbers_shift_both_intervals() -> None:
     one = Estimates(mean=np.zeros((1, 1)), variance=np.ones((1, 1)), weight=np.ones((1, 1)))
-    both = replace(one, unbiased=replace(one, mean=one.mean + 1)).shifted(np.array([7.0]))
+    both = replace(one, unbiased=replace(one, mean=one.mean + 1)).shift(np.array([7.0]))
     assert [end[0] for end in both.intervals(0.95)] == pytest.approx([7 - 1.96, 8 + 1.96], abs=0.001)
 
 

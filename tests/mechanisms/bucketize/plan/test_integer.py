@@ -73,7 +73,7 @@ def test_what_is_called_violated_is_and_no_prefix_or_single_size_is_missed(probl
     sizes = source.sizes.tolist()
     for setting in all_settings(problem.n_rows, sizes):
         b = np.array(setting)
-        found = source.violated(b.astype(float), 0.5)
+        found = source.find_violated(b.astype(float), 0.5)
         assert (found.coefficients @ b < found.needs).all()
         used = [j for j, n in enumerate(setting) if n]
         prefixes = [used[: k + 1] for k in range(len(used))]

@@ -176,7 +176,7 @@ def test_a_search_with_no_effort_left_says_that_nothing_was_proven(monkeypatch: 
 
 
 def test_the_best_is_kept_whatever_comes_after() -> None:
-    search = optimal._Search(EXAMPLE_3)
+    search = optimal._SizeSearch(EXAMPLE_3)
     search.run()
     best = search.to_plan()
     sizes = np.array(candidate_sizes(EXAMPLE_3))

@@ -224,13 +224,13 @@ def test_hard_plans_end_with_a_bound_and_are_the_same_each_time(
 ) -> None:
     """What a search may do is counted in steps, so that no clock decides a plan."""
     entries = []
-    honest = CutSource.violated
+    honest = CutSource.find_violated
 
     def counted(self: CutSource, n_buckets: Floats, slack: float) -> Cuts:
         entries.append(int((n_buckets > 0).sum()) * len(self.counts))
         return honest(self, n_buckets, slack)
 
-    monkeypatch.setattr(CutSource, "violated", counted)
+    monkeypatch.setattr(CutSource, "find_violated", counted)
     plan = plan_buckets(problem)
     assert sum(entries) < 10**8
     assert plan.gap is not None

@@ -23,7 +23,7 @@ from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, a
 from dalenius.mechanisms.tuples.domain import are_among, distinct_words
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import earlier_in_series
-from dalenius.threats.counts import Counts, counted, judge_laws, summed
+from dalenius.threats.counts import Counts, judge_laws, make_counts, sum_by
 from dalenius.threats.facets import Facets
 from dalenius.threats.laws import Coins
 from dalenius.threats.original import Subject
@@ -89,7 +89,7 @@ def _keeping(view: PublishedView, tuples: ComparedTuples) -> Iterator[Counts]:
     for facet in tuples.own_facets():
         yield from coins.by(facet)
     for lag in _LAGS:
-        yield from coins.lagged(np.argsort(tuples.position), lag)
+        yield from coins.count_lagged(np.argsort(tuples.position), lag)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,14 +119,14 @@ class _Noise:
             shares = facet.share(self._shares)
             own, seen, rows = facet.of(self.tuples.own), facet.of(known), facet.of(noise)
             size = len(shares)
-            taken = summed(own.codes, None, size) + summed(seen.codes, None, size)
+            taken = sum_by(own.codes, None, size) + sum_by(seen.codes, None, size)
             trials = np.maximum(facet.share(self._even) * float(self.view.domain.size) - taken, 0.0)
-            inside = summed(own.codes, self._beta_of_own, size)
-            inside += summed(seen.codes, None, size) * self._beta
+            inside = sum_by(own.codes, self._beta_of_own, size)
+            inside += sum_by(seen.codes, None, size) * self._beta
             expected = np.maximum(shares * self._mean - inside, 0.0)
             yield Counts(
                 name=f"noise by {rows.name}",
-                observed=summed(rows.codes, None, size),
+                observed=sum_by(rows.codes, None, size),
                 expected=expected,
                 variance=expected,
                 trials=trials,
@@ -135,7 +135,9 @@ class _Noise:
         if self.view.noise is None:
             for column, n_near, n_found in self.tuples.nearby(self.is_fresh, self.seen):
                 mean = n_near * self._beta
-                yield counted(f"noise that is like the table but in {column}", n_found, mean, mean, n_near)
+                yield make_counts(
+                    f"noise that is like the table but in {column}", n_found, mean, mean, n_near
+                )
         if len(self.seen):
             yield from self._again()
 
@@ -172,7 +174,7 @@ class _Noise:
         n_taken = len(self.tuples.position) + len(self.seen)
         mean = self._mean - float(self._beta_of_own.sum()) - self._beta * len(self.seen)
         spread = mean * (1 - self._beta) if self.view.noise is None else mean
-        return counted(
+        return make_counts(
             "noise", float(self.is_fresh.sum()), mean, spread, float(self.view.domain.size - n_taken)
         )
 

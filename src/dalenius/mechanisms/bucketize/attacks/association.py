@@ -140,7 +140,7 @@ def attack_negative_association(case: BucketCase, pairs: RowPairs, exclusions: E
     is_excluded = exclusions.of_rows(case, pairs.row, pairs.value)
     belief = np.where(is_excluded, _DOUBT, 1.0) * pairs.share
     successes, trials = success_by_profile(case, pairs.row, pairs.value, belief, people)
-    return case.measured(
+    return case.make_result(
         "negative association",
         NEGATIVE_ASSOCIATION,
         successes=successes,
@@ -175,7 +175,7 @@ def attack_definetti(case: BucketCase, pairs: RowPairs, stream: np.random.Genera
     people = pairs.people(case)
     successes, trials = success_by_profile(case, pairs.row, pairs.value, belief, people)
     alone, _ = success_by_profile(case, pairs.row, pairs.value, pairs.share, people)
-    return case.measured(
+    return case.make_result(
         "deFinetti",
         DEFINETTI,
         successes=successes,

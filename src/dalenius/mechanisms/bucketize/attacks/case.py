@@ -25,7 +25,7 @@ from dalenius.release.folder import StoredRelease
 from dalenius.tables.codes import number
 from dalenius.tables.histogram import label, write_cells
 from dalenius.threats.original import CommonCodes, People
-from dalenius.threats.result import AttackResult, measured
+from dalenius.threats.result import AttackResult, make_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,9 +133,9 @@ class BucketCase:
         return np.bincount(self.st_bucket, self.st_count, self.n_buckets).astype(np.int64) - self.n_fakes
 
     @property
-    def measured(self) -> Callable[..., AttackResult]:
+    def make_result(self) -> Callable[..., AttackResult]:
         """The result of counted successes, beside the guess of the commonest value."""
-        return partial(measured, baseline=float(self.frequency.max()))
+        return partial(make_result, baseline=float(self.frequency.max()))
 
     @property
     def frequency(self) -> Floats:

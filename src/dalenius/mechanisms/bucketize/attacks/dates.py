@@ -77,7 +77,7 @@ def attack_across_dates(case: BucketCase, before: BucketCase) -> AttackResult:
     alone = dense_shares(case, people.first)
     right_alone = expect_right(alone, people.truth)
     trials = max(len(people.truth), 1)
-    return case.measured(
+    return case.make_result(
         f"linking across dates ({before.release.path.name})",
         _ACROSS,
         successes=expect_right(_beliefs(case, before, people.first, people.second, alone), people.truth),
@@ -85,7 +85,7 @@ def attack_across_dates(case: BucketCase, before: BucketCase) -> AttackResult:
         control=right_alone / trials,
         bound=right_alone / trials,
         n_failed=people.n_failed,
-        detail={"moved": int(_moved(case, before, people.first, people.second).sum())},
+        detail={"moved": int(_find_moved(case, before, people.first, people.second).sum())},
         advice='people who stay must keep their buckets: publish with [series] kind = "dates"',
     )
 
@@ -96,11 +96,11 @@ def _beliefs(case: BucketCase, before: BucketCase, first: Ints, second: Ints, al
     then = dense_shares(before, second)
     then = np.where(renumber >= 0, then[:, renumber], 0.0)
     both = alone * then / np.maximum(case.frequency, 1e-12)
-    moved = _moved(case, before, first, second)
+    moved = _find_moved(case, before, first, second)
     return np.where((moved & (both.sum(axis=1) > 0))[:, None], both, alone)
 
 
-def _moved(case: BucketCase, before: BucketCase, first: Ints, second: Ints) -> Bools:
+def _find_moved(case: BucketCase, before: BucketCase, first: Ints, second: Ints) -> Bools:
     """Who is in a bucket of another number, or one that lists other values than it did."""
     renumber = same_values(case, before)
     then = dense_shares(before, second)
@@ -115,7 +115,7 @@ def attack_who_stays(case: BucketCase, guess: Ints) -> AttackResult:
     truth, home = case.row_truth(), case.row_bucket
     rows = np.flatnonzero(((case.listed > case.size)[home]) & (truth >= 0))
     believed = count_listed(case, guess) / case.listed
-    return case.measured(
+    return case.make_result(
         "who stays",
         _STAYING,
         successes=float((truth[rows] == guess[home[rows]]).sum()),

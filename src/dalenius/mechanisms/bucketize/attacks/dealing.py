@@ -15,7 +15,7 @@ import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
-from dalenius.threats.counts import Counts, judge_laws, summed
+from dalenius.threats.counts import Counts, judge_laws, sum_by
 from dalenius.threats.facets import Facet, Facets
 from dalenius.threats.laws import Draws, alike_neighbours
 from dalenius.threats.result import AttackResult
@@ -72,7 +72,8 @@ class DealtRecords:
         """What each record's bucket holds besides, as a few bits that halve the places of its kind."""
         holds = _contents(self.case)
         share = np.stack(
-            [summed(self.kind, holds[self.bucket, z], self.n_kinds) for z in range(holds.shape[1])], axis=1
+            [sum_by(self.kind, holds[self.bucket, z], self.n_kinds) for z in range(holds.shape[1])],
+            axis=1,
         )
         share /= np.bincount(self.kind, minlength=self.n_kinds)[:, None]
         balance = share * (1 - share)
@@ -254,7 +255,7 @@ def _numbers(case: BucketCase) -> Iterator[Counts]:
         of_stretch = np.bincount(stretch, minlength=cells)
         yield _overlap(
             name,
-            summed(code * cells + stretch[bucket], None, width * cells),
+            sum_by(code * cells + stretch[bucket], None, width * cells),
             np.repeat(held, cells),
             np.tile(of_stretch, width),
             np.full(width * cells, n),
@@ -272,7 +273,7 @@ def _neighbouring_numbers(n: int, bucket: Ints, code: Ints, labels: list[str]) -
     keys, counts = np.unique(pair * width + what, return_counts=True)
     return _overlap(
         "neighbouring numbers",
-        summed(keys[counts == 2] % width, None, width),
+        sum_by(keys[counts == 2] % width, None, width),
         np.bincount(what[side == 0], minlength=width),
         np.bincount(what[side == 1], minlength=width),
         np.full(width, n_pairs),
@@ -317,7 +318,7 @@ def _numbers_by_source(case: BucketCase) -> Iterator[Counts]:
     located = np.flatnonzero(position >= 0)
     n_located = np.bincount(case.row_bucket[located], minlength=case.n_buckets)
     having = np.flatnonzero(n_located)
-    mean = summed(case.row_bucket[located], position[located], case.n_buckets)[having] / n_located[having]
+    mean = sum_by(case.row_bucket[located], position[located], case.n_buckets)[having] / n_located[having]
     rank = np.argsort(np.argsort(mean, kind="stable"), kind="stable")
     draws = Draws(
         what="number",

@@ -18,7 +18,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.association import Exclusions
 from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.fakes.law import FakeLaw, fit_to_counts, last_trials, likeliest_is_first
-from dalenius.threats.counts import Counts, counted, judge_laws
+from dalenius.threats.counts import Counts, judge_laws, make_counts
 from dalenius.threats.result import AttackResult, Threat
 
 THREAT = Threat(
@@ -53,8 +53,8 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
         known, left, weight = last_trials(contents[mine], fakes[mine])
         if not len(left):
             continue
-        counted = fit_to_counts(law, contents[mine], fakes[mine])
-        posterior = counted.last_posterior(known, left)
+        fitted = fit_to_counts(law, contents[mine], fakes[mine])
+        posterior = fitted.last_posterior(known, left)
         best += float((likeliest_is_first(posterior) * weight).sum())
         certainty += float((posterior.max(axis=1) * weight).sum())
         naive += float(((stream.integers(left.shape[1], size=len(left)) == 0) * weight).sum())
@@ -62,7 +62,7 @@ def attack_last_person(case: BucketCase, stream: np.random.Generator) -> AttackR
         n_victims += len(left)
         for q in [q for q in _SWEEP if q < law.size]:
             curve[q] += success_knowing(law, contents[mine[:_SWEPT]], fakes[mine[:_SWEPT]], q, stream)
-    result = case.measured(
+    result = case.make_result(
         "corruption",
         THREAT,
         successes=best,
@@ -205,7 +205,7 @@ def attack_fakes_by_exclusion(case: BucketCase, exclusions: Exclusions) -> Attac
         n_victims += len(rows)
         n_pairs += is_excluded[:, 1:].size
         n_excluded += int(is_excluded[:, 1:].sum())
-    return case.measured(
+    return case.make_result(
         "fakes excluded",
         EXCLUSION_THREAT,
         successes=success,
@@ -249,7 +249,7 @@ def attack_law_of_fakes(case: BucketCase) -> AttackResult:
             mine = np.flatnonzero(known & (sizes == law.size))
             absent = truth.contents[mine] == 0
             chance = law.inclusion(absent)
-            yield counted(
+            yield make_counts(
                 f"fakes of buckets of {law.size}",
                 np.bincount(truth.fakes[mine].ravel(), minlength=len(labels)),
                 chance.sum(axis=0),

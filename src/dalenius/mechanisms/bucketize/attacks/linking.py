@@ -28,7 +28,7 @@ from dalenius.promises.sets import Having
 from dalenius.tables.codes import number
 from dalenius.threats.chance import clopper_pearson
 from dalenius.threats.original import Linked, expect_right, link, shared_coins, two_releases
-from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.result import AttackResult, Threat, make_result
 
 LINKING = Threat(
     knows="everybody's quasi-identifiers, and so each person's bucket",
@@ -62,7 +62,7 @@ def attack_linking(case: BucketCase) -> AttackResult:
     bound = float(limits[guess] @ case.size) / n_rows
     values, n_broken = _per_value(case, guess, successes)
     weights = np.bincount(guess, case.size, case.n_values) / n_rows
-    result = case.measured(
+    result = case.make_result(
         "linking",
         LINKING,
         successes=float(successes.sum()),
@@ -98,7 +98,7 @@ def attack_linking_groups(case: BucketCase) -> AttackResult:
     sure = np.where(size > 0, held / np.maximum(size, 1), 0.0).max(axis=1)
     pairs = list(zip(case.groups, held, strict=True))
     n_above = [sum(map(int, own > _limits(group, size))) for group, own in pairs]
-    result = measured(
+    result = make_result(
         "linking to groups",
         LINKING_GROUPS,
         successes=float(successes.sum()),
@@ -193,7 +193,7 @@ def mark_broken(result: AttackResult, what: str) -> AttackResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Places:
+class _LinkedPlaces:
     """The real places of the buckets, in an order that is random within each bucket."""
 
     bucket: Ints
@@ -213,7 +213,7 @@ def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackRe
     curve = [(q, _success(case, places, np.minimum(q, places.size - 1))) for q in known]
     successes = _success(case, places, places.size - 1)
     n = case.n_buckets
-    return case.measured(
+    return case.make_result(
         "corruption",
         CORRUPTION,
         successes=successes,
@@ -228,16 +228,16 @@ def attack_corruption(case: BucketCase, stream: np.random.Generator) -> AttackRe
     )
 
 
-def _real_places(case: BucketCase, stream: np.random.Generator) -> _Places:
+def _real_places(case: BucketCase, stream: np.random.Generator) -> _LinkedPlaces:
     bucket, value = np.repeat(case.st_bucket, case.st_count), np.repeat(case.st_value, case.st_count)
     order = np.lexsort((stream.random(len(bucket)), bucket))
     bucket, value = bucket[order], value[order]
     rank = np.arange(len(bucket)) - np.searchsorted(bucket, bucket, side="left")
     size = np.bincount(bucket, minlength=case.n_buckets)[bucket]
-    return _Places(bucket=bucket, value=value, rank=rank, size=size)
+    return _LinkedPlaces(bucket=bucket, value=value, rank=rank, size=size)
 
 
-def _success(case: BucketCase, places: _Places, known: Ints) -> float:
+def _success(case: BucketCase, places: _LinkedPlaces, known: Ints) -> float:
     """Take the known values away and guess the commonest of what is left; expected successes, one a bucket.
 
     Every one of those left is as likely to be the victim.

@@ -9,7 +9,7 @@ from dalenius.mechanisms.bucketize.attacks.case import BucketCase
 from dalenius.mechanisms.bucketize.attacks.linking import mark_broken
 from dalenius.mechanisms.bucketize.published import Entries
 from dalenius.promises.proximity import Proximity, ascending
-from dalenius.threats.result import AttackResult, Threat, measured
+from dalenius.threats.result import AttackResult, Threat, make_result
 
 NEAR_NUMBERS = Threat(
     knows="everybody's quasi-identifiers, and so each person's bucket",
@@ -25,7 +25,7 @@ def attack_near_numbers(case: BucketCase, promise: Proximity) -> AttackResult:
     by their listed values.
     """
     entries = _entries(case)
-    held, row_bucket = entries.held_near(promise), entries.bucket_of_row()
+    held, row_bucket = entries.count_near(promise), entries.bucket_of_row()
     best = np.lexsort((held, row_bucket))[np.append(entries.starts[1:], len(held)) - 1]
     rank, ends = _ranks(case, promise)
     begin = rank[case.st_value[best]]
@@ -38,7 +38,7 @@ def attack_near_numbers(case: BucketCase, promise: Proximity) -> AttackResult:
     below = np.concatenate([[0.0], np.cumsum(case.frequency[np.argsort(rank)])])
     top, bottom = promise.at_most.as_integer_ratio()
     n_above = int(np.count_nonzero(held > top * case.size[row_bucket] // bottom))
-    result = measured(
+    result = make_result(
         "near numbers",
         NEAR_NUMBERS,
         successes=float(successes.sum()),

@@ -16,7 +16,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.attacks.case import MOST_PAIRS, BucketCase
 from dalenius.tables.codes import number
 from dalenius.threats.chance import Chance, rank_correlation
-from dalenius.threats.counts import Counts, judge_laws, summed
+from dalenius.threats.counts import Counts, judge_laws, sum_by
 from dalenius.threats.facets import Facet, place_in_source
 from dalenius.threats.result import AttackResult, Threat, against_chance
 from dalenius.threats.traces import SOURCE_ORDER, report_correlations
@@ -242,10 +242,10 @@ class Lines:
         width = self.facet.n_cells
         return Counts(
             name=f"{where}, by {self.facet.name}",
-            observed=summed(self.codes[here], None, width),
-            expected=summed(code, share, width),
-            variance=summed(code, share * (1 - share), width),
-            trials=summed(code, n > k, width),
+            observed=sum_by(self.codes[here], None, width),
+            expected=sum_by(code, share, width),
+            variance=sum_by(code, share * (1 - share), width),
+            trials=sum_by(code, n > k, width),
             label=self.facet.label,
         )
 
@@ -263,10 +263,10 @@ class Lines:
         chance, label = count[one] / (count[one] + count[two]), self.facet.label
         return Counts(
             name=f"order of two, by {self.facet.name}",
-            observed=summed(cell, first[one] < first[two], len(keys)),
-            expected=summed(cell, chance, len(keys)),
-            variance=summed(cell, chance * (1 - chance), len(keys)),
-            trials=summed(cell, None, len(keys)),
+            observed=sum_by(cell, first[one] < first[two], len(keys)),
+            expected=sum_by(cell, chance, len(keys)),
+            variance=sum_by(cell, chance * (1 - chance), len(keys)),
+            trials=sum_by(cell, None, len(keys)),
             label=lambda i: f"{label(int(keys[i]) // width)} before {label(int(keys[i]) % width)}",
         )
 
@@ -278,14 +278,14 @@ class Lines:
         sums, variances, bounds = np.zeros(2), np.zeros(2), np.zeros(2)
         for h in (0, 1):
             learnt, tried = half != h, half == h
-            seen = summed(self.codes[learnt], None, self.facet.n_cells)
-            mean = summed(self.codes[learnt], off_middle[learnt], self.facet.n_cells) / np.maximum(seen, 1)
+            seen = sum_by(self.codes[learnt], None, self.facet.n_cells)
+            mean = sum_by(self.codes[learnt], off_middle[learnt], self.facet.n_cells) / np.maximum(seen, 1)
             order = np.argsort(np.argsort(mean, kind="stable"), kind="stable")
             score = np.where(seen > 0, 2 * order / max(len(order) - 1, 1) - 1, 0.0)[self.codes[tried]]
             bucket = self.bucket[tried]
             size = np.maximum(self.size, 2)
-            centred = score - (summed(bucket, score, len(size)) / size)[bucket]
-            spread = summed(bucket, centred**2, len(size)) * summed(bucket, off_middle[tried] ** 2, len(size))
+            centred = score - (sum_by(bucket, score, len(size)) / size)[bucket]
+            spread = sum_by(bucket, centred**2, len(size)) * sum_by(bucket, off_middle[tried] ** 2, len(size))
             sums[h] = float((score * off_middle[tried]).sum())
             variances[h], bounds[h] = float((spread / (size - 1)).sum()), float(np.sqrt(spread).max())
         names = ("in buckets of even number", "in buckets of odd number")

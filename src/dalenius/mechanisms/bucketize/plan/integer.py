@@ -91,7 +91,7 @@ class CutSource:
         room = self.capacity[:, within] @ n_buckets[within]
         return self.cuts((room <= self.counts)[None, :])
 
-    def violated(self, n_buckets: Floats, slack: float) -> Cuts:
+    def find_violated(self, n_buckets: Floats, slack: float) -> Cuts:
         """The cuts of all prefixes {S ≤ s} and single sizes that are short by more than `slack` records.
 
         A prefix is short when the common values cannot fill the small buckets: rare ones fit large buckets

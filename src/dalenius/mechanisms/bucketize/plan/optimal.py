@@ -128,7 +128,7 @@ def plan_optimal(problem: BucketProblem) -> BucketPlan:
     >>> plan.sizes, plan.n_buckets, plan.gap
     ((5,), (2,), 0.0)
     """
-    search = _Search(replace(problem, seconds=1))
+    search = _SizeSearch(replace(problem, seconds=1))
     search.run()
     if problem.seconds > 1:  # more time is never for a worse plan
         search = search.go_on(problem)
@@ -137,7 +137,7 @@ def plan_optimal(problem: BucketProblem) -> BucketPlan:
 
 def has_any_setting(problem: BucketProblem) -> bool:
     """Whether a setting of any sizes is found; the first one will do."""
-    search = _Search(problem, is_any_enough=True)
+    search = _SizeSearch(problem, is_any_enough=True)
     try:
         search.run()
         search.to_plan()
@@ -149,13 +149,13 @@ def has_any_setting(problem: BucketProblem) -> bool:
 def can_be_kept(problem: BucketProblem) -> bool:
     """Whether the thresholds are known to be kept within max_bucket if records could be divided."""
     try:
-        _Search(problem, is_any_enough=True).relax()
+        _SizeSearch(problem, is_any_enough=True).relax()
     except (NoSettingFits, UndecidedError):  # more room is never wrong
         return False
     return True
 
 
-class _Search:
+class _SizeSearch:
     """The best setting so far, the bound so far and the relaxed problem."""
 
     def __init__(self, problem: BucketProblem, *, is_any_enough: bool = False) -> None:
@@ -204,9 +204,9 @@ class _Search:
         if not self._is_done() and not (self._is_any_enough and self._is_large):
             self._branch(master, fractional)
 
-    def go_on(self, problem: BucketProblem) -> _Search:
+    def go_on(self, problem: BucketProblem) -> _SizeSearch:
         """A search of the same problem with more time, from the best setting and the bound of this one."""
-        further = _Search(problem)
+        further = _SizeSearch(problem)
         further._best, further._loads, further._bound = self._best, self._loads, self._bound
         further.run()
         return further
@@ -320,7 +320,7 @@ class _Search:
                 return fractional
 
     def _look_for_cuts(self, n_buckets: Floats, slack: float) -> Cuts:
-        cuts = self._source.violated(n_buckets, slack)
+        cuts = self._source.find_violated(n_buckets, slack)
         n_looked_at = 2 * np.count_nonzero(n_buckets) + len(cuts.needs) * len(n_buckets) // 4
         self._entries += int(n_looked_at) * len(self._source.counts) + 20 * len(n_buckets)
         return cuts

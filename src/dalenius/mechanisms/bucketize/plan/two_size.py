@@ -121,24 +121,24 @@ class TwoSizeSetting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Best:
+class _BestPair:
     """The best setting so far: its loss, which pair of sizes, which position of that pair's Γ."""
 
     loss: int
     pair: int = -1
     position: int = -1
 
-    def or_better(self, losses: Ints, pairs: Ints, positions: Ints) -> _Best:
+    def or_better(self, losses: Ints, pairs: Ints, positions: Ints) -> _BestPair:
         """The best of this and some others; of equal ones the first pair of sizes."""
         if not len(pairs):
             return self
         at = int(np.lexsort((pairs, losses))[0])
-        other = _Best(loss=int(losses[at]), pair=int(pairs[at]), position=int(positions[at]))
+        other = _BestPair(loss=int(losses[at]), pair=int(pairs[at]), position=int(positions[at]))
         return min(self, other, key=lambda best: (best.loss, best.pair))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
+class _CostTable:
     """What the searches look at: o_i, ⌊f′_i·S⌋ by value and size, and Γ of all pairs of sizes."""
 
     counts: Ints
@@ -199,7 +199,7 @@ def search_two_size(
     if len(sizes) < 2:
         return _only_size(counts, capacity, sizes, below)
     small, large = np.triu_indices(len(sizes), k=1)
-    table = _Table(
+    table = _CostTable(
         counts=counts,
         capacity=capacity,
         sizes=np.array(sizes, dtype=np.int64),
@@ -207,7 +207,7 @@ def search_two_size(
         small=small,
         large=large,
     )
-    best = {"none": _validate_all, "loss": _scan, "full": _locate}[search](table, _Best(loss=below))
+    best = {"none": _validate_all, "loss": _scan, "full": _locate}[search](table, _BestPair(loss=below))
     if best.pair < 0:
         return None
     b_small, b_large = table.lists.select(slice(best.pair, best.pair + 1)).buckets_at(
@@ -250,7 +250,7 @@ def most_buckets(counts: Ints, capacity: Ints, sizes: Ints) -> Ints:
     return most
 
 
-def _locate(table: _Table, best: _Best) -> _Best:
+def _locate(table: _CostTable, best: _BestPair) -> _BestPair:
     """Full pruning: compute the first valid position of each list, the most promising lists first."""
     lists, most = table.lists, most_buckets(table.counts, table.capacity, table.sizes)
     # FC(S_1) holds from the position on where b_1⁰ − iΔ_1 has come down to the most buckets of that size,
@@ -271,7 +271,7 @@ def _locate(table: _Table, best: _Best) -> _Best:
     return best
 
 
-def _first_covering(table: _Table, pairs: Ints, first: Ints) -> Ints:
+def _first_covering(table: _CostTable, pairs: Ints, first: Ints) -> Ints:
     """The first position from `first` on where PC holds for every value; past the list's end if nowhere."""
     lists = table.lists.select(pairs)
     small, large = table.capacity[:, table.small[pairs]], table.capacity[:, table.large[pairs]]
@@ -288,7 +288,7 @@ def _first_covering(table: _Table, pairs: Ints, first: Ints) -> Ints:
     return np.where(hopeless, lists.last + 1, first + steps)
 
 
-def _scan(table: _Table, best: _Best) -> _Best:
+def _scan(table: _CostTable, best: _BestPair) -> _BestPair:
     """Loss pruning: look at one position after the other, up to the first valid or the last that can win."""
     lists = table.lists
     for pair in range(len(lists.last)):
@@ -297,11 +297,11 @@ def _scan(table: _Table, best: _Best) -> _Best:
         position = next(_valid(table, pair, min(int(one.last[0]), can_win)), -1)
         if position >= 0:
             loss = int(one.loss_at(np.array([position]))[0])
-            best = _Best(loss=loss, pair=pair, position=position)
+            best = _BestPair(loss=loss, pair=pair, position=position)
     return best
 
 
-def _validate_all(table: _Table, best: _Best) -> _Best:
+def _validate_all(table: _CostTable, best: _BestPair) -> _BestPair:
     """No pruning: validate every feasible setting."""
     firsts = [
         min(_valid(table, pair, last), default=-1) for pair, last in enumerate(table.lists.last.tolist())
@@ -312,7 +312,7 @@ def _validate_all(table: _Table, best: _Best) -> _Best:
     return best.or_better(losses[pairs], pairs, positions[pairs])
 
 
-def _valid(table: _Table, pair: int, last: int) -> Iterator[int]:
+def _valid(table: _CostTable, pair: int, last: int) -> Iterator[int]:
     """The first valid position of each block of positions of one list."""
     per_step = max(_BLOCK // len(table.counts), 1)
     for begin in range(0, last + 1, per_step):
@@ -322,7 +322,7 @@ def _valid(table: _Table, pair: int, last: int) -> Iterator[int]:
             yield int(block[valid.argmax()])
 
 
-def _is_valid(table: _Table, pair: int, block: Ints) -> Bools:
+def _is_valid(table: _CostTable, pair: int, block: Ints) -> Bools:
     """Theorem 3 at some positions of one list: PC of every value and FC of both sizes, as printed."""
     one = table.lists.select(slice(pair, pair + 1))
     b_small, b_large = one.buckets_at(block)

@@ -26,7 +26,7 @@ from dalenius.mechanisms.perturb.published import PublishedParts
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.codes import number
 from dalenius.tables.histogram import label
-from dalenius.threats.counts import Counts, counted, judge_laws, summed
+from dalenius.threats.counts import Counts, judge_laws, make_counts, sum_by
 from dalenius.threats.facets import Facet, Facets
 from dalenius.threats.laws import Coins, Draws, alike_neighbours
 from dalenius.threats.original import CommonCodes, People
@@ -269,7 +269,7 @@ def _values(laws: PerturbLaws) -> Iterator[Counts]:
     located = np.flatnonzero(laws.position >= 0)
     in_source = located[np.argsort(laws.position[located])]
     for lag in _LAGS:
-        yield from kept.lagged(in_source, lag)
+        yield from kept.count_lagged(in_source, lag)
     for part in range(len(laws.lists)):
         yield from _transitions(laws, part)
     for facet in (by_part, *laws.facets.singles):
@@ -285,12 +285,12 @@ def _transitions(laws: PerturbLaws, part: int) -> Iterator[Counts]:
     mine = np.flatnonzero((laws.part == part) & (laws.value != laws.truth))
     x, y = place[laws.truth[mine]], place[laws.value[mine]]
     x, y = x[(x >= 0) & (y >= 0)], y[(x >= 0) & (y >= 0)]
-    of_value = summed(laws.truth[laws.part == part], None, laws.case.n_values)[codes]
+    of_value = sum_by(laws.truth[laws.part == part], None, laws.case.n_values)[codes]
     q = channel.replaced()
     others = of_value.sum() - of_value
-    yield counted(
+    yield make_counts(
         f"part {part + 1}: replaced by",
-        summed(y, None, m),
+        sum_by(y, None, m),
         others * q,
         others * q * (1 - q),
         others,
@@ -302,7 +302,7 @@ def _transitions(laws: PerturbLaws, part: int) -> Iterator[Counts]:
     trials[:: m + 1] = 0  # what is kept is looked at elsewhere
     yield Counts(
         name=f"part {part + 1}: replaced",
-        observed=summed(x * m + y, None, m * m),
+        observed=sum_by(x * m + y, None, m * m),
         expected=trials * np.tile(q, m),
         variance=trials * np.tile(q * (1 - q), m),
         trials=trials,
@@ -325,15 +325,15 @@ def _replacements(laws: PerturbLaws, facet: Facet) -> Iterator[Counts]:
     def over(weight: Floats, power: int) -> Floats:
         """A weight of every record, times a power of q_y, summed over the values that it can become."""
         q = np.where(laws.lists, replaced**power, 0.0)
-        by_part = summed(cell * len(q) + part, weight, facet.n_cells * len(q))
+        by_part = sum_by(cell * len(q) + part, weight, facet.n_cells * len(q))
         reached = by_part.reshape(facet.n_cells, -1) @ q
-        to_itself = summed(own, weight * q[part, laws.truth[moved]], facet.n_cells * m)
+        to_itself = sum_by(own, weight * q[part, laws.truth[moved]], facet.n_cells * m)
         return np.asarray(np.maximum(reached.ravel() - to_itself, 0.0))
 
     labels = laws.case.labels
     yield Counts(
         name=f"replaced by, by {facet.name}",
-        observed=summed(cell * m + laws.value[moved], None, facet.n_cells * m),
+        observed=sum_by(cell * m + laws.value[moved], None, facet.n_cells * m),
         expected=over(rest, 1),
         variance=np.maximum(over(rest, 1) - over(rest**2, 2), 0.0),
         trials=np.rint(over(np.ones(len(cell)), 0)),

@@ -73,7 +73,7 @@ def totals_of_products(laws: Laws, cells: Ints, scores: Floats | None, weights: 
         scores: s_r of these records; None: 1.
         weights: what each value counts, a row per total.
     """
-    sums = _ScoreSums.of(laws, cells, scores)
+    sums = _PartSums.of(laws, cells, scores)
     step = max(1, _CELLS_AT_ONCE // len(laws.code))
     pieces = [
         (
@@ -86,7 +86,7 @@ def totals_of_products(laws: Laws, cells: Ints, scores: Floats | None, weights: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _ScoreSums:
+class _PartSums:
     """Power sums of the records' scores."""
 
     by_cell: Floats
@@ -100,7 +100,7 @@ class _ScoreSums:
     negative: Floats
 
     @classmethod
-    def of(cls, laws: Laws, cells: Ints, scores: Floats | None) -> _ScoreSums:
+    def of(cls, laws: Laws, cells: Ints, scores: Floats | None) -> _PartSums:
         s = np.ones(len(cells)) if scores is None else scores
 
         def sum_cells(values: Floats) -> Floats:
@@ -119,7 +119,7 @@ class _ScoreSums:
         )
 
 
-def _products(laws: Laws, sums: _ScoreSums, weights: Floats) -> Totals:
+def _products(laws: Laws, sums: _PartSums, weights: Floats) -> Totals:
     asked = weights[:, laws.code]  # totals × cells
     most = np.maximum.reduceat(asked, laws.first, axis=1)
     least = np.minimum.reduceat(asked, laws.first, axis=1)

@@ -105,7 +105,7 @@ class Records:
         found = []
         for shown, channel, most in zip(parts, self.channels, self.most, strict=True):
             counts = np.maximum(reconstruct(shown, channel), 0.5)
-            found.append(_capped(counts / counts.sum(), most) * shown.sum())
+            found.append(_cap(counts / counts.sum(), most) * shown.sum())
         return np.concatenate(found) / len(self.cell)
 
     def chances(self, shares: Floats) -> Floats:
@@ -149,7 +149,7 @@ class Effects:
         rows = np.arange(0, len(records.cell), every)
         place, log_share = np.zeros(basis.precision.shape), np.log(f)
         for _ in range(_ROUNDS):  # effects, then the base shares with which values are as frequent as before
-            fit = _Fit(
+            fit = _DrawingFit(
                 indicators=features.indicators[rows].astype(np.float32),
                 chances=(chances / f).astype(np.float32),
                 log_share=log_share,
@@ -157,7 +157,7 @@ class Effects:
                 cell=records.cell[rows],
             )
             place = climb(basis, place, fit.gain, len(rows), _STEPS)
-            log_share = _calibrated(fit.indicators, basis.effects(place), fit.means, f, log_share)
+            log_share = _calibrate(fit.indicators, basis.effects(place), fit.means, f, log_share)
         return cls(
             features=features,
             basis=basis,
@@ -174,7 +174,7 @@ class Effects:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Fit:
+class _DrawingFit:
     """Some records, and everything that is needed again and again to fit effects to them."""
 
     indicators: sp.csr_array
@@ -230,7 +230,7 @@ def draw_codes(records: Records, effects: Effects, stream: np.random.Generator) 
     shares, own = records.draw_shares(stream), effects.draw(stream)
     f = records.in_all(shares)
     indicators, means = effects.features.indicators, effects.features.means[0]
-    log_share = _calibrated(indicators, own, means, f, effects.log_share) - means @ own
+    log_share = _calibrate(indicators, own, means, f, effects.log_share) - means @ own
     chances = records.chances(shares) / np.maximum(f, _TINY)
     found = np.empty(len(records.cell), dtype=np.int64)
     for rows in _pieces(len(records.cell), len(f)):
@@ -242,7 +242,7 @@ def draw_codes(records: Records, effects: Effects, stream: np.random.Generator) 
     return np.minimum(found, len(f) - 1)
 
 
-def _calibrated(
+def _calibrate(
     indicators: sp.csr_array, effects: Floats, means: Floats, f: Floats, log_share: Floats
 ) -> Floats:
     """The logarithms of base shares with which the values are as frequent as `f` over all records."""
@@ -281,14 +281,14 @@ def draw_shares(channel: Channel, shown: Floats, stream: np.random.Generator, mo
     shares /= shares.sum()
     for _ in range(_SWEEPS):
         moved = stream.multinomial(counts, originals(shares, gamma)).sum(axis=0)
-        shares = _capped(stream.dirichlet(moved + 1.0), most)
+        shares = _cap(stream.dirichlet(moved + 1.0), most)
     return np.asarray(shares)
 
 
-def _capped(shares: Floats, most: float) -> Floats:
+def _cap(shares: Floats, most: float) -> Floats:
     """The same with at most `most` each: what is above goes to the others, in proportion.
 
-    >>> _capped(np.array([0.7, 0.2, 0.1]), 0.5).round(3).tolist()
+    >>> _cap(np.array([0.7, 0.2, 0.1]), 0.5).round(3).tolist()
     [0.5, 0.333, 0.167]
     """
     for _ in range(len(shares)):

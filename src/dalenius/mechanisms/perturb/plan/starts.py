@@ -176,7 +176,7 @@ def _shares_values(groups: Ints) -> Bools:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Band:
+class _SizeBand:
     """A part, its best split in two, and their costs."""
 
     counts: Ints
@@ -197,7 +197,7 @@ def band_partitions(counts: Ints, objective: Objective, n_best: int) -> list[Int
     beyond them while the cost falls.
     """
     bands = [_band(counts, objective)]
-    chain: list[tuple[float, list[_Band]]] = []
+    chain: list[tuple[float, list[_SizeBand]]] = []
     while len(bands) < _MOST_BANDS:
         weakest = min(bands, key=lambda band: band.change)
         if weakest.halves is None or (weakest.change >= 0 and len(bands) >= _FEWEST_TRIED):
@@ -209,10 +209,10 @@ def band_partitions(counts: Ints, objective: Objective, n_best: int) -> list[Int
     return [np.stack([band.counts for band in found]) for _, found in chain[:n_best]]
 
 
-def _band(counts: Ints, objective: Objective) -> _Band:
+def _band(counts: Ints, objective: Objective) -> _SizeBand:
     halves = split_band(counts, objective)
     split_cost = np.inf if halves is None else objective.total(halves)
-    return _Band(counts=counts, cost=objective.total(counts[None]), halves=halves, split_cost=split_cost)
+    return _SizeBand(counts=counts, cost=objective.total(counts[None]), halves=halves, split_cost=split_cost)
 
 
 def split_band(part: Ints, objective: Objective) -> Ints | None:

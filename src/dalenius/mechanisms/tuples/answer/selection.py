@@ -218,10 +218,10 @@ class Atoms:
         def refuse(error: duckdb.Error) -> QueryError:
             return QueryError(f"{sql}: {str(error).splitlines()[0]}")
 
-        tables = {_domain_table(number): self._listed(number) for number in columns}
+        tables = {_domain_table(number): self._list_values(number) for number in columns}
         return self.workspace.database.run(query, tables, self.workspace.deadline, refuse)
 
-    def _listed(self, number: int) -> pa.Table:
+    def _list_values(self, number: int) -> pa.Table:
         values = self.domain.columns[number].values
         return pa.table([pa.array(np.arange(len(values))), values], names=[_code(number), _value(number)])
 
