@@ -29,7 +29,7 @@ from scipy.optimize import linprog
 import dalenius
 from dalenius.arrays import Floats
 from dalenius.mechanisms.perturb.plan.thresholds import find_limits, plan_thresholds
-from dalenius.promises.f_privacy import FPrivacy, Linear
+from dalenius.promises.f_privacy import FPrivacy, LinearLimit
 from dalenius.reproduce.microdata import data_folder
 from dalenius.tables.histogram import Histogram
 
@@ -56,7 +56,7 @@ def main() -> None:
         people = pd.read_csv(options.data / file)
         counts = people[column].astype(str).value_counts()
         histogram = Histogram.of((column,), {(str(v),): int(n) for v, n in counts.items()})
-        promise = FPrivacy(default=Linear(times=Fraction(RULE["times"]), plus=Fraction(RULE["plus"])))
+        promise = FPrivacy(default=LinearLimit(times=Fraction(RULE["times"]), plus=Fraction(RULE["plus"])))
         even = plan_thresholds(histogram, promise, "uniform")[0]
         ours = plan_thresholds(histogram, promise, "best")[0]
         limits = find_limits(histogram, promise)

@@ -28,7 +28,7 @@ from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.regions.cut import Cut, CutRule, Grid, first_cells, least_rows, spreads
 from dalenius.randomness import Randomness
-from dalenius.reproduce.answers import Bucketized, Pool, anatomy_pool
+from dalenius.reproduce.answers import Bucketized, QuestionPool, anatomy_pool
 from dalenius.reproduce.census import sensitive_codes, value_counts
 from dalenius.reproduce.microdata import data_folder
 
@@ -124,7 +124,7 @@ def rule_for(original: Original, theta: int) -> tuple[CutRule, Ints]:
 
 
 def answer(
-    pool: Pool, regions: list[Ints], thresholds: tuple[Fraction, ...], randomness: Randomness
+    pool: QuestionPool, regions: list[Ints], thresholds: tuple[Fraction, ...], randomness: Randomness
 ) -> Cells:
     """Anatomy's estimates from buckets made region by region."""
     assert pool.is_counted is not None

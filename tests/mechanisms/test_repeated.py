@@ -15,7 +15,7 @@ from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.bucketize.fakes.plan import plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, Together
-from dalenius.mechanisms.bucketize.repeated import Contents, plan_contents, repeat_buckets
+from dalenius.mechanisms.bucketize.repeated import RepeatedContents, plan_contents, repeat_buckets
 from dalenius.mechanisms.frapp.plan import plan_frapp
 from dalenius.mechanisms.frapp.repeated import repeat_records
 from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_perturbation
@@ -120,7 +120,7 @@ def test_contents_are_those_of_the_plan_and_pairs_agree_with_simulation(method: 
     assert (contents.weight @ contents.real).tolist() == list(counts)
     assert sorted(set(contents.real.sum(axis=1))) == list(plan.sizes)
     exact = repeat_buckets([contents], problem.thresholds, 2)
-    sampled = Contents(
+    sampled = RepeatedContents(
         real=contents.real,
         believed=contents.believed,
         weight=contents.weight,

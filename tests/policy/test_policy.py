@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from dalenius import Policy, PolicyError
-from dalenius.promises.f_privacy import FPrivacy, Linear
+from dalenius.promises.f_privacy import FPrivacy, LinearLimit
 
 TABLE = pa.table({"id": [1], "name": ["A"], "age": [30], "disease": ["Flu"], "notes": [""]})
 GOOD: dict[str, Any] = {
@@ -50,7 +50,7 @@ def test_a_good_policy_is_read_exactly(tmp_path: Path) -> None:
     assert policy.release == tmp_path / "r"
     assert policy.columns.unit == "id"
     assert policy.promise == FPrivacy(
-        default=Linear(times=Fraction(8), plus=Fraction(1, 50)), named=((("Flu",), Fraction(1)),)
+        default=LinearLimit(times=Fraction(8), plus=Fraction(1, 50)), named=((("Flu",), Fraction(1)),)
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.promises.bounds import Thresholds
-from dalenius.promises.f_privacy import CAP, FPrivacy, Linear
+from dalenius.promises.f_privacy import CAP, FPrivacy, LinearLimit
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.tables.histogram import Histogram
 
@@ -34,7 +34,7 @@ def test_a_default_is_never_certainty_and_never_below_a_values_own_share(
     times: Fraction, plus: Fraction, cap: Fraction, counts: list[int]
 ) -> None:
     histogram = Histogram.of(("x",), {(i,): count for i, count in enumerate(counts)})
-    promise = FPrivacy(default=Linear(times=times, plus=plus, cap=cap))
+    promise = FPrivacy(default=LinearLimit(times=times, plus=plus, cap=cap))
     for code, threshold in enumerate(promise.thresholds(histogram)):
         assert histogram.frequency(code) <= threshold < 1
         assert threshold <= max(cap, histogram.frequency(code))
@@ -42,12 +42,13 @@ def test_a_default_is_never_certainty_and_never_below_a_values_own_share(
 
 
 @given(
-    default=st.fractions(Fraction(1, 100), Fraction(99, 100)) | st.just(Linear(times=Fraction(99), plus=CAP)),
+    default=st.fractions(Fraction(1, 100), Fraction(99, 100))
+    | st.just(LinearLimit(times=Fraction(99), plus=CAP)),
     counts=st.lists(st.integers(1, 50), min_size=2, max_size=8),
     named=st.sets(st.integers(0, 7)),
 )
 def test_a_threshold_of_1_belongs_to_values_that_are_named_with_it(
-    default: Linear | Fraction, counts: list[int], named: set[int]
+    default: LinearLimit | Fraction, counts: list[int], named: set[int]
 ) -> None:
     histogram = Histogram.of(("x",), {(i,): count for i, count in enumerate(counts)})
     chosen = [i for i in sorted(named) if i < len(counts)]
@@ -60,13 +61,13 @@ def test_the_cap_is_a_half_unless_stated() -> None:
     for written, cap in (({}, CAP), ({"cap": "0.7"}, Fraction(7, 10)), ({"cap": 0.29}, Fraction(29, 100))):
         section = {"default": {"times": 9, "plus": 0.02, **written}}
         promise = FPrivacy.from_policy(section, ("disease",))
-        assert promise.default == Linear(times=Fraction(9), plus=Fraction(1, 50), cap=cap)
+        assert promise.default == LinearLimit(times=Fraction(9), plus=Fraction(1, 50), cap=cap)
     assert Fraction(1, 2) == CAP
 
 
-@pytest.mark.parametrize("default", [Fraction(9, 10), Linear(times=Fraction(4), plus=Fraction(1, 50))])
+@pytest.mark.parametrize("default", [Fraction(9, 10), LinearLimit(times=Fraction(4), plus=Fraction(1, 50))])
 def test_a_value_that_everybody_has_is_published_only_on_the_policys_own_word(
-    default: Linear | Fraction,
+    default: LinearLimit | Fraction,
 ) -> None:
     everybody = Histogram.of(("disease",), {("Flu",): 7})
     with pytest.raises(PromiseNotMet, match="everybody in the table has the same value") as caught:

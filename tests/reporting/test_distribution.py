@@ -12,15 +12,15 @@ from dalenius.errors import InputError
 from dalenius.pages import document as doc
 from dalenius.release.folder import StoredRelease
 from dalenius.reporting import distribution
-from dalenius.reporting.distribution import Estimated, Truth, question_of
+from dalenius.reporting.distribution import EstimatedShares, Truth, question_of
 from tests.auditing.releases import write_release
 
 TABLE = pa.table({"age": [30, 30, 40, 50], "disease": ["a", "b", "a", "b"]})
 
 
-def estimated(estimate: float, low: float | None, high: float | None, **more: object) -> Estimated:
+def estimated(estimate: float, low: float | None, high: float | None, **more: object) -> EstimatedShares:
     fields: dict[str, object] = {"key": ("a",), "is_exact": False, "original": None, **more}
-    return Estimated(estimate=estimate, low=low, high=high, **fields)  # type: ignore[arg-type]
+    return EstimatedShares(estimate=estimate, low=low, high=high, **fields)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from dalenius.randomness import Randomness
 from dalenius.reproduce.answers import (
     Bucketized,
     Perturbed,
-    Pool,
+    QuestionPool,
     TrueCounts,
     anatomy,
     anatomy_pool,
@@ -115,10 +115,10 @@ def test_answers_of_a_pool_are_those_of_its_conditions_value_by_value() -> None:
     original = Original.of(table, ["s"])
     asked = [np.array([0, 1, 2]), np.array([3, 4])]
     truth = TrueCounts(sensitive=sensitive_codes(original), n_values=3)
-    each = Pool(conditions=asked, is_counted=None, original=original).cells(truth)
+    each = QuestionPool(conditions=asked, is_counted=None, original=original).cells(truth)
     assert each.truth.tolist() == [2, 0, 1, 1, 0, 1]  # a, b and c, in both conditions
     wanted = np.array([[True, False], [True, True], [False, True]])
-    together = Pool(conditions=asked, is_counted=wanted, original=original).cells(truth)
+    together = QuestionPool(conditions=asked, is_counted=wanted, original=original).cells(truth)
     assert together.truth.tolist() == [3, 2]  # a or b among the first three; b or c among the others
     assert together.scale.tolist() == [6, 6]
 

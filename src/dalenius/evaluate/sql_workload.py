@@ -152,7 +152,7 @@ def _condition(condition: Condition) -> str:
 _CHOOSING = {TokenType.HAVING: "HAVING", TokenType.LIMIT: "LIMIT", TokenType.OFFSET: "OFFSET"}
 
 
-class Statement(NamedTuple):
+class SqlStatement(NamedTuple):
     """One statement, and how many characters of its file come before it."""
 
     text: str
@@ -192,28 +192,28 @@ class SqlWorkload:
             most_changed=None if None in changes else sum(change or 0 for change in changes),
         )
 
-    def _answer(self, statement: Statement, query: Query, table: pa.Table) -> TrueAnswer:
+    def _answer(self, statement: SqlStatement, query: Query, table: pa.Table) -> TrueAnswer:
         try:
             return answer_truly(query, table)
         except QueryError as error:
             where = place(self.text, statement.start)
             raise QueryError(f"{self.name}, {where}: {error.message}", hint=error.hint) from error
 
-    def statements(self) -> list[Statement]:
+    def statements(self) -> list[SqlStatement]:
         """The statements; semicolons in texts and comments do not end one.
 
         >>> workload = SqlWorkload(name="own.sql", text="SELECT ';' /* a;b */; SELECT 2;")
         >>> [statement.text for statement in workload.statements()]
         ["SELECT ';'", 'SELECT 2']
         """
-        statements: list[Statement] = []
+        statements: list[SqlStatement] = []
         own: list[Token] = []
         for token in [*self._tokens(), None]:
             if token is not None and token.token_type != TokenType.SEMICOLON:
                 own.append(token)
             elif own:
                 start, end = own[0].start, own[-1].end + 1
-                statements.append(Statement(text=self.text[start:end], start=start))
+                statements.append(SqlStatement(text=self.text[start:end], start=start))
                 own = []
         return statements
 
@@ -223,7 +223,7 @@ class SqlWorkload:
         except sqlglot.errors.SqlglotError as error:
             raise InputError(f"{self.name} is not SQL: {str(error).splitlines()[0]}") from error
 
-    def _parse(self, statement: Statement, table: pa.Table) -> Query:
+    def _parse(self, statement: SqlStatement, table: pa.Table) -> Query:
         self._refuse_choosing(statement)
         # Blanks for what comes before it: places in messages are then places in the file.
         before = "".join(sign if sign == "\n" else " " for sign in self.text[: statement.start])
@@ -232,7 +232,7 @@ class SqlWorkload:
         except QueryError as error:
             raise QueryError(f"{self.name}, {error.message}", hint=error.hint) from error
 
-    def _refuse_choosing(self, statement: Statement) -> None:
+    def _refuse_choosing(self, statement: SqlStatement) -> None:
         """HAVING and LIMIT show other groups of a release than of the table: there is nothing to compare."""
         for token in sqlglot.tokenize(statement.text, read="duckdb"):
             if token.token_type in _CHOOSING:

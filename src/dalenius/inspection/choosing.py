@@ -12,7 +12,7 @@ YES_NO = {"yes": "Some people may be missing from the release.", "no": "Everybod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class InitQuestion:
     """One of the five, with what can be answered."""
 
     name: str
@@ -22,7 +22,7 @@ class Question:
 
 
 QUESTIONS = (
-    Question(
+    InitQuestion(
         name="recipients",
         text="Who will get it?",
         answers={
@@ -31,7 +31,7 @@ QUESTIONS = (
             "public": "Anybody.",
         },
     ),
-    Question(
+    InitQuestion(
         name="questions",
         text="What will they ask?",
         answers={
@@ -39,7 +39,7 @@ QUESTIONS = (
             "records": "They want a row for each person, for other programs.",
         },
     ),
-    Question(
+    InitQuestion(
         name="hide",
         text="What must not be known?",
         answers={
@@ -47,8 +47,8 @@ QUESTIONS = (
             "presence": "That a person is in the table at all.",
         },
     ),
-    Question(name="withhold", text="May records be withheld?", answers=YES_NO),
-    Question(
+    InitQuestion(name="withhold", text="May records be withheld?", answers=YES_NO),
+    InitQuestion(
         name="again",
         text="Will it be published again?",
         answers={

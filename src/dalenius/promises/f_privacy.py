@@ -26,12 +26,12 @@ _NOT_SENSITIVE = "a value that is no secret is named in `values` with 1, e.g. va
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Linear:
+class LinearLimit:
     """The threshold max(f, min(cap, times · f + plus)) of a value with frequency f.
 
     No release can keep a value below its own share of the table, so that is the least.
 
-    >>> rule = Linear(times=Fraction(4), plus=Fraction(1, 50))
+    >>> rule = LinearLimit(times=Fraction(4), plus=Fraction(1, 50))
     >>> [str(rule.at(f)) for f in (Fraction(1, 100), Fraction(1, 5), Fraction(3, 5))]
     ['3/50', '1/2', '3/5']
     """
@@ -61,13 +61,13 @@ class Linear:
 class FPrivacy:
     """A threshold per value: those named one by one, and a rule for the others.
 
-    >>> double = Linear(times=Fraction(2), plus=Fraction(0))
+    >>> double = LinearLimit(times=Fraction(2), plus=Fraction(0))
     >>> promise = FPrivacy(default=double, named=((("HIV",), Fraction(1, 2)),))
     >>> promise.thresholds(Histogram.of(("disease",), {("Flu",): 3, ("HIV",): 2, ("Cold",): 7}))
     (Fraction(7, 12), Fraction(1, 2), Fraction(1, 2))
     """
 
-    default: Linear | Fraction | None
+    default: LinearLimit | Fraction | None
     """For values that are not named; None: every value must be named."""
     named: tuple[tuple[tuple[str, ...], Fraction], ...] = ()
     """Labels of the cells of a value, and its threshold."""
@@ -112,7 +112,7 @@ class FPrivacy:
                 hint="if it is no secret, make the column quasi; naming it with 1 in `values` means the same",
             )
         assert self.default is not None  # noqa: S101  (a value without a threshold was refused before)
-        return self.default.at(frequency) if isinstance(self.default, Linear) else self.default
+        return self.default.at(frequency) if isinstance(self.default, LinearLimit) else self.default
 
     def bound(self, histogram: Histogram | None) -> Bound:
         """The largest threshold below 1; 1 where no value is sensitive."""
@@ -186,7 +186,7 @@ class FPrivacy:
         return cls(default=default, named=named, groups=groups)
 
 
-def parse_default(spec: Any) -> Linear | Fraction:
+def parse_default(spec: Any) -> LinearLimit | Fraction:
     """The rule of values that are not named: one number, or times, plus and cap."""
     if not isinstance(spec, Mapping):
         return parse_fraction(spec, "[promise] default")
@@ -194,7 +194,7 @@ def parse_default(spec: Any) -> Linear | Fraction:
     times = parse_fraction(spec.get("times", 0), "[promise] default.times")
     plus = parse_fraction(spec.get("plus", 0), "[promise] default.plus")
     cap = parse_fraction(spec.get("cap", CAP), "[promise] default.cap")
-    return Linear(times=times, plus=plus, cap=cap)
+    return LinearLimit(times=times, plus=plus, cap=cap)
 
 
 def _parse_named(spec: Any, sensitive: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], Fraction], ...]:

@@ -16,7 +16,7 @@ from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, percent
 from dalenius.plain import Stated
 from dalenius.promises.bounds import Bound
-from dalenius.promises.f_privacy import CAP, Linear, check_threshold, parse_default
+from dalenius.promises.f_privacy import CAP, LinearLimit, check_threshold, parse_default
 from dalenius.promises.groups import ShareLimit
 from dalenius.tables.histogram import Histogram, Value, label_cell, show_value
 
@@ -56,7 +56,7 @@ class SetPrivacy:
     """
 
     columns: tuple[str, ...]
-    default: Linear | Fraction | None
+    default: LinearLimit | Fraction | None
     named: tuple[tuple[str, Fraction], ...] = ()
 
     kind = "sets"
@@ -86,7 +86,7 @@ class SetPrivacy:
                 )
             one = Having(name=name, column=column, at_most=Fraction(1))
             share = Fraction(one.count(histogram), histogram.n_rows)
-            default = self.default.at(share) if isinstance(self.default, Linear) else self.default
+            default = self.default.at(share) if isinstance(self.default, LinearLimit) else self.default
             limit = named.get(name, default)
             assert limit is not None  # noqa: S101  (refused above)
             found.append(Having(name=name, column=column, at_most=limit))

@@ -38,7 +38,7 @@ RESERVED_NAMES = (*NUMBERING, "weight")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
+class _CheckedEntry:
     """An object of the manifest: its fields are called and ordered as in the file."""
 
     other: Mapping[str, Any] = field(default_factory=dict, metadata={"json": None})
@@ -64,7 +64,7 @@ class _Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made(_Section):
+class Made(_CheckedEntry):
     """By what a release was made."""
 
     kind: str
@@ -72,7 +72,7 @@ class Made(_Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column(_Section):
+class Column(_CheckedEntry):
     """A published column."""
 
     name: str
@@ -83,7 +83,7 @@ class Column(_Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rows(_Section):
+class Rows(_CheckedEntry):
     """How many rows of the source were published and withheld; None: not known, or not to be told."""
 
     published: int | None
@@ -91,7 +91,7 @@ class Rows(_Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileEntry(_Section):
+class FileEntry(_CheckedEntry):
     """A file of a release."""
 
     file: str
@@ -100,7 +100,7 @@ class FileEntry(_Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableEntry(_Section):
+class TableEntry(_CheckedEntry):
     """A table of a release, as it was written."""
 
     name: str
@@ -113,7 +113,7 @@ class TableEntry(_Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesEntry(_Section):
+class SeriesEntry(_CheckedEntry):
     """A release's place in its series."""
 
     id: str
@@ -126,7 +126,7 @@ class SeriesEntry(_Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest(_Section):
+class Manifest(_CheckedEntry):
     """Everything that is public about a release, beside its tables."""
 
     format: str

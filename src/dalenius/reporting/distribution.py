@@ -96,7 +96,7 @@ def _refuse_other_size(table: pa.Table, release: StoredRelease) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimated:
+class EstimatedShares:
     """What is known of one value's count."""
 
     key: Key
@@ -171,17 +171,17 @@ def _tabulate(release: StoredRelease, columns: tuple[str, ...], truth: Truth | N
     )
 
 
-def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[Estimated], str | None]:
+def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[EstimatedShares], str | None]:
     """What the release tells of each value, and what the intervals rest on."""
     counted = words_of(release).count_exactly(release) if columns == release.columns("sensitive") else None
     if counted is not None:
         return [
-            Estimated(key=key, estimate=n, low=n, high=n, is_exact=True, original=None)
+            EstimatedShares(key=key, estimate=n, low=n, high=n, is_exact=True, original=None)
             for key, n in counted.items()
         ], None
     answer = ask(release, question_of(columns), confidence=_CONFIDENCE)
     found = [
-        Estimated(
+        EstimatedShares(
             key=key_of(cell for _, cell in row.group),
             estimate=row.estimate or 0.0,
             low=row.low,
@@ -194,11 +194,11 @@ def _ask(release: StoredRelease, columns: tuple[str, ...]) -> tuple[list[Estimat
     return found, answer.assumption
 
 
-def _with_truth(found: list[Estimated], truth: dict[Key, float]) -> list[Estimated]:
+def _with_truth(found: list[EstimatedShares], truth: dict[Key, float]) -> list[EstimatedShares]:
     """The true counts beside the estimates, also of values of which nothing is left in the release."""
     known = {entry.key for entry in found}
     withheld = [
-        Estimated(key=key, estimate=0.0, low=0.0, high=0.0, is_exact=True, original=count)
+        EstimatedShares(key=key, estimate=0.0, low=0.0, high=0.0, is_exact=True, original=count)
         for key, count in truth.items()
         if key not in known
     ]
@@ -221,7 +221,7 @@ def _columns(*, is_exact: bool, is_private: bool) -> tuple[doc.Column, ...]:
     )
 
 
-def _row(entry: Estimated, *, is_exact: bool) -> tuple[doc.Cell, ...]:
+def _row(entry: EstimatedShares, *, is_exact: bool) -> tuple[doc.Cell, ...]:
     is_private = entry.original is not None
     low, high = (None, None) if is_exact else (entry.low, entry.high)
     has_point = is_private or not is_exact
@@ -245,7 +245,7 @@ def _row(entry: Estimated, *, is_exact: bool) -> tuple[doc.Cell, ...]:
     )
 
 
-def _rest(rest: list[Estimated], *, is_exact: bool) -> tuple[doc.Cell, ...]:
+def _rest(rest: list[EstimatedShares], *, is_exact: bool) -> tuple[doc.Cell, ...]:
     is_private = rest[0].original is not None
     original = sum(entry.original or 0.0 for entry in rest)
     return (
@@ -258,7 +258,7 @@ def _rest(rest: list[Estimated], *, is_exact: bool) -> tuple[doc.Cell, ...]:
 
 
 def _note(
-    assumption: str | None, found: list[Estimated], n_rest: int, *, is_exact: bool, is_private: bool
+    assumption: str | None, found: list[EstimatedShares], n_rest: int, *, is_exact: bool, is_private: bool
 ) -> str | None:
     notes = []
     if is_exact:

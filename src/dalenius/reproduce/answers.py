@@ -128,7 +128,7 @@ def anatomy(original: Original, ell: int, randomness: Randomness) -> Bucketized:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pool:
+class QuestionPool:
     """Conditions on quasi-identifiers, as the records that satisfy them, and what is counted there."""
 
     conditions: list[Ints]
@@ -153,12 +153,12 @@ class Pool:
         return np.asarray(np.where(self.is_counted, by_value, 0.0).sum(axis=0))
 
 
-def anatomy_pool(original: Original, n_queries: int, stream: np.random.Generator) -> Pool:
+def anatomy_pool(original: Original, n_queries: int, stream: np.random.Generator) -> QuestionPool:
     """Anatomy's random OR-predicates on 1 to 7 columns, at an expected selectivity of 1 %."""
     return pool_of(original, AnatomyWorkload(n_questions=n_queries).draw(original, stream))
 
 
-def pool_of(original: Original, queries: Sequence[CountQuestion]) -> Pool:
+def pool_of(original: Original, queries: Sequence[CountQuestion]) -> QuestionPool:
     """Queries, each of which counts some of the sensitive values together."""
     (sensitive,) = original.sensitive
     is_counted = np.zeros((len(original.cells[sensitive]), len(queries)), dtype=bool)
@@ -167,10 +167,10 @@ def pool_of(original: Original, queries: Sequence[CountQuestion]) -> Pool:
         asked = dict(query.conditions)
         is_counted[list(asked.pop(sensitive)), number] = True
         conditions.append(original.rows(CountQuestion(conditions=tuple(asked.items()))))
-    return Pool(conditions=conditions, is_counted=is_counted, original=original)
+    return QuestionPool(conditions=conditions, is_counted=is_counted, original=original)
 
 
-def equality_pool(original: Original, n_conditions: int, stream: np.random.Generator) -> Pool:
+def equality_pool(original: Original, n_conditions: int, stream: np.random.Generator) -> QuestionPool:
     """The perturbation paper's pool (10.9): A = a for 1 to 3 columns, with each sensitive value."""
     drawn = [EqualityPool().condition(original, stream) for _ in range(n_conditions)]
-    return Pool(conditions=[original.rows(one) for one in drawn], is_counted=None, original=original)
+    return QuestionPool(conditions=[original.rows(one) for one in drawn], is_counted=None, original=original)

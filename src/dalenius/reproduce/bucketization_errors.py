@@ -20,7 +20,7 @@ from dalenius.evaluate.workload import AnatomyWorkload, Cells
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.randomness import Randomness
-from dalenius.reproduce.answers import Bucketized, Pool, anatomy_pool, pool_of
+from dalenius.reproduce.answers import Bucketized, QuestionPool, anatomy_pool, pool_of
 from dalenius.reproduce.bucketization import METHODS, THETAS, linear_problem
 from dalenius.reproduce.census import KDD, Source, in_stated_shape, kdd, sensitive_codes, value_counts
 from dalenius.reproduce.experiment import Axis, Experiment, Reproduction, Row, draw_errors, track
@@ -36,7 +36,7 @@ SHAPED = (
     "stated histogram of the sensitive attribute dealt along the commonness of their own values"
 )
 Drawn = Callable[[np.random.Generator], Original]
-PoolOf = Callable[[Original, int, np.random.Generator], Pool]
+PoolOf = Callable[[Original, int, np.random.Generator], QuestionPool]
 Setting = tuple[int, str]
 """θ and the method."""
 SETTINGS: tuple[Setting, ...] = tuple((theta, method) for theta in THETAS for method in (*METHODS, WHOLE))
@@ -59,7 +59,7 @@ def _as_it_is(source: Source, _stream: np.random.Generator) -> Original:
 
 
 def answers(
-    pool: Pool, randomness: Randomness, settings: Sequence[Setting] = SETTINGS
+    pool: QuestionPool, randomness: Randomness, settings: Sequence[Setting] = SETTINGS
 ) -> Iterator[tuple[Setting, Cells]]:
     """The pool's true answers and those from a release with every setting, by the paper's estimator."""
     codes, counts = sensitive_codes(pool.original), value_counts(pool.original)
@@ -167,7 +167,7 @@ def _summary(found: Measured) -> str:
     )
 
 
-def repeating_pool(original: Original, n_queries: int, stream: np.random.Generator) -> Pool:
+def repeating_pool(original: Original, n_queries: int, stream: np.random.Generator) -> QuestionPool:
     """Anatomy's queries with the values of a predicate drawn with replacement: fewer different ones."""
     queries = AnatomyWorkload(n_questions=n_queries).draw(original, stream)
     return pool_of(original, [with_repeats(query, original, stream) for query in queries])

@@ -16,7 +16,7 @@ from dalenius.evaluate.original import Original
 from dalenius.mechanisms.perturb.plan.methods import PerturbPlan, plan_as_in_paper, plan_perturbation
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.randomness import Randomness
-from dalenius.reproduce.answers import Answering, Perturbed, Pool, anatomy, equality_pool
+from dalenius.reproduce.answers import Answering, Perturbed, QuestionPool, anatomy, equality_pool
 from dalenius.reproduce.census import KDD, Source, draw_rows, kdd, sensitive_codes, value_counts
 from dalenius.reproduce.experiment import (
     DIAGONAL,
@@ -121,7 +121,7 @@ def _table(source: Source, thousands: int) -> Original:
 
 
 @lru_cache(maxsize=1)
-def _pools(source: Source, thousands: int, number: int) -> list[Pool]:
+def _pools(source: Source, thousands: int, number: int) -> list[QuestionPool]:
     """A pool for each seed."""
     original = _table(source, thousands)
     return [equality_pool(original, N_CONDITIONS, one.stream("queries")) for one in _seeds(number)]

@@ -158,7 +158,7 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
 def _tells(name: str, column: _CodedColumn, secrets: Mapping[str | None, _CodedColumn]) -> Iterator[Giveaway]:
     """What one column tells: all of a value, or else one column of it."""
     for told, secret in secrets.items():
-        groups, n_rows = _Cells.of(column, secret), len(column.codes)
+        groups, n_rows = _CellTable.of(column, secret), len(column.codes)
         ways: dict[How, tuple[int, float] | None] = {
             "agree": groups.agreeing(),
             "nearly": groups.telling(),
@@ -191,7 +191,7 @@ def _tell_together(
         n_both = one.n_values * other.n_values
         both = _CodedColumn(codes=one.codes * other.n_values + other.codes, n_values=n_both)
         for told, secret in secrets.items():
-            found = _Cells.of(both, secret).telling()
+            found = _CellTable.of(both, secret).telling()
             if found is not None and found[0] >= _MUCH * n_rows:
                 yield Giveaway(
                     column=name,
@@ -206,7 +206,7 @@ def _tell_together(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Cells:
+class _CellTable:
     """The people who share a cell of a column, two or more of them, and their commonest value."""
 
     n: Floats
@@ -221,7 +221,7 @@ class _Cells:
     """Of the table."""
 
     @classmethod
-    def of(cls, column: _CodedColumn, secret: _CodedColumn) -> _Cells:
+    def of(cls, column: _CodedColumn, secret: _CodedColumn) -> _CellTable:
         """Count the values of every group."""
         if column.n_values * secret.n_values <= _MOST_COUNTED:
             return cls._of_table(column, secret)
@@ -243,7 +243,7 @@ class _Cells:
         )
 
     @classmethod
-    def _of_table(cls, column: _CodedColumn, secret: _CodedColumn) -> _Cells:
+    def _of_table(cls, column: _CodedColumn, secret: _CodedColumn) -> _CellTable:
         """The same by a table of all cells and values, which need not be sorted."""
         keys, shape = column.codes * secret.n_values + secret.codes, (column.n_values, secret.n_values)
         table = np.bincount(keys, minlength=shape[0] * shape[1]).reshape(shape)

@@ -37,9 +37,9 @@ from dalenius.tables.steps import (
     AgeAt,
     Bins,
     Common,
-    Cuts,
+    CutPoints,
     DatePart,
-    Limit,
+    EndCode,
     MapFile,
     Powers,
     Prefix,
@@ -165,7 +165,7 @@ def _choose(column: str, kind: str, wanted: int, before: Recode, look: Look) -> 
     shares = ", ".join(f"{i}/{wanted}" for i in range(1, wanted))
     (cuts,) = one_row(connection, f"SELECT quantile_disc({cell}, [{shares}]) FROM {relation}")
     (least,) = one_row(connection, f"SELECT min({cell}) FROM {relation}")
-    return Cuts(cuts=tuple(sorted({Fraction(cut) for cut in cuts or () if cut > least})))
+    return CutPoints(cuts=tuple(sorted({Fraction(cut) for cut in cuts or () if cut > least})))
 
 
 def _parse_round(where: str, value: Any, *_: Any) -> Round:
@@ -214,8 +214,8 @@ def _parse_bins(where: str, value: Any, *_: Any) -> Bins:
 
 _PARSERS: dict[str, Callable[..., Step]] = {
     "bins": _parse_bins,
-    "top": lambda where, value, *_: Limit(limit=parse_fraction(value, where), beyond=">"),
-    "bottom": lambda where, value, *_: Limit(limit=parse_fraction(value, where), beyond="<"),
+    "top": lambda where, value, *_: EndCode(limit=parse_fraction(value, where), beyond=">"),
+    "bottom": lambda where, value, *_: EndCode(limit=parse_fraction(value, where), beyond="<"),
     "round": _parse_round,
     "powers": lambda where, value, *_: Powers(base=parse_integer(value, f"{where}: powers", at_least=2)),
     "map": _parse_map,

@@ -36,7 +36,7 @@ _SET = struct.Struct("<HBBB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Combination:
+class SketchedPair:
     """What is kept of one combination of columns: the smallest keyed sums and how often each occurs."""
 
     width: int
@@ -59,7 +59,7 @@ class Sketch:
     """A table as a ledger remembers it."""
 
     n_rows: int
-    combinations: tuple[Combination, ...]
+    combinations: tuple[SketchedPair, ...]
 
     def pack(self, key: bytes) -> bytes:
         """As bytes, of which nothing can be read without the key."""
@@ -88,7 +88,7 @@ class Sketch:
             counts = np.frombuffer(content, f"<u{size}", n_sums, place).astype(np.int64)
             place += n_sums * size
             found.append(
-                Combination(
+                SketchedPair(
                     width=width,
                     whole=bool(flags & 2),
                     complete=bool(flags & 1),
@@ -151,7 +151,7 @@ def _all_sums(sketch: Sketch) -> Ints:
     return np.concatenate([one.sums for one in sketch.combinations])
 
 
-def _counts(ours: Combination, theirs: Combination) -> tuple[Ints, Ints]:
+def _counts(ours: SketchedPair, theirs: SketchedPair) -> tuple[Ints, Ints]:
     """How often each sum occurs in the one and in the other table, as far as both know all of them."""
     limit = min(ours.limit, theirs.limit)
     sums = np.union1d(ours.sums, theirs.sums)

@@ -108,7 +108,7 @@ class Bins(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cuts(Step):
+class CutPoints(Step):
     """Intervals between cuts, open at both ends, so that no label tells the least or the largest value."""
 
     cuts: tuple[Fraction, ...]
@@ -132,7 +132,7 @@ class Cuts(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit(Step):
+class EndCode(Step):
     """Top- or bottom-coding: values beyond the limit become the limit."""
 
     limit: Fraction

@@ -50,7 +50,7 @@ class Rarity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Coarser:
     """What would be left of it with other columns, or with coarser ones."""
 
     columns: tuple[str, ...]
@@ -70,7 +70,7 @@ class Change:
     def words(self) -> str:
         """What is to be done.
 
-        >>> print(Change(columns=("age", "job"), recode="age = { round = 10 }", left_out=("job",),
+        >>> print(Coarser(columns=("age", "job"), recode="age = { round = 10 }", left_out=("job",),
         ...              rarity=Rarity(n_alone=0, n_few=0)).words())
         [recode] age = { round = 10 }, and 'job' in `dropped`
         """
@@ -87,13 +87,13 @@ class Uniqueness:
     n_people: int = field(metadata={"json": "people"})
     fewer_than: int
     rarity: Rarity = field(metadata={"json": None})
-    least: Change | None = None
+    least: Coarser | None = None
     """The fewest columns that leave nearly all of these people rare; None: nobody is."""
-    without: tuple[Change, ...] = ()
+    without: tuple[Coarser, ...] = ()
     """With each column left out."""
-    coarser: tuple[Change, ...] = ()
+    coarser: tuple[Coarser, ...] = ()
     """With columns made coarser, one at a time and in the end all that can be."""
-    way: Change | None = None
+    way: Coarser | None = None
     """What leaves nobody rare; None: it was not looked for, or not found."""
     estimated: bool = False
     """Whether what is not about all columns was found from a random choice of the rare people."""
@@ -215,7 +215,7 @@ def study_uniqueness(
             found,
             least=_find_least(people, columns),
             without=tuple(
-                Change(columns=(name,), rarity=people.rarity(people.every - {i}))
+                Coarser(columns=(name,), rarity=people.rarity(people.every - {i}))
                 for i, name in enumerate(columns)
             ),
             coarser=tuple(_make_coarser(people, columns, steps)),
@@ -224,7 +224,7 @@ def study_uniqueness(
         )
 
 
-class _Rows:
+class _GroupedRows:
     """The people of a table on a connection, their cells as hashes: `c0`, `c1` and so on."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, n_columns: int, few: int) -> None:
@@ -278,7 +278,7 @@ class _Rows:
 @contextmanager
 def _counting(
     connection: duckdb.DuckDBPyConnection, relation: str, cells: Sequence[str], n_columns: int, few: int
-) -> Iterator[_Rows]:
+) -> Iterator[_GroupedRows]:
     """The people of a table, and the groups of those who are rare with the first cells: temporary tables."""
     hashed = ", ".join(f"hash({cell}) AS c{i}" for i, cell in enumerate(cells)) or "0 AS c0"
     key = ", ".join(f"c{i}" for i in range(n_columns)) or "()"
@@ -291,13 +291,13 @@ def _counting(
             f"CREATE TEMP TABLE uniqueness_rare AS SELECT {own}count(*) AS n{others} "
             f"FROM uniqueness_people GROUP BY {key} HAVING count(*) < {few}"
         )
-        yield _Rows(connection, n_columns, few)
+        yield _GroupedRows(connection, n_columns, few)
     finally:
         connection.execute("DROP TABLE IF EXISTS uniqueness_rare")
         connection.execute("DROP TABLE IF EXISTS uniqueness_people")
 
 
-def _find_least(people: _Rows, columns: Sequence[str]) -> Change:
+def _find_least(people: _GroupedRows, columns: Sequence[str]) -> Coarser:
     """The fewest columns with which nearly all who are rare with all of them are so already."""
 
     def n_few(cells: frozenset[int]) -> int:
@@ -315,11 +315,11 @@ def _find_least(people: _Rows, columns: Sequence[str]) -> Change:
             if n_few(smaller) < enough:
                 break
             chosen = smaller
-    return Change(columns=tuple(columns[i] for i in sorted(chosen)), rarity=people.rarity(chosen))
+    return Coarser(columns=tuple(columns[i] for i in sorted(chosen)), rarity=people.rarity(chosen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Recode:
+class _RecodeStep:
     """One way of making a column coarser."""
 
     column: str
@@ -330,26 +330,28 @@ class _Recode:
     """How many finer ones the column has."""
 
 
-def _make_coarser(people: _Rows, columns: Sequence[str], steps: Sequence[_Recode]) -> Iterator[Change]:
+def _make_coarser(
+    people: _GroupedRows, columns: Sequence[str], steps: Sequence[_RecodeStep]
+) -> Iterator[Coarser]:
     """Each step by itself, then the last step of every column that has one."""
-    last: dict[int, tuple[int, _Recode]] = {}
+    last: dict[int, tuple[int, _RecodeStep]] = {}
     for place, step in enumerate(steps, start=len(columns)):
         if step.rung >= _SHOWN:
             continue
         i = columns.index(step.column)
         last[i] = (place, step)
         cells = people.every - {i} | {place}
-        yield Change(columns=(step.column,), recode=step.written, rarity=people.rarity(cells))
+        yield Coarser(columns=(step.column,), recode=step.written, rarity=people.rarity(cells))
     if len(last) > 1:
         cells = people.every.difference(last) | {place for place, _ in last.values()}
-        yield Change(
+        yield Coarser(
             columns=tuple(step.column for _, step in last.values()),
             recode="; ".join(step.written for _, step in last.values()),
             rarity=people.rarity(cells),
         )
 
 
-def _find_way(people: _Rows, columns: Sequence[str], steps: Sequence[_Recode]) -> Change | None:
+def _find_way(people: _GroupedRows, columns: Sequence[str], steps: Sequence[_RecodeStep]) -> Coarser | None:
     """Coarser columns, and if need be fewer, with which nobody is rare: none of them can be made finer.
 
     From the coarsest, columns are left out until nobody is rare; then each becomes as fine as it can be.
@@ -371,7 +373,7 @@ def _find_way(people: _Rows, columns: Sequence[str], steps: Sequence[_Recode]) -
         chosen[i] = next(p for p in (*ladder, None) if p == chosen[i] or not people.has_rare(cells(i, p)))
     changed = {i: place for i, place in enumerate(chosen) if place != i}
     recodes = [steps[place - len(columns)].written for place in changed.values() if place is not None]
-    return Change(
+    return Coarser(
         columns=tuple(columns[i] for i in changed),
         recode="; ".join(recodes) or None,
         left_out=tuple(columns[i] for i, place in changed.items() if place is None),
@@ -381,7 +383,7 @@ def _find_way(people: _Rows, columns: Sequence[str], steps: Sequence[_Recode]) -
 
 def _find_steps(
     connection: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str], n_steps: int
-) -> Iterator[_Recode]:
+) -> Iterator[_RecodeStep]:
     """Some steps for every column with many numbers, days, or texts of one length, finest first."""
     if not columns:
         return
@@ -397,7 +399,7 @@ def _find_steps(
         if n_values <= _FEW_VALUES or not ends or ends[0] is None:
             continue
         for rung, (cell, written) in enumerate(islice(_recodes(column, types[column], ends), n_steps)):
-            yield _Recode(
+            yield _RecodeStep(
                 column=column, cell=cell, written=f"{toml_key(column)} = {{ {written} }}", rung=rung
             )
 

@@ -19,7 +19,7 @@ import dalenius
 from dalenius import Policy
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.exact import round_down, round_up
-from dalenius.mechanisms.alphabeta.plan.law import PAPER, ChangingLaw, Choice, ViewLaw, alphabeta_rho
+from dalenius.mechanisms.alphabeta.plan.law import PAPER, ChangingLaw, LawChoice, ViewLaw, alphabeta_rho
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
@@ -103,7 +103,7 @@ def test_the_printed_object_has_the_fields_that_tools_rely_on(method: str) -> No
 
 def test_a_larger_retention_is_more_accurate() -> None:
     usual = plan_alphabeta(30_162, ADULT, PROMISE, choice=PAPER)
-    larger = plan_alphabeta(30_162, ADULT, PROMISE, choice=Choice(retention=Fraction(9, 10)))
+    larger = plan_alphabeta(30_162, ADULT, PROMISE, choice=LawChoice(retention=Fraction(9, 10)))
     assert larger.law.retention == Fraction(9, 10)
     assert larger.rho < 0.8 * usual.rho
 
@@ -118,7 +118,7 @@ def std_error(plan: AlphaBetaPlan, share: Fraction) -> float:
 def test_alpha_and_beta_are_chosen_for_the_least_error() -> None:
     """A 1 % query of Adult's 19,502 different rows: 127 at 1/2, 94 at 0.9 and 90 at the maximum."""
     given = DGammaPrivacy(gamma=PROMISE.gamma, d=Fraction(10 * 20_000, 648_023_040))
-    choices = [PAPER, Choice(retention=Fraction(9, 10)), Choice()]
+    choices = [PAPER, LawChoice(retention=Fraction(9, 10)), LawChoice()]
     plans = [plan_alphabeta(19_502, ADULT, given, choice=choice) for choice in choices]
     errors = [std_error(plan, Fraction(1, 100)) for plan in plans]
     assert [round(error) for error in errors] == [127, 94, 90]
@@ -133,11 +133,11 @@ def test_alpha_and_beta_are_chosen_for_the_least_error() -> None:
 def test_a_bound_on_noise_is_kept_in_every_view(views: int) -> None:
     free = plan_alphabeta(30_162, ADULT, PROMISE, views=views)
     most = int(free.law.most_noise() * ADULT.size * Fraction(2, 3))
-    plan = plan_alphabeta(30_162, ADULT, PROMISE, views=views, choice=Choice(max_noise_rows=most))
+    plan = plan_alphabeta(30_162, ADULT, PROMISE, views=views, choice=LawChoice(max_noise_rows=most))
     assert Fraction(99, 100) * most < plan.law.most_noise() * ADULT.size <= most
     assert plan.law.retention < free.law.retention
     with pytest.raises(PromiseNotMet, match="max_noise_rows"):
-        plan_alphabeta(30_162, ADULT, PROMISE, views=views, choice=Choice(max_noise_rows=10))
+        plan_alphabeta(30_162, ADULT, PROMISE, views=views, choice=LawChoice(max_noise_rows=10))
 
 
 EXAMPLE = Domain.of({"age": range(20, 40), "nation": ["A", "B", "C"], "score": range(81, 101)})
@@ -148,17 +148,17 @@ def test_example_4_1_can_be_planned_and_its_neighbours_cannot() -> None:
     alpha, beta = Fraction(2, 3), Fraction(1, 150)
     gamma, edge = Fraction(2, 5), Fraction(1, 101)  # β/(α+β)
     most = gamma * edge / (1 - gamma + gamma * edge)  # the d with d(1−γ)/(γ(1−d)) = β/(α+β)
-    choice = Choice(alpha=alpha, beta=beta)
+    choice = LawChoice(alpha=alpha, beta=beta)
     plan = plan_alphabeta(6, EXAMPLE, DGammaPrivacy(gamma=gamma, d=most), choice=choice)
     assert (plan.law.alpha, plan.law.beta) == (alpha, beta)
     assert plan.law.worst_posterior(most) == gamma
     with pytest.raises(PromiseNotMet, match="do not keep"):
         plan_alphabeta(6, EXAMPLE, DGammaPrivacy(gamma=gamma, d=most * 1_000_001 / 10**6), choice=choice)
-    absent = Choice(alpha=1 - beta - Fraction(1, 10**6), beta=beta)  # a row that is not shown is not there
+    absent = LawChoice(alpha=1 - beta - Fraction(1, 10**6), beta=beta)  # a row that is not shown is not there
     with pytest.raises(PromiseNotMet, match="do not keep"):
         plan_alphabeta(6, EXAMPLE, DGammaPrivacy(gamma=gamma, d=Fraction(1, 1000)), choice=absent)
     with pytest.raises(PromiseNotMet, match=r"no beta keeps .* retention = 0\.999"):
-        plan_alphabeta(6, EXAMPLE, PROMISE_D, choice=Choice(retention=Fraction(999, 1000)))
+        plan_alphabeta(6, EXAMPLE, PROMISE_D, choice=LawChoice(retention=Fraction(999, 1000)))
 
 
 PROMISE_D = DGammaPrivacy(gamma=Fraction(1, 5), d=Fraction(1, 100))

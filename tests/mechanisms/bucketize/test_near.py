@@ -23,7 +23,7 @@ from dalenius.errors import PolicyError, PromiseNotMet, ReleaseCorrupt
 from dalenius.mechanisms.bucketize.apply import mix_contents
 from dalenius.mechanisms.bucketize.plan.problem import Together
 from dalenius.mechanisms.bucketize.plan.windows import keeps_windows, mix
-from dalenius.mechanisms.bucketize.repeated import Contents, repeat_buckets, repeat_table
+from dalenius.mechanisms.bucketize.repeated import RepeatedContents, repeat_buckets, repeat_table
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan, plan_counts
 from dalenius.policy import Policy
 from dalenius.promises import read_promise
@@ -240,7 +240,7 @@ def test_several_releases_are_judged_by_what_is_near() -> None:
     assert found.posterior > 0.9
     runs = [one.own for one in plan.problem.together()]
     assert runs == [slice(v, v + 3) for v in range(16)]
-    ring = Contents(  # two salaries that are near each other, in every bucket of four
+    ring = RepeatedContents(  # two salaries that are near each other, in every bucket of four
         real=np.eye(4)[[0, 1, 2, 3]] + np.eye(4)[[1, 2, 3, 0]],
         believed=np.zeros((4, 4)),
         weight=np.ones(4),

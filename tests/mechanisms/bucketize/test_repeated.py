@@ -12,11 +12,11 @@ from hypothesis import given
 from dalenius.mechanisms.bucketize import repeated
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, Run
-from dalenius.mechanisms.bucketize.repeated import Contents, plan_contents, repeat_buckets
+from dalenius.mechanisms.bucketize.repeated import RepeatedContents, plan_contents, repeat_buckets
 from tests.mechanisms.bucketize.problems import bucket_plans, deal_by_hand
 
 
-def contents_of(plan: BucketPlan) -> Contents | None:
+def contents_of(plan: BucketPlan) -> RepeatedContents | None:
     counts = tuple(sum(row) for row in plan.loads)
     if min(counts) < 1:
         return None
@@ -66,7 +66,7 @@ def test_two_releases_are_every_pair_of_buckets(plan: BucketPlan) -> None:
 
 def test_the_worst_is_the_value_whose_promise_is_broken_most() -> None:
     """Value 0 is certain and was promised 1/10; value 1 is certain and was promised 9/10."""
-    both = Contents(
+    both = RepeatedContents(
         real=np.eye(2),
         believed=np.eye(2),
         weight=np.array([3.0, 3.0]),
@@ -81,7 +81,7 @@ def test_the_worst_is_the_value_whose_promise_is_broken_most() -> None:
 def test_a_group_of_values_has_a_posterior_together() -> None:
     """A bucket of 0, 1, 2 and one of 0, 1, 3: both have 0 and 1, which are the group, for certain."""
     held = np.array([[1.0, 1, 1, 0], [1, 1, 0, 1]])
-    one = Contents(
+    one = RepeatedContents(
         real=held, believed=held, weight=np.ones(2), counts=np.array([2.0, 2, 1, 1]), is_complete=True
     )
     group = Run(begin=0, end=2, threshold=Fraction(1, 2))
@@ -94,7 +94,7 @@ def test_a_group_of_values_has_a_posterior_together() -> None:
 
 def test_people_that_were_withheld_are_a_content_of_their_own() -> None:
     """Of 5, 3 and 2 records 3, 3 and none are published: 2 and 2 are in no bucket."""
-    one = Contents(
+    one = RepeatedContents(
         real=np.array([[1.0, 1.0]]),
         believed=np.array([[1.0, 1.0]]),
         weight=np.array([3.0]),
@@ -123,14 +123,14 @@ def test_more_than_two_releases_are_simulated_and_near_the_exact_answer() -> Non
 
 
 def test_regions_are_weighed_by_their_people() -> None:
-    sure = Contents(
+    sure = RepeatedContents(
         real=np.array([[2.0, 0.0]]),
         believed=np.array([[2.0, 0.0]]),
         weight=np.array([1.0]),
         counts=np.array([2.0, 0.0]),
         is_complete=True,
     )
-    even = Contents(
+    even = RepeatedContents(
         real=np.array([[3.0, 3.0]]),
         believed=np.array([[3.0, 3.0]]),
         weight=np.array([1.0]),

@@ -30,7 +30,7 @@ from dalenius.mechanisms.suppress.d_suppression import (
     n_arrangements,
 )
 from dalenius.mechanisms.suppress.exact import exact_law
-from dalenius.mechanisms.suppress.limits import Cut
+from dalenius.mechanisms.suppress.limits import LimitCut
 from dalenius.mechanisms.suppress.plan import SuppressPlan, plan_suppression, view_posterior
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 from dalenius.mechanisms.suppress.stage import LimitsStagePlan, SuppressStagePlan
@@ -345,7 +345,9 @@ def test_a_withheld_person_is_covered_by_safe_suppression_only() -> None:
 
 
 def test_what_limits_withhold_is_told() -> None:
-    cut = LimitsStagePlan(counts=(5, 3, 1), kept=(3, 3, 1), cuts=(Cut(limit=Fr(1, 2), level=3, alike=2),))
+    cut = LimitsStagePlan(
+        counts=(5, 3, 1), kept=(3, 3, 1), cuts=(LimitCut(limit=Fr(1, 2), level=3, alike=2),)
+    )
     told = cut.to_dict()
     assert cut.n_withheld == told["suppressed"] == 2
     assert told["suppress"]["worst_posterior"]["value"] == 0.5

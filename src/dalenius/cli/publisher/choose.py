@@ -11,7 +11,7 @@ from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.cli.publisher.init import OutOption, say_policy, write_policy
 from dalenius.cli.sources import TableArgument, takes_dialect, takes_roles
 from dalenius.errors import InputError, did_you_mean
-from dalenius.inspection.choosing import QUESTIONS, Question, choose_sections
+from dalenius.inspection.choosing import QUESTIONS, InitQuestion, choose_sections
 from dalenius.inspection.first_policy import FirstPolicy
 from dalenius.inspection.roles import Role
 from dalenius.mechanisms.feasible import Wish
@@ -60,7 +60,7 @@ def _wish(answers: dict[str, str]) -> Wish:
     return Wish(**parts)
 
 
-def _answer(question: Question, given: str | None, *, may_ask: bool) -> str:
+def _answer(question: InitQuestion, given: str | None, *, may_ask: bool) -> str:
     """What an option says, or what is typed; refused where it is neither of the answers."""
     known = list(question.answers)
     if given is not None:

@@ -28,7 +28,7 @@ from dalenius.tables.sketching.pieces import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PieceTask:
+class SketchTask:
     """What is kept of a partition."""
 
     preparation: Preparation
@@ -79,6 +79,6 @@ def _collect(
     source: SparkSource, columns: Sequence[SketchedColumn], sketch: Callable[[Batches], Pieces]
 ) -> pa.Table:
     names = [column.name for column in columns]
-    task = PieceTask(preparation=_prepare(source, names), sketch=sketch)
+    task = SketchTask(preparation=_prepare(source, names), sketch=sketch)
     with spark_errors():
         return source.read(names).mapInArrow(guard(task.run), spark_schema(PIECE)).toArrow()

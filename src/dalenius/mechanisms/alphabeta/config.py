@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from dalenius.errors import PolicyError
 from dalenius.exact import parse_fraction, parse_integer
-from dalenius.mechanisms.alphabeta.plan.law import CHOSEN_FOR_LEAST_ERROR, PAPER, Choice
+from dalenius.mechanisms.alphabeta.plan.law import CHOSEN_FOR_LEAST_ERROR, PAPER, LawChoice
 from dalenius.mechanisms.tuples.config import TupleConfig
 
 
@@ -26,7 +26,7 @@ class AlphaBetaConfig(TupleConfig):
     """A file with the share of the noise that each value of a column gets."""
     exclusive: bool = False
     """Whether the attacker may know sets of tuples of which exactly one is in the table."""
-    choice: Choice = CHOSEN_FOR_LEAST_ERROR
+    choice: LawChoice = CHOSEN_FOR_LEAST_ERROR
     """What α and β are to be."""
 
     methods = ("alpha-beta", "paper")
@@ -63,7 +63,7 @@ def _check_changing(config: AlphaBetaConfig) -> None:
         )
 
 
-def _parse_choice(section: Mapping[str, Any], *, is_paper: bool) -> Choice:
+def _parse_choice(section: Mapping[str, Any], *, is_paper: bool) -> LawChoice:
     """`alpha` and `beta`, or `retention`, or neither; `max_noise_rows` with any."""
     given = [key for key in ("alpha", "beta", "retention") if key in section]
     if is_paper and given:
@@ -79,7 +79,7 @@ def _parse_choice(section: Mapping[str, Any], *, is_paper: bool) -> Choice:
     numbers = {key: parse_fraction(section[key], f"[mechanism] {key}") for key in given}
     _check_rates(numbers)
     most = section.get("max_noise_rows")
-    return Choice(
+    return LawChoice(
         **numbers,
         highest=PAPER.highest if is_paper else None,
         max_noise_rows=None

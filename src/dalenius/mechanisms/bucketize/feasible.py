@@ -12,7 +12,7 @@ from dalenius.mechanisms.bucketize.plan.methods import has_setting
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.table_plan import cap_above
 from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish
-from dalenius.promises.f_privacy import CAP, FPrivacy, Linear
+from dalenius.promises.f_privacy import CAP, FPrivacy, LinearLimit
 from dalenius.tables.histogram import Histogram
 
 TIMES, PLUS, MAX_BUCKET = Fraction(4), Fraction(1, 50), 50
@@ -72,7 +72,7 @@ def find_safe_default(
 
 
 def _keeps(histogram: Histogram, times: Fraction, cap: Fraction, max_bucket: int) -> bool:
-    promise = FPrivacy(default=Linear(times=times, plus=PLUS, cap=cap))
+    promise = FPrivacy(default=LinearLimit(times=times, plus=PLUS, cap=cap))
     thresholds = promise.thresholds(histogram)
     problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=max_bucket)
     return has_setting(problem, "optimal", max_bucket)

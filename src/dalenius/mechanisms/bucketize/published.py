@@ -49,7 +49,7 @@ class PublishedBuckets:
     """The limit of numbers that are near each other."""
     fakes: PublishedFakes | None
     """None: every entry of the sensitive table is somebody's."""
-    regions: Regions | None
+    regions: PublishedRegions | None
     """None: the buckets were made from the whole table."""
     dates: PublishedDates | None
     """None: everybody of every bucket is in the table."""
@@ -100,7 +100,7 @@ def read(manifest: Manifest) -> PublishedBuckets:
         groups=groups or having,
         proximity=_read_proximity(manifest),
         fakes=PublishedFakes.of(fakes, len(sensitive)) if fakes and fakes.section() else None,
-        regions=None if regions is None else Regions.of(regions, manifest.columns_of("quasi")),
+        regions=None if regions is None else PublishedRegions.of(regions, manifest.columns_of("quasi")),
         dates=None if dates is None else PublishedDates.of(dates),
     )
 
@@ -147,7 +147,7 @@ class BucketTables:
         """How many people each bucket has."""
         return np.bincount(self.row_bucket, minlength=self.n_buckets)
 
-    def regions(self, regions: Regions) -> Ints:
+    def regions(self, regions: PublishedRegions) -> Ints:
         """The region that each bucket was made in."""
         return regions.of_buckets(self.people, self.row_bucket, self.n_buckets)
 
@@ -299,14 +299,14 @@ _UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Regions:
+class PublishedRegions:
     """The regions that a manifest lists.
 
     >>> listed = [
     ...     {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": ["F"]}]},
     ...     {"rows": 1, "buckets": 1, "where": [{"column": "sex", "in": ["M"]}]},
     ... ]
-    >>> regions = Regions.of(Stated.of(listed, "regions"), ("sex",))
+    >>> regions = PublishedRegions.of(Stated.of(listed, "regions"), ("sex",))
     >>> regions.of_rows(pa.table({"sex": ["M", "F", None]})).tolist()
     [1, 0, -1]
     """
@@ -318,7 +318,7 @@ class Regions:
     buckets: tuple[int, ...]
 
     @classmethod
-    def of(cls, listed: Stated, quasi: tuple[str, ...]) -> Regions:
+    def of(cls, listed: Stated, quasi: tuple[str, ...]) -> PublishedRegions:
         """From the manifest's list, whose conditions are on the quasi columns."""
         regions = listed.entries()
         return cls(
@@ -385,7 +385,7 @@ def _conditions(column: pa.ChunkedArray) -> Callable[[Mapping[str, Any]], Bools]
     return satisfy
 
 
-def check_regions(connection: duckdb.DuckDBPyConnection, regions: Regions) -> Check:
+def check_regions(connection: duckdb.DuckDBPyConnection, regions: PublishedRegions) -> Check:
     """Every record is in a region, every bucket in one region, and the regions have the stated sizes."""
     least, last, n_rows = one_row(connection, "SELECT min(bucket), max(bucket), count(*) FROM qit")
     if not n_rows or least < 1 or last > n_rows:  # there are no more buckets than people

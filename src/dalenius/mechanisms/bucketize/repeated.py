@@ -36,7 +36,7 @@ from dalenius.tables.histogram import Histogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Contents:
+class RepeatedContents:
     """The different contents of a plan's buckets."""
 
     real: Floats
@@ -50,7 +50,7 @@ class Contents:
     is_complete: bool
     """Whether these are all contents that the plan has, as it has them."""
 
-    def with_withheld(self, kept: Sequence[int], counts: Sequence[int]) -> Contents:
+    def with_withheld(self, kept: Sequence[int], counts: Sequence[int]) -> RepeatedContents:
         """Of the whole table, of which only so many records of each value are in buckets.
 
         The people that are in no bucket are one content more: what they share is not being published.
@@ -65,7 +65,7 @@ class Contents:
             counts=np.array(counts, dtype=np.float64),
         )
 
-    def among(self, occur: Bools) -> Contents:
+    def among(self, occur: Bools) -> RepeatedContents:
         """The same with all values of the table, of which only these occur here."""
 
         def widen(cells: Floats) -> Floats:
@@ -84,7 +84,7 @@ _PEOPLE = 20_000
 
 
 def repeat_buckets(
-    parts: Sequence[Contents],
+    parts: Sequence[RepeatedContents],
     thresholds: Sequence[Fraction],
     times: int,
     groups: Sequence[Together | Run] = (),
@@ -138,7 +138,7 @@ def repeat_part(
     return repeat_buckets([contents.with_withheld(kept, whole.counts)], thresholds, times)
 
 
-def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | None) -> Contents:
+def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | None) -> RepeatedContents:
     """The contents of a plan's buckets: all of them, or simulated ones where they are random or very many."""
     counts = np.array(problem.counts, dtype=np.float64)
     real, believed, weights = [], [], []
@@ -162,7 +162,7 @@ def plan_contents(plan: BucketPlan, problem: BucketProblem, fakes: FakePlan | No
         believed.append(seen)
         weights.append(weight)
     all_weights = np.concatenate(weights)
-    return Contents(
+    return RepeatedContents(
         real=np.concatenate(real).astype(np.float64),
         believed=np.concatenate(believed).astype(np.float64),
         weight=all_weights,
@@ -183,7 +183,7 @@ def _deal_some(plan: BucketPlan, j: int, n_values: int) -> tuple[Ints, Floats]:
     return count_values(deal_contents(plan, j, kept), n_values), weight
 
 
-def _try_all_pairs(contents: Contents, groups: Sequence[Together | Run]) -> tuple[Floats, float]:
+def _try_all_pairs(contents: RepeatedContents, groups: Sequence[Together | Run]) -> tuple[Floats, float]:
     """Per value and group the largest posterior over all pairs of contents; the success of the best guess."""
     c, o = contents.real, np.maximum(contents.counts, 1.0)
     evidence = (c / o) @ c.T
@@ -201,7 +201,7 @@ def _try_all_pairs(contents: Contents, groups: Sequence[Together | Run]) -> tupl
 
 
 def _simulate(
-    contents: Contents, times: int, n_people: int, groups: Sequence[Together | Run]
+    contents: RepeatedContents, times: int, n_people: int, groups: Sequence[Together | Run]
 ) -> tuple[Floats, float]:
     """The same of so many random people, whose contents are drawn given their values."""
     stream = Randomness.seeded(0).stream("repeated", "people")
@@ -220,7 +220,7 @@ def _simulate(
     return largest, float(belief[-n_people:].max(axis=1).mean())
 
 
-def _draw_contents(contents: Contents, value: Ints, stream: np.random.Generator) -> Ints:
+def _draw_contents(contents: RepeatedContents, value: Ints, stream: np.random.Generator) -> Ints:
     """For each person of a value, the content of a bucket, ∝ how many places for the value it has."""
     chosen = np.zeros(len(value), dtype=np.int64)
     for x in np.unique(value):
@@ -230,6 +230,6 @@ def _draw_contents(contents: Contents, value: Ints, stream: np.random.Generator)
     return np.minimum(chosen, len(contents.weight) - 1)
 
 
-def _guess_from_one(contents: Contents) -> float:
+def _guess_from_one(contents: RepeatedContents) -> float:
     """The success of guessing the commonest value of one bucket."""
     return float(contents.weight @ contents.believed.max(axis=1) / contents.counts.sum())

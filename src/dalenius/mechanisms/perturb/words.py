@@ -31,7 +31,7 @@ from dalenius.tables.histogram import label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PartWords:
     """One part of a perturbed table, as the release tells of it."""
 
     number: int
@@ -73,7 +73,7 @@ def describe_limits(release: StoredRelease) -> doc.Section:
     )
 
 
-def _share_kept(release: StoredRelease, parts: list[Part]) -> Fraction | float:
+def _share_kept(release: StoredRelease, parts: list[PartWords]) -> Fraction | float:
     n_records = max(sum(part.n_records for part in parts), 1)
     if any(part.channel.weights is not None for part in parts):  # values differ, and are estimated
         return MEASURES.retention(release, n_records)
@@ -94,11 +94,11 @@ def _explain(release: StoredRelease, *, is_uniform: bool) -> str:
     )
 
 
-def _parts(release: StoredRelease, stated: PublishedParts) -> list[Part]:
+def _parts(release: StoredRelease, stated: PublishedParts) -> list[PartWords]:
     with release.connect() as connection:
         rows = dict(connection.execute("SELECT part, count(*) FROM data GROUP BY part").fetchall())
     return [
-        Part(
+        PartWords(
             number=number,
             n_records=int(rows.get(number, 0)),
             channel=channel,
@@ -108,7 +108,7 @@ def _parts(release: StoredRelease, stated: PublishedParts) -> list[Part]:
     ]
 
 
-def _tabulate(parts: list[Part], rho2: Fraction) -> doc.Table:
+def _tabulate(parts: list[PartWords], rho2: Fraction) -> doc.Table:
     parts = sorted(parts, key=lambda part: (-part.after, -part.n_records, part.number))
     listed = parts[:SHOWN]
     note = None
@@ -176,7 +176,7 @@ def _tabulate_values(stated: PublishedParts, limits: Sequence[tuple[Fraction, Fr
     )
 
 
-def _row(part: Part, rho2: Fraction) -> tuple[doc.Cell, ...]:
+def _row(part: PartWords, rho2: Fraction) -> tuple[doc.Cell, ...]:
     return (
         f"part {part.number}",
         doc.Picture(bar=float(part.after), reference=float(part.before), limit=float(rho2)),

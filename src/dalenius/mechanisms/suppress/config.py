@@ -9,7 +9,7 @@ from typing import Any, Self
 from dalenius.errors import PolicyError, refuse_unknown_keys
 from dalenius.mechanisms.config import MechanismConfig, StageConfig, parse_method
 from dalenius.promises import Promise
-from dalenius.promises.f_privacy import FPrivacy, Linear
+from dalenius.promises.f_privacy import FPrivacy, LinearLimit
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.promises.rho_privacy import RhoPrivacy
 
@@ -56,7 +56,7 @@ def _has_limits(promise: Promise) -> bool:
 
 def _refuse_rules(promise: Promise) -> None:
     """Limits must not depend on counts, of which some are withheld."""
-    if isinstance(promise, FPrivacy) and (isinstance(promise.default, Linear) or promise.groups):
+    if isinstance(promise, FPrivacy) and (isinstance(promise.default, LinearLimit) or promise.groups):
         what = "groups" if promise.groups else "a default that depends on how often a value occurs"
         raise PolicyError(
             f"[suppress] does not go with {what}",

@@ -294,7 +294,7 @@ def n_arrangements(counts: Counts) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Posterior:
+class CutPosterior:
     """A posterior probability, with an interval that holds it and how it was found."""
 
     value: Fraction
@@ -334,7 +334,7 @@ def beliefs_from(laws: Iterable[tuple[int | Fraction, Law]]) -> Beliefs:
     return Beliefs(joint=joint)
 
 
-def safe_posterior(ranked: Sequence[int], ell: int) -> Posterior:
+def safe_posterior(ranked: Sequence[int], ell: int) -> CutPosterior:
     """Safe D-suppression, for every prior that treats labels alike: one over the values left on top."""
     value = Fraction(1, sum(count >= ranked[ell - 1] for count in ranked))
-    return Posterior(value=value, low=value, high=value, how="closed form")
+    return CutPosterior(value=value, low=value, high=value, how="closed form")

@@ -45,8 +45,8 @@ from scipy.sparse import coo_array
 from dalenius.errors import InternalError
 from dalenius.mechanisms.suppress.d_suppression import (
     Counts,
+    CutPosterior,
     Law,
-    Posterior,
     beliefs_from,
     least_violating_count,
     n_arrangements,
@@ -220,7 +220,7 @@ def exact_law(ranked: Sequence[int], ell: int) -> Law:
     return _solve_all(tables, ell)[tuple(ranked)]
 
 
-def exact_posterior(ranked: Sequence[int], ell: int) -> Posterior:
+def exact_posterior(ranked: Sequence[int], ell: int) -> CutPosterior:
     """The largest posterior over all that may be published of the table.
 
     Exact where the class is solved; otherwise the proved bound 1/ℓ, which the value need not reach.
@@ -230,19 +230,19 @@ def exact_posterior(ranked: Sequence[int], ell: int) -> Posterior:
     return _posterior_of(views, tables, ell)
 
 
-def exact_view_posterior(view: Sequence[int], n_rows: int, ell: int) -> Posterior:
+def exact_view_posterior(view: Sequence[int], n_rows: int, ell: int) -> CutPosterior:
     """The same for one view, in descending order; its tail is the table's, so the view tells its class."""
     return _posterior_of([view], tuple(tables_like(view[ell:], n_rows, ell, N_SOLVED + 1)), ell)
 
 
-def _posterior_of(views: Sequence[Sequence[int]], tables: tuple[Counts, ...], ell: int) -> Posterior:
+def _posterior_of(views: Sequence[Sequence[int]], tables: tuple[Counts, ...], ell: int) -> CutPosterior:
     if len(tables) > N_SOLVED:
         bound = Fraction(1, ell)
-        return Posterior(value=bound, low=Fraction(1, len(tables[0])), high=bound, how="closed form")
+        return CutPosterior(value=bound, low=Fraction(1, len(tables[0])), high=bound, how="closed form")
     laws = _solve_all(tables, ell)
     beliefs = beliefs_from((n_arrangements(table), law) for table, law in laws.items())
     worst = beliefs.worst_of(views)
-    return Posterior(value=worst, low=worst, high=worst, how="exact")
+    return CutPosterior(value=worst, low=worst, high=worst, how="exact")
 
 
 @lru_cache(maxsize=64)

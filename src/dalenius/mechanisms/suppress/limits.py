@@ -25,7 +25,7 @@ from dalenius.mechanisms.suppress.d_suppression import Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class LimitCut:
     """A class of values that was thinned."""
 
     limit: Fraction
@@ -56,7 +56,7 @@ def fewest_alike(limit: Fraction, *, is_strict: bool) -> int:
 
 def cut_to_limits(
     counts: Sequence[int], limits: Sequence[Fraction], *, is_strict: bool = False
-) -> tuple[Counts, tuple[Cut, ...]]:
+) -> tuple[Counts, tuple[LimitCut, ...]]:
     """How many records of each value are kept, and what was cut.
 
     Args:
@@ -68,7 +68,7 @@ def cut_to_limits(
     >>> cut_to_limits((10, 4, 2, 3, 3), (third, third, third, half, half))[0]
     (2, 2, 2, 3, 3)
     """
-    kept, cuts = list(counts), dict[Fraction, Cut]()
+    kept, cuts = list(counts), dict[Fraction, LimitCut]()
     while True:
         n_rows = sum(kept)
         above = {
@@ -87,7 +87,7 @@ def cut_to_limits(
             for code in own:
                 kept[code] = min(kept[code], level)
             alike = sum(counts[code] >= level for code in own)
-            cuts[limit] = Cut(limit=limit, level=level, alike=alike)
+            cuts[limit] = LimitCut(limit=limit, level=level, alike=alike)
 
 
 def _is_above(count: int, limit: Fraction, n_rows: int, *, is_strict: bool) -> bool:

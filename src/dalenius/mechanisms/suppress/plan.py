@@ -29,8 +29,8 @@ import numpy as np
 from dalenius.errors import InputError, InternalError, did_you_mean
 from dalenius.mechanisms.suppress.d_suppression import (
     Counts,
+    CutPosterior,
     Law,
-    Posterior,
     check_counts,
     draw_from,
     expect_suppressed,
@@ -71,7 +71,7 @@ class SuppressPlan(Counted):
     """Each outcome and its probability; counts in descending order of the table's counts, equal ones
     in secret order. None where there are too many to list."""
     expected_suppressed: Fraction
-    worst_posterior: Posterior | None
+    worst_posterior: CutPosterior | None
     """The largest over all outcomes; None for a table that is eligible as it is, or if it is not known."""
     probability_of_no_release: Fraction
     """How likely it is that nothing is kept, and then there is no release."""
@@ -166,7 +166,7 @@ def _plan_without_suppression(counts: Counts, ell: int, method: str) -> Suppress
     )
 
 
-def _plan_from_law(counts: Counts, ell: int, method: str, law: Law, worst: Posterior) -> SuppressPlan:
+def _plan_from_law(counts: Counts, ell: int, method: str, law: Law, worst: CutPosterior) -> SuppressPlan:
     return SuppressPlan(
         method=method,
         l=ell,
@@ -214,7 +214,7 @@ METHODS: dict[str, Callable[[Counts, int], SuppressPlan]] = {
 }
 
 
-def view_posterior(method: str, view: Sequence[int], n_rows: int, ell: int) -> Posterior | None:
+def view_posterior(method: str, view: Sequence[int], n_rows: int, ell: int) -> CutPosterior | None:
     """The largest posterior that a view of a table of n rows gives to any value.
 
     None if nothing was withheld, or if there is too much to compute.

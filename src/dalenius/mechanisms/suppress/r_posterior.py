@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from dalenius.mechanisms.dealing import distinct_integers
-from dalenius.mechanisms.suppress.d_suppression import Counts, Posterior, is_candidate_for_l
+from dalenius.mechanisms.suppress.d_suppression import Counts, CutPosterior, is_candidate_for_l
 from dalenius.mechanisms.suppress.r_suppression import RSuppression
 
 N_LISTED = 2_000
@@ -61,7 +61,7 @@ def work_of(view: Sequence[int], n_rows: int, ell: int) -> int:
 
 def r_posteriors(
     view: Sequence[int], n_rows: int, ell: int, stream: np.random.Generator
-) -> dict[int, Posterior]:
+) -> dict[int, CutPosterior]:
     """For each count in the view, the posterior of a value with that count, after R-suppression."""
     sorted_view = tuple(sorted(view, reverse=True))
     times = Counter(sorted_view)
@@ -80,7 +80,7 @@ def r_posteriors(
     return {count: _normalise(weights[count], times[count], everything, how) for count in times}
 
 
-def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Generator) -> Posterior | None:
+def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Generator) -> CutPosterior | None:
     """The largest posterior over what R-suppression may publish of the table.
 
     Where there are more than `n_views` outcomes, so many are looked at, spread over the levels of
@@ -88,7 +88,7 @@ def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Gener
     reaches up to 1. None if not one was looked at.
     """
     judged, budget = 0, MOST_WORK
-    found: list[Posterior] = []
+    found: list[CutPosterior] = []
     views = _spread_views(table, n_views)
     for view in views:
         work = work_of(view, table.n_rows, table.ell)
@@ -103,9 +103,9 @@ def worst_r_posterior(table: RSuppression, n_views: int, stream: np.random.Gener
     return replace(worst, high=Fraction(1), how="simulated")
 
 
-def largest(posteriors: Collection[Posterior]) -> Posterior:
+def largest(posteriors: Collection[CutPosterior]) -> CutPosterior:
     """The largest of some posteriors, no surer than the least sure of them."""
-    return Posterior(
+    return CutPosterior(
         value=max(posterior.value for posterior in posteriors),
         low=max(posterior.low for posterior in posteriors),
         high=max(posterior.high for posterior in posteriors),
@@ -244,12 +244,12 @@ def _chance_of_order(
     return chance
 
 
-def _normalise(mine: _Weight, n_alike: int, everything: _Weight, how: set[str]) -> Posterior:
+def _normalise(mine: _Weight, n_alike: int, everything: _Weight, how: set[str]) -> CutPosterior:
     """The posterior of one of so many values with this weight each."""
     rest = everything + mine * -n_alike
     total = everything.value
     highest, lowest = mine.high * n_alike + rest.low, mine.low * n_alike + rest.high
-    return Posterior(
+    return CutPosterior(
         value=mine.value / total if total else Fraction(0),
         low=mine.low / lowest if lowest else Fraction(0),
         high=mine.high / highest if highest else Fraction(1),

@@ -17,7 +17,7 @@ from dalenius.mechanisms.base import Batches, Statement
 from dalenius.mechanisms.dealing import Dealer
 from dalenius.mechanisms.suppress.config import SuppressConfig
 from dalenius.mechanisms.suppress.d_suppression import Counts
-from dalenius.mechanisms.suppress.limits import Cut, cut_to_limits
+from dalenius.mechanisms.suppress.limits import LimitCut, cut_to_limits
 from dalenius.mechanisms.suppress.plan import SuppressPlan, expect_costs, plan_suppression, view_posterior
 from dalenius.mechanisms.suppress.statement import (
     exactly,
@@ -119,7 +119,7 @@ class LimitsStagePlan:
 
     counts: Counts
     kept: Counts
-    cuts: tuple[Cut, ...]
+    cuts: tuple[LimitCut, ...]
 
     @property
     def certain(self) -> Counts:

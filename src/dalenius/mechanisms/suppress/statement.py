@@ -13,8 +13,8 @@ from typing import Any
 
 from dalenius.exact import as_written, show
 from dalenius.mechanisms.base import Statement
-from dalenius.mechanisms.suppress.d_suppression import Posterior
-from dalenius.mechanisms.suppress.limits import Cut
+from dalenius.mechanisms.suppress.d_suppression import CutPosterior
+from dalenius.mechanisms.suppress.limits import LimitCut
 
 _MOST_DIGITS = 60
 _PAPER = "Publishing Skewed Sensitive Microdata"
@@ -90,7 +90,7 @@ METHODS = {
 
 
 def with_suppression(
-    statement: Statement, method: str, ell: int, withheld: int, posterior: Posterior | None
+    statement: Statement, method: str, ell: int, withheld: int, posterior: CutPosterior | None
 ) -> Statement:
     """The statement of what is published after suppression."""
     known = METHODS[method]
@@ -122,7 +122,7 @@ _LIMITS_PRIOR = (
 )
 
 
-def with_limits(statement: Statement, cuts: Sequence[Cut], withheld: int) -> Statement:
+def with_limits(statement: Statement, cuts: Sequence[LimitCut], withheld: int) -> Statement:
     """The statement of what is published after values were thinned to limits of their own."""
     worst = max(cuts, key=lambda cut: cut.posterior / cut.limit, default=None)
     promise = {
@@ -150,17 +150,17 @@ def with_limits(statement: Statement, cuts: Sequence[Cut], withheld: int) -> Sta
     )
 
 
-def limits_dict(cuts: Sequence[Cut]) -> list[dict[str, Any]]:
+def limits_dict(cuts: Sequence[LimitCut]) -> list[dict[str, Any]]:
     """What was cut: the limit, and how many values with it look the same now."""
     return [{"at_most": as_written(cut.limit), "alike": cut.alike} for cut in cuts]
 
 
-def exactly(value: Fraction) -> Posterior:
+def exactly(value: Fraction) -> CutPosterior:
     """A posterior that is known."""
-    return Posterior(value=value, low=value, high=value, how="closed form")
+    return CutPosterior(value=value, low=value, high=value, how="closed form")
 
 
-def posterior_dict(posterior: Posterior) -> dict[str, Any]:
+def posterior_dict(posterior: CutPosterior) -> dict[str, Any]:
     """A posterior as manifests and plans have it; the exact fraction where there is one of a sane length."""
     exact = str(posterior.value) if posterior.low == posterior.value == posterior.high else None
     return {

@@ -28,20 +28,20 @@ from dalenius.web.page import blocks, element, field, form, unpack, within
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedColumns:
     """The questions that matter: pasted ones, and counts by chosen columns; it is in the address."""
 
     sql: tuple[str, ...]
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str, columns: list[str]) -> Asked:
+    def of(cls, text: str, columns: list[str]) -> AskedColumns:
         """What a form or an address says."""
         pasted = tuple(line.strip() for line in text.split(";") if line.strip())
         return cls(sql=pasted, columns=tuple(columns))
 
     @classmethod
-    def in_address(cls, request: Request) -> Asked:
+    def in_address(cls, request: Request) -> AskedColumns:
         """What the address says."""
         query = request.query_params
         return cls.of(query.get("questions", ""), query.getlist("column"))
@@ -94,7 +94,7 @@ async def _ways(studio: Studio) -> dict[str, dict[str, Any]]:
     return found
 
 
-def key_of(studio: Studio, asked: Asked) -> tuple[str, ...]:
+def key_of(studio: Studio, asked: AskedColumns) -> tuple[str, ...]:
     """What a comparison depends on."""
     data = {key: part for key, part in studio.project.read().items() if key != "mechanism"}
     return ("compare", studio.project.table(), repr((data, asked)))
@@ -106,7 +106,7 @@ async def page(request: Request, before: Sequence[Element] = (), status: int = 2
     data = studio.project.read()
     if "promise" not in data:
         return RedirectResponse("/promise", 303)
-    asked = Asked.in_address(request)
+    asked = AskedColumns.in_address(request)
     content = [
         *before,
         element("p", "Each way is published a few times into a private folder, asked, and thrown away."),
@@ -118,7 +118,7 @@ async def page(request: Request, before: Sequence[Element] = (), status: int = 2
     return show(request, "choose", content, same=same, python=python, status=status)
 
 
-async def _content(request: Request, studio: Studio, asked: Asked) -> list[Element]:
+async def _content(request: Request, studio: Studio, asked: AskedColumns) -> list[Element]:
     ways = await ways_of(studio)
     if not ways.finished:
         return waiting(request, ways, "Looking for ways to keep the promise")
@@ -204,7 +204,7 @@ def worst_case(bound: float, what: str) -> str:
     return f"The attacker whom the promise is about becomes {sure}."
 
 
-def _questions_form(request: Request, data: Mapping[str, Any], asked: Asked) -> Element:
+def _questions_form(request: Request, data: Mapping[str, Any], asked: AskedColumns) -> Element:
     boxes = within(element("fieldset", class_="boxes"), element("legend", "Counts by these columns matter"))
     for name in data["columns"].get("quasi", []):
         box = element("input", type="checkbox", name="column", value=name)
@@ -225,7 +225,7 @@ async def compare(request: Request) -> Response:
     try:
         sent = await read_form(request)
         chosen = [str(name) for name in (await request.form()).getlist("column")]
-        asked = Asked.of(str(sent.get("questions", "")), chosen)
+        asked = AskedColumns.of(str(sent.get("questions", "")), chosen)
         found, folder = await _ways(studio), str(studio.project.folder)
         questions = asked.questions(studio.project.read())
         studio.tasks.run(key_of(studio, asked), work.compare, found, folder, questions)
@@ -238,7 +238,7 @@ async def cancel(request: Request) -> Response:
     """Stop measuring."""
     studio = studio_of(request)
     await read_form(request)
-    asked = Asked.in_address(request)
+    asked = AskedColumns.in_address(request)
     await stop(studio, key_of(studio, asked))
     return RedirectResponse(f"/choose{asked.query}", 303)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dalenius.arrays import Ints
 from dalenius.sql import one_row
-from dalenius.tables.sketch import SUM_MASK, Combination
+from dalenius.tables.sketch import SUM_MASK, SketchedPair
 from dalenius.tables.steps import NUMERIC_TYPES
 
 Words = NDArray[np.uint64]
@@ -153,9 +153,9 @@ class Smallest:
         """The smallest sums in ascending order, and how often each occurs."""
         return (self._sums >> np.uint64(_ABOVE)).astype(np.int64), self._counts
 
-    def combination(self, width: int, *, is_whole: bool) -> Combination:
+    def combination(self, width: int, *, is_whole: bool) -> SketchedPair:
         """As the sketch keeps it."""
-        return Combination(
+        return SketchedPair(
             width=width,
             whole=is_whole,
             complete=len(self._sums) <= self._kept,

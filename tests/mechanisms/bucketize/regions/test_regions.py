@@ -20,7 +20,7 @@ from dalenius import Policy
 from dalenius.errors import PolicyError, ReleaseCorrupt
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
-from dalenius.mechanisms.bucketize.published import Regions
+from dalenius.mechanisms.bucketize.published import PublishedRegions
 from dalenius.mechanisms.bucketize.regions import plan as region_plan
 from dalenius.mechanisms.bucketize.regions.cut import CutRule, NumberCells, TextCells, first_cells, least_rows
 from dalenius.mechanisms.bucketize.table_plan import BucketizePlan
@@ -206,8 +206,8 @@ def test_two_releases_are_joined_region_by_region(tmp_path: Path) -> None:
     assert found.success == pytest.approx(right)
 
 
-def read(listed: list[dict[str, Any]]) -> Regions:
-    return Regions.of(Stated.of(listed, "parameters.regions"), ("uid", "age", "sex", "height"))
+def read(listed: list[dict[str, Any]]) -> PublishedRegions:
+    return PublishedRegions.of(Stated.of(listed, "parameters.regions"), ("uid", "age", "sex", "height"))
 
 
 def test_verify_finds_a_record_in_a_bucket_of_another_region(tmp_path: Path) -> None:

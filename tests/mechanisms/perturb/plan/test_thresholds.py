@@ -17,19 +17,19 @@ from dalenius import Policy
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.plan.thresholds import (
-    Limit,
+    ValueLimit,
     find_limits,
     plan_thresholds,
     weigh_replacements,
 )
-from dalenius.promises.f_privacy import FPrivacy, Linear
+from dalenius.promises.f_privacy import FPrivacy, LinearLimit
 from dalenius.tables.histogram import Histogram
 
 SHARES = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 3))
 LIMITS = (Fraction(2, 5), Fraction(1, 2), Fraction(4, 5), Fraction(1))
 
 
-def beliefs(limits: tuple[Limit, ...]) -> Iterator[tuple[Fraction, ...]]:
+def beliefs(limits: tuple[ValueLimit, ...]) -> Iterator[tuple[Fraction, ...]]:
     """Priors over the values, one of them at its largest, the rest of the belief on any set of others."""
     m = len(limits)
     for x, limit in enumerate(limits):
@@ -49,13 +49,13 @@ def even(gamma: Fraction, n_values: int) -> list[Fraction]:
     return [channel.retention, *[channel.replacement] * n_values]
 
 
-def weighted(limits: tuple[Limit, ...]) -> list[Fraction]:
+def weighted(limits: tuple[ValueLimit, ...]) -> list[Fraction]:
     """The same of weighted replacements, from the weights that are published."""
     keep, weights = weigh_replacements(limits)
     return [keep, *((1 - keep) * Fraction(weight, sum(weights)) for weight in weights)]
 
 
-def excess(law: list[Fraction], limits: tuple[Limit, ...]) -> Fraction:
+def excess(law: list[Fraction], limits: tuple[ValueLimit, ...]) -> Fraction:
     """How far the worst belief passes a limit, over all priors and published values, by Bayes' rule."""
     keep, *replaced = law
     assert keep + sum(replaced) == 1
@@ -69,11 +69,11 @@ def excess(law: list[Fraction], limits: tuple[Limit, ...]) -> Fraction:
     return worst
 
 
-def small_cases() -> Iterator[tuple[Limit, ...]]:
+def small_cases() -> Iterator[tuple[ValueLimit, ...]]:
     """All shares and limits of 2 and 3 values for which a limit is above its share."""
     for m in (2, 3):
         for pairs in product(product(SHARES, LIMITS), repeat=m):
-            limits = tuple(Limit(before=before, after=after) for before, after in pairs)
+            limits = tuple(ValueLimit(before=before, after=after) for before, after in pairs)
             if any(limit.after < 1 for limit in limits):
                 yield limits
 
@@ -115,7 +115,7 @@ def histogram(**counts: int) -> Histogram:
 
 
 def test_what_is_stated_brackets_a_count_and_never_gives_it_back() -> None:
-    rule = FPrivacy(default=Linear(times=Fraction(3), plus=Fraction(1, 20)))
+    rule = FPrivacy(default=LinearLimit(times=Fraction(3), plus=Fraction(1, 20)))
     stated = [find_limits(histogram(flu=n, cold=4_000 - n), rule)[1] for n in range(1_001, 1_101)]
     assert len({(one.before, one.after) for one in stated}) == 1
     exact = find_limits(histogram(flu=1_100, cold=2_900), rule)[1]

@@ -195,7 +195,7 @@ USUAL_RETENTION = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class LawChoice:
     """What is given of α and β; what is left open is chosen for the least error."""
 
     alpha: Fraction | None = None
@@ -210,13 +210,13 @@ class Choice:
     law has at most twice as many as the paper's choice of 1/2."""
 
 
-CHOSEN_FOR_LEAST_ERROR = Choice()
-PAPER = Choice(highest=USUAL_RETENTION)
+CHOSEN_FOR_LEAST_ERROR = LawChoice()
+PAPER = LawChoice(highest=USUAL_RETENTION)
 """α+β = 1/2, and β at its bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedLaw:
     """What a law is to keep, and how many views it is for."""
 
     d: Fraction
@@ -276,7 +276,7 @@ def choose_law(
     """
     if d >= gamma:
         raise PromiseNotMet(f"the prior bound d ({float(d):.4g}) is not below gamma ({float(gamma):.4g})")
-    wanted = Wanted(d=d, gamma=gamma, adversary=adversary, views=views, kind=kind, most_noise=most_noise)
+    wanted = WantedLaw(d=d, gamma=gamma, adversary=adversary, views=views, kind=kind, most_noise=most_noise)
     highest = _HIGHEST if retention is None else retention
     if adversary == "exclusive":
         highest = min(highest, Fraction(1, views + 1))
@@ -301,7 +301,7 @@ def choose_law(
     return best
 
 
-def law_at(retention: Fraction, wanted: Wanted) -> ViewLaw | None:
+def law_at(retention: Fraction, wanted: WantedLaw) -> ViewLaw | None:
     """The law with this α+β, if it can keep the promise; more noise than presence needs is never added."""
     law = _least_beta(retention, wanted)
     if law is None or law.most_noise() > wanted.most_noise:
@@ -309,7 +309,7 @@ def law_at(retention: Fraction, wanted: Wanted) -> ViewLaw | None:
     return law if law.hides_absence(wanted.d, wanted.gamma, SAMPLING_MARGIN) else None
 
 
-def _least_beta(retention: Fraction, wanted: Wanted) -> ViewLaw | None:
+def _least_beta(retention: Fraction, wanted: WantedLaw) -> ViewLaw | None:
     """The law with the least β (to six digits) that hides presence with this α+β, if there is one."""
 
     def law_with(beta: Fraction) -> ViewLaw | None:

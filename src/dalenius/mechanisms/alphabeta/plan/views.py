@@ -15,9 +15,9 @@ from dalenius.exact import show
 from dalenius.mechanisms.alphabeta.plan.law import (
     CHOSEN_FOR_LEAST_ERROR,
     ChangingLaw,
-    Choice,
+    LawChoice,
     ViewLaw,
-    Wanted,
+    WantedLaw,
     alphabeta_rho,
     choose_law,
     law_at,
@@ -155,7 +155,7 @@ def plan_alphabeta(
     views: int = 1,
     kind: type[ViewLaw] = ViewLaw,
     noise: NoiseLaw | None = None,
-    choice: Choice = CHOSEN_FOR_LEAST_ERROR,
+    choice: LawChoice = CHOSEN_FOR_LEAST_ERROR,
     miss: float = 0.05,
 ) -> AlphaBetaPlan:
     """The αβ plan for a table of `n_rows` distinct tuples.
@@ -176,7 +176,7 @@ def plan_alphabeta(
             "noise that is not uniform is for a single view", hint="set views = 1 or leave noise out"
         )
     largest_share = Fraction(1, domain.size) if noise is None else noise.largest_share
-    wanted = Wanted(
+    wanted = WantedLaw(
         d=promise.prior_bound(n_rows, largest_share),
         gamma=promise.gamma,
         adversary=promise.adversary,
@@ -201,7 +201,7 @@ def _most_noise(max_noise_rows: int | None, largest_share: Fraction) -> Fraction
     return Fraction(1) if max_noise_rows is None else min(max_noise_rows * largest_share, Fraction(1))
 
 
-def _find_law(wanted: Wanted, choice: Choice) -> ViewLaw:
+def _find_law(wanted: WantedLaw, choice: LawChoice) -> ViewLaw:
     """The law that the policy gives, if it keeps the promise, else the most accurate one that does."""
     if choice.alpha is not None and choice.beta is not None:
         given = wanted.law(choice.alpha + choice.beta, choice.beta)
@@ -223,7 +223,7 @@ def _find_law(wanted: Wanted, choice: Choice) -> ViewLaw:
     )
 
 
-def _refuse_noisy(law: ViewLaw, wanted: Wanted, choice: Choice) -> None:
+def _refuse_noisy(law: ViewLaw, wanted: WantedLaw, choice: LawChoice) -> None:
     if law.most_noise() > wanted.most_noise:
         raise PolicyError(
             f"alpha and beta give more noise than max_noise_rows ({choice.max_noise_rows:,}) allows",
@@ -231,7 +231,7 @@ def _refuse_noisy(law: ViewLaw, wanted: Wanted, choice: Choice) -> None:
         )
 
 
-def _broken_by(retention: Fraction, wanted: Wanted) -> PromiseNotMet:
+def _broken_by(retention: Fraction, wanted: WantedLaw) -> PromiseNotMet:
     """Why an α+β of the policy's own cannot be."""
     limit = f"d = {float(wanted.d):.4g}, gamma = {float(wanted.gamma):.4g} over {wanted.views} view(s)"
     within = " within max_noise_rows" if wanted.most_noise < 1 else ""

@@ -266,7 +266,7 @@ def weighted_rmse(counts: Sequence[int], channel: Channel) -> float:
     return math.sqrt(coins / len(counts))
 
 
-class Measure(Enum):
+class LayoutMeasure(Enum):
     """What a partition's cost sums over its parts."""
 
     EPSILON = "epsilon"
@@ -287,7 +287,7 @@ class Objective:
     protected: Bools
     """Which codes are in SA′."""
     rho2: float
-    measure: Measure = Measure.EPSILON
+    measure: LayoutMeasure = LayoutMeasure.EPSILON
     least_top: int = 1
     """A part's top protected count must be this or more."""
 
@@ -301,7 +301,7 @@ class Objective:
         slack = np.where(is_valid, self.rho2 - share, 1.0)
         factor = 1 + n_values * share * (1 - self.rho2) / slack  # c = 1 + m/(γ−1)
         cost = np.sqrt(np.maximum(n_rows, 0)) * factor
-        if self.measure is Measure.VARIANCE:
+        if self.measure is LayoutMeasure.VARIANCE:
             cost = np.square(cost)
         return np.where(n_rows == 0, 0.0, np.where(is_valid, cost, np.inf))
 

@@ -28,7 +28,7 @@ from dalenius.mechanisms.perturb.plan.improvers import (
 )
 from dalenius.mechanisms.perturb.plan.layout import (
     DELTA,
-    Measure,
+    LayoutMeasure,
     Objective,
     Part,
     PerturbPlan,
@@ -140,7 +140,7 @@ def _remixing_cells(partition: Partition) -> int:
 
 def paper_partition(groups: Ints, objective: Objective) -> Partition:
     """The paper's phases 2 and 3 on its initial groups: reverse Cuthill–McKee, then runs of that order."""
-    objective = replace(objective, measure=Measure.EPSILON, least_top=1)
+    objective = replace(objective, measure=LayoutMeasure.EPSILON, least_top=1)
     labels = merge_runs(groups, paper_order(groups), objective)
     return Partition(search="paper", quotas=add_groups(groups, labels))
 
@@ -206,7 +206,9 @@ def plan_for_release(counts: Sequence[int], promise: RhoPrivacy, method: str) ->
     plan = plan_perturbation(counts, promise, method)
     if method != "small-domain" or len(plan.parts) == 1 or plan.smallest_top >= LEAST_TOP:
         return plan
-    wider = _plan_searched(plan.counts, promise, method=method, measure=Measure.EPSILON, least_top=LEAST_TOP)
+    wider = _plan_searched(
+        plan.counts, promise, method=method, measure=LayoutMeasure.EPSILON, least_top=LEAST_TOP
+    )
     wider.check()
     return wider
 
@@ -221,7 +223,7 @@ def plan_uniform(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
 
 def plan_small_domain(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     """The partition with the smallest ε(Part) found, γ_i from each part's own top frequency."""
-    return _plan_searched(counts, promise, method="small-domain", measure=Measure.EPSILON, least_top=1)
+    return _plan_searched(counts, promise, method="small-domain", measure=LayoutMeasure.EPSILON, least_top=1)
 
 
 def plan_least_variance(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
@@ -231,13 +233,13 @@ def plan_least_variance(counts: tuple[int, ...], promise: RhoPrivacy) -> Perturb
     than from a histogram; so a part's top protected value has `LEAST_TOP` records or more.
     """
     return _plan_searched(
-        counts, promise, method="least-variance", measure=Measure.VARIANCE, least_top=LEAST_TOP
+        counts, promise, method="least-variance", measure=LayoutMeasure.VARIANCE, least_top=LEAST_TOP
     )
 
 
 def plan_as_in_paper(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
     """The paper's own partition; `small-domain` is never worse by its measure, nor `best` by the variance."""
-    is_protected, found = _search(counts, promise, Measure.EPSILON, 1, take_paper)
+    is_protected, found = _search(counts, promise, LayoutMeasure.EPSILON, 1, take_paper)
     parts = _derive_parts(found.paper, is_protected, promise)
     return _plan(counts, promise, method="paper", search="paper", parts=parts, n_groups=found.n_groups)
 
@@ -298,7 +300,7 @@ def _sizes_and_retentions(parts: tuple[Part, ...]) -> tuple[list[int], list[Frac
 
 
 def _plan_searched(
-    counts: tuple[int, ...], promise: RhoPrivacy, *, method: str, measure: Measure, least_top: int
+    counts: tuple[int, ...], promise: RhoPrivacy, *, method: str, measure: LayoutMeasure, least_top: int
 ) -> PerturbPlan:
     is_protected, found = _search(counts, promise, measure, least_top)
     parts = _derive_parts(found.best, is_protected, promise)
@@ -310,7 +312,7 @@ def _plan_searched(
 def _search(
     counts: tuple[int, ...],
     promise: RhoPrivacy,
-    measure: Measure,
+    measure: LayoutMeasure,
     least_top: int,
     search: Callable[[Ints, Objective], SearchResult] = search_partitions,
 ) -> tuple[Bools, SearchResult]:

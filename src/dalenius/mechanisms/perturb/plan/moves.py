@@ -45,14 +45,14 @@ def improve_by_moves(quotas: Ints, objective: Objective) -> Ints:
 class Moves:
     """A partition, and what the best move from each part to each other would change."""
 
-    parts: _Parts
+    parts: _MovedParts
     least: Floats
     """Amounts × source × target: the least change of the cost over the values."""
 
     @classmethod
     def of(cls, quotas: Ints, objective: Objective) -> Moves:
         """All moves of a partition."""
-        parts, n_parts = _Parts.of(quotas, objective), len(quotas)
+        parts, n_parts = _MovedParts.of(quotas, objective), len(quotas)
         least = np.zeros((_N_AMOUNTS, n_parts, n_parts))
         parts.update(least, ~np.eye(n_parts, dtype=bool), objective)
         return cls(parts=parts, least=least)
@@ -60,7 +60,7 @@ class Moves:
     def after(self, moved: Ints, pair: tuple[int, int], objective: Objective) -> Moves:
         """The same after records have moved between two parts, of which the first may have run empty."""
         is_left = moved.sum(axis=1) > 0
-        parts, least = _Parts.of(moved[is_left], objective), self.least[:, is_left][:, :, is_left]
+        parts, least = _MovedParts.of(moved[is_left], objective), self.least[:, is_left][:, :, is_left]
         is_changed = np.zeros(len(moved), dtype=bool)
         is_changed[list(pair)] = True
         is_changed = is_changed[is_left]
@@ -99,7 +99,7 @@ def _move(quotas: Ints, pair: tuple[int, int], codes: Ints, flow: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Parts:
+class _MovedParts:
     """A partition, with what the costs of all moves are found from."""
 
     quotas: Ints
@@ -113,7 +113,7 @@ class _Parts:
     costs: Floats
 
     @classmethod
-    def of(cls, quotas: Ints, objective: Objective) -> _Parts:
+    def of(cls, quotas: Ints, objective: Objective) -> _MovedParts:
         protected = np.where(objective.protected, quotas, 0)
         two = np.partition(protected, -2, axis=1)[:, -2:]
         tops = two[:, 1]

@@ -30,7 +30,7 @@ from dalenius.mechanisms.perturb.plan.layout import (
 )
 from dalenius.mechanisms.perturb.plan.methods import plan_perturbation
 from dalenius.promises.d_gamma_privacy import published_rows
-from dalenius.promises.f_privacy import FPrivacy, Linear
+from dalenius.promises.f_privacy import FPrivacy, LinearLimit
 from dalenius.promises.rho_privacy import RhoPrivacy, amplification_limit
 from dalenius.tables.histogram import Histogram, write_cells
 
@@ -40,7 +40,7 @@ _COIN_SIDES = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class ValueLimit:
     """What may be believed of a value before and after; after = 1: it is not sensitive."""
 
     before: Fraction
@@ -52,7 +52,7 @@ class Limit:
         return amplification_limit(self.before, self.after)
 
 
-def find_limits(histogram: Histogram, promise: FPrivacy) -> tuple[Limit, ...]:
+def find_limits(histogram: Histogram, promise: FPrivacy) -> tuple[ValueLimit, ...]:
     """The limit of every value.
 
     A share is rounded up, to two digits of its count and at least to the next ten. A limit that follows from
@@ -63,10 +63,10 @@ def find_limits(histogram: Histogram, promise: FPrivacy) -> tuple[Limit, ...]:
         count, value = histogram.counts[code], histogram.values[code]
         high = published_rows(count)
         after = asked
-        if isinstance(promise.default, Linear) and not promise.is_named(value):
+        if isinstance(promise.default, LinearLimit) and not promise.is_named(value):
             # one step below even where the count is a whole step: the two must not give it back
             after = promise.default.at(Fraction(high - _step(count), histogram.n_rows))
-        limits.append(Limit(before=min(Fraction(high, histogram.n_rows), Fraction(1)), after=after))
+        limits.append(ValueLimit(before=min(Fraction(high, histogram.n_rows), Fraction(1)), after=after))
     return tuple(limits)
 
 
@@ -74,7 +74,9 @@ def _step(count: int) -> int:
     return max(10, int(10 ** (len(str(count)) - 2)))
 
 
-def plan_thresholds(histogram: Histogram, promise: FPrivacy, method: str) -> tuple[PerturbPlan, list[Limit]]:
+def plan_thresholds(
+    histogram: Histogram, promise: FPrivacy, method: str
+) -> tuple[PerturbPlan, list[ValueLimit]]:
     """One part with the law that all limits allow, checked value by value."""
     if method not in ("best", "uniform"):
         raise PolicyError(
@@ -100,13 +102,13 @@ def plan_thresholds(histogram: Histogram, promise: FPrivacy, method: str) -> tup
     return plan, list(limits)
 
 
-def weigh_replacements(limits: Sequence[Limit]) -> tuple[Fraction, tuple[int, ...]]:
+def weigh_replacements(limits: Sequence[ValueLimit]) -> tuple[Fraction, tuple[int, ...]]:
     """The coin that keeps a value, and the weight of each value as a replacement.
 
     A value without a limit is a replacement as often as the sensitive one that needs it least: were it none,
     it would be published for those only who have it.
 
-    >>> weigh_replacements([Limit(before=Fraction(1, 3), after=Fraction(2, 3))] * 3)
+    >>> weigh_replacements([ValueLimit(before=Fraction(1, 3), after=Fraction(2, 3))] * 3)
     (Fraction(1, 2), (333333334, 333333334, 333333334))
     """
     most = max(limit.amplification for limit in limits if limit.after < 1)
@@ -117,7 +119,7 @@ def weigh_replacements(limits: Sequence[Limit]) -> tuple[Fraction, tuple[int, ..
     return Fraction(math.floor(kept / (1 + kept) * _COIN_SIDES), _COIN_SIDES), weights
 
 
-def _weigh(plan: PerturbPlan, limits: Sequence[Limit]) -> PerturbPlan:
+def _weigh(plan: PerturbPlan, limits: Sequence[ValueLimit]) -> PerturbPlan:
     """The same table with weighted replacements."""
     retention, weights = weigh_replacements(limits)
     (whole,) = plan.parts
@@ -140,7 +142,7 @@ def _weigh(plan: PerturbPlan, limits: Sequence[Limit]) -> PerturbPlan:
     )
 
 
-def _refuse_impossible(limits: tuple[Limit, ...]) -> None:
+def _refuse_impossible(limits: tuple[ValueLimit, ...]) -> None:
     """A belief can only be kept below a limit that is above it."""
     hopeless = [limit for limit in limits if limit.after < 1 and limit.before >= limit.after]
     if hopeless:
@@ -154,7 +156,7 @@ def _refuse_impossible(limits: tuple[Limit, ...]) -> None:
         )
 
 
-def _check(plan: PerturbPlan, limits: tuple[Limit, ...]) -> None:
+def _check(plan: PerturbPlan, limits: tuple[ValueLimit, ...]) -> None:
     """By Bayes' rule, for the histogram as belief and for the largest belief of each value."""
     channel, n_rows = plan.parts[0].channel, sum(plan.counts)
     for place, (count, limit) in enumerate(zip(plan.counts, limits, strict=True)):
@@ -164,7 +166,7 @@ def _check(plan: PerturbPlan, limits: tuple[Limit, ...]) -> None:
                 raise InternalError("a belief passes the limit of its value")
 
 
-def declare_limits(histogram: Histogram, limits: list[Limit]) -> dict[str, Any]:
+def declare_limits(histogram: Histogram, limits: list[ValueLimit]) -> dict[str, Any]:
     """The promise as data, for the manifest."""
     return {
         "kind": FPrivacy.kind,

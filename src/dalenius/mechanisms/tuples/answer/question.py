@@ -37,7 +37,7 @@ _CLOSE = 2.0**-26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Numbers:
+class TupleNumbers:
     """A number for each combination of some columns' values, 0 where it is NULL."""
 
     columns: tuple[int, ...]
@@ -71,7 +71,7 @@ class Summand:
     """A total as a function on tuples: a number (1 for a count) where the selection holds, else 0."""
 
     holds: Selection
-    number: Numbers | None
+    number: TupleNumbers | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -176,7 +176,11 @@ class TupleQuestion:
         return self._by_group((None, power, summand), [self.summands[summand].holds], [], power)
 
     def _by_group(
-        self, name: tuple[int | None, ...], holds: list[Selection], numbers: Sequence[Numbers], power: int
+        self,
+        name: tuple[int | None, ...],
+        holds: list[Selection],
+        numbers: Sequence[TupleNumbers],
+        power: int,
     ) -> Floats:
         """A sum over the domain by group, which is remembered."""
         if name not in self._sums:
@@ -185,7 +189,7 @@ class TupleQuestion:
             self._sums[name] = self.groups.add_up(np.arange(len(cells)), cells)
         return self._sums[name]
 
-    def _contract(self, selection: Selection, numbers: Sequence[Numbers], power: int) -> Floats:
+    def _contract(self, selection: Selection, numbers: Sequence[TupleNumbers], power: int) -> Floats:
         weights = integer_weights(self._shares(power), self.domain.names, self.domain.sizes)
         found = np.zeros(math.prod(self.domain.sizes[column] for column in self.kept))
         for pieces in product(*(tuple(number.pieces()) for number in numbers)):
@@ -238,7 +242,9 @@ def evaluate(query: Query, atoms: Atoms, noise: NoiseLaw | None) -> TupleQuestio
     return question
 
 
-def _summand(total: Total, where: Selection, numbers: dict[Expression, Numbers], atoms: Atoms) -> Summand:
+def _summand(
+    total: Total, where: Selection, numbers: dict[Expression, TupleNumbers], atoms: Atoms
+) -> Summand:
     parts = [where]
     if total.condition is not None:
         parts.append(atoms.select(total.condition))
@@ -249,12 +255,12 @@ def _summand(total: Total, where: Selection, numbers: dict[Expression, Numbers],
     return Summand(holds=both(parts), number=number if total.kind == "sum" else None)
 
 
-def _numbers(argument: Expression, atoms: Atoms, *, is_summed: bool) -> Numbers:
+def _numbers(argument: Expression, atoms: Atoms, *, is_summed: bool) -> TupleNumbers:
     columns, shape, cells = atoms.values(argument)
     found = argument_numbers(cells, argument, is_summed).reshape(shape)
     present = ~np.isnan(found)
     values = np.where(present, found, 0.0)
-    return Numbers(columns=columns, values=values, present=present)
+    return TupleNumbers(columns=columns, values=values, present=present)
 
 
 def _group_table(key: GroupKey, atoms: Atoms) -> GroupTable:
