@@ -33,18 +33,8 @@ def fakes(n_fakes: int) -> dict[str, Any]:
     }
 
 
-def failed(
-    people: Sequence[int | None],
-    entries: Sequence[tuple[int | None, str | int | None, int | None]],
-    *,
-    l: int = 2,  # noqa: E741
-    promise: dict[str, Any] | None = None,
-    n_fakes: int = 0,
-    published: int | None = None,
-    dates: tuple[int, int] | None = None,
-) -> list[str]:
-    found = checked(people, entries, l=l, promise=promise, n_fakes=n_fakes, published=published, dates=dates)
-    return [check.name for check in found if not check.ok]
+def failed(*args: Any, **kwargs: Any) -> list[str]:
+    return [check.name for check in checked(*args, **kwargs) if not check.ok]
 
 
 def checked(

@@ -30,7 +30,7 @@ from dalenius.promises import read_promise
 from dalenius.promises.proximity import Distance, Proximity
 from dalenius.randomness import Randomness
 from dalenius.tables.histogram import Histogram
-from tests.mechanisms.bucketize.plan.test_windows import dealt
+from tests.mechanisms.bucketize.plan.filling import dealt
 
 SALARIES = [20_000 + 137 * i + (9_000 if i % 4 == 0 else 0) for i in range(240)]
 SMALL = (2, 4, 5, 6, 9)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from itertools import product
 
-import numpy as np
 import pytest
 
 from dalenius.errors import InputError, InternalError, PromiseNotMet
-from dalenius.mechanisms.bucketize.apply import Layout
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run
 from dalenius.mechanisms.bucketize.shards import BucketGroups
 from dalenius.randomness import Randomness
+from tests.mechanisms.bucketize.plan.filling import dealt, histograms, least_loss
 from tests.mechanisms.bucketize.problems import skewed
 
 HALF = Fraction(1, 2)
@@ -49,51 +46,10 @@ FAMILIES: dict[int, tuple[tuple[Run, ...], ...]] = {
 """By the number of values: one group, two apart, one within another."""
 
 
-def histograms(n_values: int, most: int) -> Iterator[tuple[int, ...]]:
-    return (c for c in product(range(1, most), repeat=n_values) if sum(c) <= most)
-
-
-@cache
-def contents(
-    thresholds: tuple[Fraction, ...], groups: tuple[Run, ...], size: int
-) -> tuple[tuple[int, ...], ...]:
-    """Every content of one bucket that keeps every limit, by the definition alone."""
-    return tuple(
-        held
-        for held in product(range(size + 1), repeat=len(thresholds))
-        if sum(held) == size
-        and all(Fraction(k, size) <= t for k, t in zip(held, thresholds, strict=True))
-        and all(Fraction(sum(held[g.begin : g.end]), size) <= g.threshold for g in groups)
-    )
-
-
-def least_loss(problem: BucketProblem) -> int | None:
-    """The least Σ (S−1)² over all ways to fill buckets one by one; None: there is none."""
-
-    @cache
-    def best(left: tuple[int, ...]) -> int | None:
-        if not any(left):
-            return 0
-        first = next(i for i, n in enumerate(left) if n)
-        found = []
-        for size in range(1, min(problem.max_bucket, sum(left)) + 1):
-            for held in contents(problem.thresholds, problem.groups, size):
-                if held[first] and all(h <= n for h, n in zip(held, left, strict=True)):
-                    rest = best(tuple(n - h for n, h in zip(left, held, strict=True)))
-                    if rest is not None:
-                        found.append(rest + (size - 1) ** 2)
-        return min(found, default=None)
-
-    return best(problem.counts)
-
-
-def dealt(plan: BucketPlan) -> list[np.ndarray]:
-    """What each bucket holds, value by value, as it would be published."""
-    layout = Layout.shuffled(plan, Randomness.seeded(1))
-    held = np.zeros((layout.n_buckets + 1, len(plan.loads)), dtype=np.int64)
-    for bucket, code, count in layout.contents():
-        held[bucket, code] += count
-    return list(held[1:])
+def least(problem: BucketProblem) -> int | None:
+    single = tuple(((code,), limit) for code, limit in enumerate(problem.thresholds))
+    grouped = tuple((tuple(range(g.begin, g.end)), g.threshold) for g in problem.groups)
+    return least_loss(problem, single + grouped)
 
 
 def breaks(problem: BucketProblem, plan: BucketPlan) -> bool:
@@ -116,7 +72,7 @@ def test_the_plan_is_the_best_of_all_and_exists_where_any_does(n_values: int, th
             max_bucket=4 if sum(counts) % 2 else 8,
             groups=groups,
         )
-        wanted = least_loss(problem)
+        wanted = least(problem)
         if wanted is None:
             n_none += 1
             with pytest.raises(PromiseNotMet):

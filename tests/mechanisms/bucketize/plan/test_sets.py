@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -16,6 +15,7 @@ from dalenius.mechanisms.bucketize.plan.methods import plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
 from dalenius.mechanisms.bucketize.plan.sets import keeps_sets
 from dalenius.randomness import Randomness
+from tests.mechanisms.bucketize.plan.filling import least_loss
 
 PAIRS = ((0, 0), (0, 1), (1, 0), (1, 1))
 LIMITS = (("1/2", "1/3"), ("2/3", "2/5"))
@@ -39,35 +39,6 @@ def problem_of(counts: tuple[int, ...], limits: tuple[str, ...], max_bucket: int
     )
 
 
-def least_loss(problem: BucketProblem) -> int | None:
-    """The least Σ (S−1)² over all ways to fill buckets one by one; None: there is none."""
-
-    @cache
-    def contents(size: int) -> list[tuple[int, ...]]:
-        return [
-            held
-            for held in product(range(size + 1), repeat=problem.n_values)
-            if sum(held) == size
-            and all(Fraction(sum(held[c] for c in codes), size) <= t for codes, t in problem.overlapping)
-        ]
-
-    @cache
-    def best(left: tuple[int, ...]) -> int | None:
-        if not any(left):
-            return 0
-        first = next(i for i, n in enumerate(left) if n)
-        found = []
-        for size in range(1, min(problem.max_bucket, sum(left)) + 1):
-            for held in contents(size):
-                if held[first] and all(h <= n for h, n in zip(held, left, strict=True)):
-                    rest = best(tuple(n - h for n, h in zip(left, held, strict=True)))
-                    if rest is not None:
-                        found.append(rest + (size - 1) ** 2)
-        return min(found, default=None)
-
-    return best(problem.counts)
-
-
 def breaks(problem: BucketProblem, contents: list[np.ndarray]) -> bool:
     return any(
         Fraction(sum(int(np.isin(code, codes)) for code in bucket), len(bucket)) > limit
@@ -87,7 +58,7 @@ def test_plans_keep_every_limit_and_state_a_bound_that_is_one(limits: tuple[str,
     n_possible = n_planned = n_best = 0
     for counts in tables(5):
         problem = problem_of(counts, limits)
-        wanted = least_loss(problem)
+        wanted = least_loss(problem, problem.overlapping)
         n_possible += wanted is not None
         try:
             plan = plan_buckets(problem)

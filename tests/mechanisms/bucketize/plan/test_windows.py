@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 from dalenius.errors import InputError, InternalError, PromiseNotMet
-from dalenius.mechanisms.bucketize.apply import Layout
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.methods import PLANNERS, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits
 from dalenius.mechanisms.bucketize.plan.windows import cover, densest_share, without_windows
-from dalenius.randomness import Randomness
+from tests.mechanisms.bucketize.plan.filling import dealt, histograms, least_loss
 
 LIMITS = tuple(map(Fraction, ("1/2", "2/5", "2/3")))
 
@@ -30,53 +28,17 @@ def families(n_values: int) -> Iterator[tuple[int, ...]]:
             yield ends
 
 
-def histograms(n_values: int, most: int) -> Iterator[tuple[int, ...]]:
-    return (c for c in product(range(1, most), repeat=n_values) if sum(c) <= most)
-
-
 def problem_of(
     counts: tuple[int, ...], windows: tuple[int, ...], limit: Fraction, most: int
 ) -> BucketProblem:
     return BucketProblem(counts=counts, thresholds=(limit,) * len(counts), max_bucket=most, windows=windows)
 
 
-@cache
-def contents(limit: Fraction, windows: tuple[int, ...], size: int) -> tuple[tuple[int, ...], ...]:
-    """Every content of one bucket that keeps every window, by the definition alone."""
-    return tuple(
-        held
-        for held in product(range(size + 1), repeat=len(windows))
-        if sum(held) == size and all(Fraction(sum(held[b:e]), size) <= limit for b, e in enumerate(windows))
+def least(problem: BucketProblem) -> int | None:
+    limit = problem.thresholds[0]
+    return least_loss(
+        problem, tuple((tuple(range(begin, end)), limit) for begin, end in enumerate(problem.windows))
     )
-
-
-def least_loss(problem: BucketProblem) -> int | None:
-    """The least Σ (S−1)² over all ways to fill buckets one by one; None: there is none."""
-
-    @cache
-    def best(left: tuple[int, ...]) -> int | None:
-        if not any(left):
-            return 0
-        first = next(i for i, n in enumerate(left) if n)
-        found = []
-        for size in range(1, min(problem.max_bucket, sum(left)) + 1):
-            for held in contents(problem.thresholds[0], problem.windows, size):
-                if held[first] and all(h <= n for h, n in zip(held, left, strict=True)):
-                    rest = best(tuple(n - h for n, h in zip(left, held, strict=True)))
-                    if rest is not None:
-                        found.append(rest + (size - 1) ** 2)
-        return min(found, default=None)
-
-    return best(problem.counts)
-
-
-def dealt(plan: BucketPlan) -> np.ndarray:
-    """Buckets × values, as they would be published."""
-    layout = Layout.shuffled(plan, Randomness.seeded(1))
-    held = np.zeros((layout.n_buckets + 1, len(plan.loads)), dtype=np.int64)
-    for bucket, code, count in layout.contents():
-        held[bucket, code] += count
-    return held[1:]
 
 
 def breaks(problem: BucketProblem, plan: BucketPlan) -> bool:
@@ -93,7 +55,7 @@ def test_the_plan_is_the_best_of_all_and_exists_where_any_does(n_values: int, mo
     n_found = n_none = 0
     for counts, windows, limit in product(histograms(n_values, most), families(n_values), LIMITS):
         problem = problem_of(counts, windows, limit, 5 if sum(counts) % 2 else 8)
-        wanted = least_loss(problem)
+        wanted = least(problem)
         if wanted is None:
             n_none += 1
             with pytest.raises(PromiseNotMet):
