@@ -120,6 +120,8 @@ class Preview:
         """The same in words."""
         for line in self.exposures.lines():
             yield f"warning: {line}; publish wants --yes"
+        for line in self.exposures.notes():
+            yield f"warning: {line}"
         if self.series is not None:
             yield self.series.sentence()
         if self.uniqueness is not None:

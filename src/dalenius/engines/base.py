@@ -34,6 +34,12 @@ class OpenedTable(Scan, Protocol):
     def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:
         """Columns of about so many records, chosen at random, or of all if there are not more."""
 
+    def count_repeated(self, column: str) -> tuple[int, int]:
+        """How many different cells of a column of the source, published or not, stand in several rows.
+
+        And how many rows these are, both exactly; NULL is no cell.
+        """
+
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns, exactly."""
 

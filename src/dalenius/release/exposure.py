@@ -21,6 +21,34 @@ from dalenius.tables.uniqueness import toml_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedIdentifier:
+    """A column of identifiers in which cells stand in several rows: perhaps people with several rows.
+
+    >>> print(SharedIdentifier(column="name", several=1, rows=3).sentence())
+    1 cell of 'name' stands in several rows, 3 in all: if that is a person with several rows, no promise \
+holds for all of them together, since each is for one row. One row a person is to be published: `persons` \
+under `source` makes that of several, and `unit = "name"` refuses people with more
+    """
+
+    column: str
+    several: int
+    """How many different cells."""
+    rows: int
+
+    def sentence(self) -> str:
+        """What it may mean, and what would do."""
+        one = self.several == 1
+        cells = "1 cell" if one else f"{self.several:,} cells"
+        who = "that is a person" if one else "these are people"
+        return (
+            f"{cells} of {self.column!r} {'stands' if one else 'stand'} in several rows, {self.rows:,} in all"
+            f": if {who} with several rows, no promise holds for all of them together, since each is for one "
+            "row. One row a person is to be published: `persons` under `source` makes that of several, and "
+            f'`unit = "{self.column}"` refuses people with more'
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exposures:
     """What was found in a table beside its plan. Private: it is made from records."""
 
@@ -30,10 +58,21 @@ class Exposures:
     """How many people have a sensitive value that is written in several ways."""
     giveaways: tuple[Giveaway, ...] = ()
     """Columns that would be published and tell the sensitive value."""
+    shared: tuple[SharedIdentifier, ...] = ()
+    """Identifiers of which some stand in several rows, where the policy names no `unit`."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `plan --json` and `publish --json` print it."""
-        return {"spellings": self.spellings, "giveaways": [plain_fields(one) for one in self.giveaways]}
+        return {
+            "spellings": self.spellings,
+            "giveaways": [plain_fields(one) for one in self.giveaways],
+            "shared_identifiers": [plain_fields(one) for one in self.shared],
+        }
+
+    def notes(self) -> Iterator[str]:
+        """What only the publisher can judge, and is told without asking."""
+        for one in self.shared:
+            yield one.sentence()
 
     def lines(self) -> Iterator[str]:
         """In words, one line each."""
@@ -65,13 +104,24 @@ class Exposures:
 def find_exposures(policy: Policy, table: OpenedTable) -> Exposures:
     """Look at the values and at what is published beside them."""
     quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
+    shared = tuple(_shared_identifiers(policy, table))
     if policy.promise.protects != "value" or not sensitive:
-        return Exposures()
+        return Exposures(shared=shared)
     giveaways: tuple[Giveaway, ...] = ()
     if policy.mechanism.publishes_quasi:
         giveaways = find_giveaways(table.sample((*quasi, *sensitive), LOOKED_AT), quasi, sensitive)
     spellings = table.histogram(sensitive).n_spelt_otherwise
-    return Exposures(columns=sensitive, spellings=spellings, giveaways=giveaways)
+    return Exposures(columns=sensitive, spellings=spellings, giveaways=giveaways, shared=shared)
+
+
+def _shared_identifiers(policy: Policy, table: OpenedTable) -> Iterator[SharedIdentifier]:
+    """Identifiers are dropped, but where they repeat, rows may not be people; a `unit` was checked."""
+    if policy.columns.unit is not None:
+        return
+    for column in policy.columns.identifiers:
+        several, rows = table.count_repeated(column)
+        if several:
+            yield SharedIdentifier(column=column, several=several, rows=rows)
 
 
 def refuse_exposures(policy: Policy, outright: int, found: Exposures) -> None:

@@ -40,6 +40,7 @@ def rehearse(policy_file: str, progress: Progress) -> dict[str, Any]:
         "audit": shown,
         "not_covered": list(done.release.manifest.not_covered),
         "exposures": list(done.exposures.lines()),
+        "notes": list(done.exposures.notes()),
     }
 
 

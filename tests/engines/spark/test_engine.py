@@ -72,6 +72,7 @@ def _asked(scan: OpenedTable, policy: Policy) -> dict[str, Any]:
         "domains": {name: scan.active_values(name) for name in columns},
         "n_found": scan.find_values(columns[0], sought)[0],
         "fingerprint": scan.fingerprint(b"k" * 32),
+        "repeated": [scan.count_repeated(name) for name in columns if name not in dict(policy.recode)],
         "sample": sorted(Counter(map(str, scan.sample(columns, scan.n_rows()).to_pylist())).values()),
         "rare": [scan.count_rare(columns[:n], few) for n, few in ((1, 2), (2, 3), (len(columns), 2))],
     }

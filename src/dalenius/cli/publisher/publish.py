@@ -61,7 +61,7 @@ def command(
         say("; ".join([f"withheld {published.n_suppressed:,}", *filter(None, told)]))
     if published.outright:
         say(tell_outright(published.outright, published.release.columns("sensitive")))
-    for line in published.exposures.lines():
+    for line in (*published.exposures.lines(), *published.exposures.notes()):
         say(f"warning: {line}")
     if published.repeated is not None:
         say(f"published again: {published.repeated.sentence()}")

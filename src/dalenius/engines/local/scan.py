@@ -120,6 +120,14 @@ class LocalScan:
         query = f"SELECT {identifiers(columns)} FROM ({self._select}){chosen}"
         return self._connection.sql(query).to_arrow_table()
 
+    def count_repeated(self, column: str) -> tuple[int, int]:
+        """How many different cells of a column of the source stand in several rows, and in how many."""
+        name, relation = identifier(column), self.source.relation
+        counted = f"SELECT count(*) AS n FROM {relation} WHERE {name} IS NOT NULL GROUP BY {name}"
+        found = f"SELECT count(*), coalesce(sum(n), 0)::BIGINT FROM ({counted}) WHERE n > 1"
+        cells, rows = one_row(self._connection, found)
+        return cells, rows
+
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns."""
         return count_rare(self._connection, f"({self._select})", columns, few)

@@ -135,6 +135,14 @@ class SparkScan:
             chosen = (table if share >= 1 else table.sample(share)).toArrow()
         return chosen.rename_columns(list(columns))
 
+    def count_repeated(self, column: str) -> tuple[int, int]:
+        """How many different cells of a column of the source stand in several rows, and in how many."""
+        cells = self._table((column,)).filter("c0 IS NOT NULL")
+        with spark_errors():
+            several = cells.groupBy("c0").count().filter("count > 1")
+            (row,) = several.selectExpr("count(*)", "coalesce(sum(count), 0)").collect()
+        return int(row[0]), int(row[1])
+
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns."""
         table = self._table(columns)

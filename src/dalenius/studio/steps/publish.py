@@ -79,12 +79,16 @@ def _show_rehearsal(task: Task | None) -> list[Element]:
 
 def _show_exposures(rehearsed: Task) -> list[doc.Block]:
     """What gives people away though the promise is kept; publishing is refused, so it is told before."""
-    lines = rehearsed.result["exposures"]
+    lines, notes = rehearsed.result["exposures"], rehearsed.result["notes"]
     text = "; ".join(
         [*lines, "the studio does not publish this: give the column another role or coarser values"]
     )
     title = "People would be exposed, whatever is promised"
-    return [doc.Notice(tone="bad", title=title, text=text)] if lines else []
+    told = [doc.Notice(tone="bad", title=title, text=text)] if lines else []
+    return [
+        *told,
+        *(doc.Notice(tone="warning", title="People with several rows?", text=note) for note in notes),
+    ]
 
 
 async def rehearse(request: Request) -> Response:

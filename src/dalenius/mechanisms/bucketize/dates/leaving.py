@@ -26,7 +26,7 @@ TOLD = 0.1
 """From this part of a value's variance on it is told, and nothing is left open beside what was learned."""
 _OF_CHANGES = 0.3
 """The part of the effects' variance that changes have: they add up over few people, who have left."""
-_LARGER = (0.9, 0.1)
+_LARGER = (0.8, 0.2)
 """How likely the larger effects of `LARGER` are: the columns of a series were learned from several dates.
 
 These numbers were settled on series of Adult (occupation) and KDD (education), and judged on another
