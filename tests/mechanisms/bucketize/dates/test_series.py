@@ -266,8 +266,11 @@ def test_strangers_and_small_groups_of_newcomers_are_refused(tmp_path: Path, yea
         dalenius.publish(policy(tmp_path, renamed), seed=3)
     flu = np.flatnonzero(DISEASE == "Flu")
     flu = flu[flu >= 800][:3]
-    with pytest.raises(PromiseNotMet, match="the 3 people who are new cannot have buckets"):
+    with pytest.raises(PromiseNotMet, match="the 3 people who are new cannot have buckets") as refused:
         dalenius.publish(policy(tmp_path, people(np.concatenate([SECOND, flu]))), seed=3)
+    assert "leave them out of all later dates" in (
+        refused.value.hint or ""
+    )  # waiting would tell their values
     assert not (years / "date-3").exists()
 
 

@@ -185,5 +185,8 @@ def _too_few(error: PromiseNotMet, kept: KeptPeople) -> PromiseNotMet:
         return error
     return PromiseNotMet(
         f"the {kept.cells.num_rows} people who are new cannot have buckets among themselves: {error.message}",
-        hint="publish at a later date, when more have come; that must not be decided by their values",
+        hint="publish this table without them, and leave them out of all later dates: who knows that they "
+        "came now, and finds them at a later date, knows that they could not have buckets now, which can "
+        "tell their values. For people to come, fix beforehand how many there must be, or on which days, "
+        "before new ones are published",
     )

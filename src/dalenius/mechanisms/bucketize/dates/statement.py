@@ -25,6 +25,8 @@ _DATES_ASSUMES = (
 _DATES_NOT_COVERED = (
     "releases about the same people outside this series",
     "an attacker who knows how coming and leaving go with values (who dies, of what)",
+    "an attacker who knows that people had come before the date at which they are first published, if it was "
+    "their values that they waited for: that they could not have buckets can tell these",
 )
 _DATES_DISCLOSED = (
     "who of a bucket's people are in the table at which date, and which people came together",
