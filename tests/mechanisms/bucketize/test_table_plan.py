@@ -182,3 +182,13 @@ def test_what_a_manifest_states_depends_on_columns_and_groups() -> None:
     stated = state_plan(both, plan_promise(BucketizeConfig(), both, pairs, schema))
     assert stated.not_covered[-1].startswith("a single sensitive column")
     assert len(stated.not_covered) == len(plain.not_covered) + 1
+
+
+def test_near_numbers_are_counted_and_a_missing_one_is_near_none() -> None:
+    schema = pa.schema([("age", pa.int64()), ("pay", pa.int64())])
+    for third, n_near in ((1_002, 30), (None, 0), (9_000, 0)):
+        held = Histogram.of(("pay",), Counter({(1_000,): 10, (1_001,): 10, (third,): 10}))
+        plan = plan_promise(BucketizeConfig(), LDiversity(l=3), held, schema)
+        assert plan.count_near(0.01) == n_near
+    texts = Histogram.of(("pay",), Counter({("a",): 10, ("b",): 10}))
+    assert plan_promise(BucketizeConfig(), LDiversity(l=2), texts, schema).count_near(1.0) == 0

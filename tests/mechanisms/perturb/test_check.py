@@ -85,6 +85,8 @@ def test_a_gamma_that_fits_no_histogram_is_found(method: str, factor: Fraction, 
 
     restate(path, scale)
     assert failed(path) == {"promise"}
+    (told,) = [check.detail for check in dalenius.verify(path).checks if check.name == "promise"]
+    assert told.startswith("gamma of part 1 fits no histogram")
 
 
 def test_a_uniform_gamma_is_compared_exactly(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from dalenius.mechanisms.suppress.d_suppression import (
     unsafe_d,
 )
 from dalenius.mechanisms.suppress.exact import (
+    _withheld_from_group_by_safe_d,
     best_laws,
     exact_law,
     exact_posterior,
@@ -183,6 +184,20 @@ def test_a_group_of_tables_leaves_one_view(top: list[int], data: st.DataObject) 
         ):
             sources.add(n_removed)
     assert sources
+
+
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=6), st.integers(2, 4), st.integers(1, 20))
+def test_what_safe_suppression_withholds_of_a_group_is_that_of_its_tables(
+    counts: list[int], ell: int, more: int
+) -> None:
+    """From each of the ℓ largest values of the view so much was removed that it was the largest."""
+    left = sorted((counts * ell)[: max(len(counts), ell)], reverse=True)
+    n_removed = left[0] - left[ell - 1] + more
+    withheld = 0
+    for place in range(ell):
+        table = sorted((*left[:place], left[place] + n_removed, *left[place + 1 :]), reverse=True)
+        withheld += sum(table) - sum(safe_d(table, ell))
+    assert _withheld_from_group_by_safe_d(left, n_removed, ell) == withheld
 
 
 def test_one_who_knows_the_sorted_counts_may_learn_more() -> None:

@@ -364,6 +364,15 @@ def test_a_table_that_needs_no_suppression_loses_nothing_by_any_method() -> None
         assert plan.probability_of_no_release == 0
 
 
+@pytest.mark.parametrize(("counts", "n_outcomes"), [((3, 3, 2), 1), ((5, 1, 1), 2), ((9, 2, 1), None)])
+def test_only_a_law_with_one_outcome_is_certain(counts: tuple[int, ...], n_outcomes: int | None) -> None:
+    """With two, what is published is not known before the draw."""
+    plan = SuppressStagePlan(suppression=plan_suppression(counts, 2, "randomized"), costs={})
+    assert plan.suppression.law is not None
+    assert n_outcomes in (None, len(plan.suppression.law))
+    assert plan.certain == (counts if n_outcomes == 1 else None)
+
+
 def test_every_outcome_is_told_with_what_it_withholds() -> None:
     counts = tuple(EXAMPLE.values())
     plan = SuppressStagePlan(suppression=plan_suppression(counts, 3, "randomized"), costs={})

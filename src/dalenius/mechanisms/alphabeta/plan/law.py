@@ -98,7 +98,7 @@ class ViewLaw:
 
     def smallest_ratio(self) -> Fraction:
         """The smallest such ratio: never appearing, or appearing once and never again."""
-        missing = (1 - self.retention) / (1 - self.seen_rate)
+        missing = self._missing_again()
         once = [ratio * missing ** (self.views - view) for view, ratio in self._first_appearances()]
         never = (1 - self.retention) ** self.views / self._unseen()[-1]
         return min(never, *once)
@@ -139,6 +139,10 @@ class ViewLaw:
         """Whether Pr[t|V] ≥ (d/γ)·Pr[t]: the quotient is least for a prior near 0, where it is the ratio."""
         return self.smallest_ratio() >= d / gamma * (1 + margin)
 
+    def _missing_again(self) -> Fraction:
+        """The ratio of not appearing after having appeared, which a single view does not show."""
+        return (1 - self.retention) / (1 - self.seen_rate) if self.views > 1 else Fraction(1)
+
     def _unseen(self) -> list[Fraction]:
         """Π_{j≤i}(1−b_j) for i = 0..v: the probability that noise stays unseen for i views."""
         misses = (1 - self.fresh_rate(view) for view in range(1, self.views + 1))
@@ -174,7 +178,7 @@ class ChangingLaw(ViewLaw):
 
     def smallest_ratio(self) -> Fraction:
         """The smallest: not to appear, unseen or after a view in which both histories agree."""
-        unseen, seen = ((1 - self.retention) / (1 - rate) for rate in (self.beta, self.seen_rate))
+        unseen, seen = (1 - self.retention) / (1 - self.beta), self._missing_again()
         once = [unseen**before * seen ** (self.views - 1 - before) for before in range(self.views)]
         return min(unseen**self.views, *once)
 

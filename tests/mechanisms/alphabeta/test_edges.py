@@ -1,0 +1,85 @@
+"""The law of views at its edges, where a comparison or a formula could be off by one step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from dalenius.errors import PolicyError, PromiseNotMet
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, Choice, ViewLaw, Wanted
+from dalenius.mechanisms.alphabeta.plan.views import plan_alphabeta
+from dalenius.mechanisms.tuples.domain import Domain
+from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.promises.d_gamma_privacy import DGammaPrivacy
+
+DOMAIN = Domain.of({"sex": ["F", "M"], "ill": [f"i{n}" for n in range(50)]})
+PROMISE = DGammaPrivacy(gamma=Fraction(1, 2), d=Fraction(1, 10))
+
+
+def test_the_least_beta_against_one_of_a_set_is_where_the_ratio_is_as_allowed() -> None:
+    """s/β · (1−β)/(1−s) = 1/X there, and less noise shows more."""
+    d, gamma = Fraction(1, 10), Fraction(1, 2)
+    wanted = Wanted(d=d, gamma=gamma, adversary="exclusive")
+    for retention in (Fraction(1, 3), Fraction(3, 4)):
+        beta = wanted.least_beta(retention)
+        allowed = gamma * (1 - d) / (d * (1 - gamma))
+        assert retention / beta * (1 - beta) / (1 - retention) == allowed
+        assert not wanted.law(retention, beta * 999 / 1000).hides_presence(d, gamma, "exclusive")
+        assert wanted.law(retention, beta * 1001 / 1000).hides_presence(d, gamma, "exclusive")
+
+
+def test_absence_may_say_exactly_as_much_as_is_promised() -> None:
+    law = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 8))
+    ratio = law.smallest_ratio()
+    assert ratio == Fraction(4, 7)
+    assert law.hides_absence(ratio / 4, Fraction(1, 4))
+    assert not law.hides_absence(ratio / 4 + Fraction(1, 10**12), Fraction(1, 4))
+
+
+@pytest.mark.parametrize("kind", [ViewLaw, ChangingLaw])
+def test_a_view_of_every_row_tells_who_is_not_in_the_table(kind: type[ViewLaw]) -> None:
+    """α+β = 1: nothing of what a view lacks is in the table, whatever noise it has."""
+    law = kind(retention=Fraction(1), beta=Fraction(1, 4))
+    assert law.smallest_ratio() == 0
+    assert math.isinf(law.epsilon())
+    assert not law.hides_absence(Fraction(1, 10), Fraction(1, 2))
+    choice = Choice(alpha=Fraction(3, 4), beta=Fraction(1, 4))
+    with pytest.raises(PromiseNotMet, match="keeps 0 of its prior"):
+        plan_alphabeta(60, DOMAIN, PROMISE, kind=kind, choice=choice)
+
+
+def test_the_error_bound_of_even_noise_is_that_of_its_own_variance() -> None:
+    """Where noise is not even, a tuple's s(t) may be 1/2, which varies most."""
+    plan = plan_alphabeta(60, DOMAIN, PROMISE, choice=Choice(retention=Fraction(3, 5)))
+    assert plan.law.retention == Fraction(3, 5)
+    noise = NoiseLaw.of(DOMAIN, {})
+    other = replace(plan, noise=noise)
+    assert noise.largest_share == Fraction(1, DOMAIN.size)
+    assert other.noise_rows == plan.noise_rows == pytest.approx(float(plan.law.beta * DOMAIN.size))
+    assert plan.rho < other.rho
+    half = replace(plan, law=replace(plan.law, retention=Fraction(1, 2)))
+    assert half.rho == pytest.approx(replace(half, noise=noise).rho)
+
+
+def test_noise_that_is_not_even_is_for_one_view() -> None:
+    noise = NoiseLaw.of(DOMAIN, {"sex": ["1/3", "2/3"]})
+    assert plan_alphabeta(60, DOMAIN, PROMISE, noise=noise).noise == noise
+    with pytest.raises(PolicyError, match="for a single view"):
+        plan_alphabeta(60, DOMAIN, PROMISE, noise=noise, views=2)
+
+
+def test_as_many_rows_of_noise_as_are_allowed_may_be_given() -> None:
+    alpha, beta = Fraction(1, 5), Fraction(1, 4)
+    promise = DGammaPrivacy(gamma=Fraction(3, 4), d=Fraction(1, 10))
+    choice = Choice(alpha=alpha, beta=beta, max_noise_rows=25)  # a quarter of a hundred tuples
+    assert plan_alphabeta(60, DOMAIN, promise, choice=choice).noise_rows == 25
+    with pytest.raises(PolicyError, match="more noise than max_noise_rows"):
+        plan_alphabeta(60, DOMAIN, promise, choice=replace(choice, max_noise_rows=24))
+
+
+def test_the_last_of_several_views_has_the_noise_of_its_own_rate() -> None:
+    plan = plan_alphabeta(60, DOMAIN, PROMISE, views=3)
+    assert plan._noise_of_last == pytest.approx(float(plan.law.noise_rate(3)) * 100)
