@@ -311,8 +311,9 @@ def parse_series(
 
 
 TELL_CHANGED = (
-    'changed = "leaves": who has another value than before is not published from then on (which tells that '
-    'the value has changed); changed = "stays": everybody counts with the value of the date they came'
+    'changed = "stays": everybody counts with the value of the date they came, and nothing shows; changed = '
+    '"leaves": who has another value than before is not published from then on, which tells that it has '
+    "changed, and to who knows how often which value changes perhaps what it was"
 )
 
 

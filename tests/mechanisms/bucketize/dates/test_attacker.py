@@ -235,3 +235,24 @@ def test_newcomers_who_do_not_fit_are_left_out_for_good_and_waiting_would_tell_t
             over = [belief - thresholds[value] for (_, value), belief in found.items()]
             passed[wait] = max([passed[wait], *over])
     assert passed == {True: 1 - THIRD, False: 0}  # who waits is certain of a value of which 1/3 is promised
+
+
+@pytest.mark.parametrize("redrawn", [Fraction(1, 100), HALF])
+def test_that_a_value_has_changed_tells_which_it_was_to_who_knows_which_values_change(
+    redrawn: Fraction,
+) -> None:
+    """What `changed = "leaves"` does not cover: of a bucket {A, B} one leaves, since her value changed.
+
+    At the second date everybody's value is drawn anew with some probability. With `"stays"` nothing shows.
+    """
+    prior = (Fraction(9, 10), Fraction(1, 10))
+    having: dict[tuple[bool, int], Fraction] = defaultdict(Fraction)
+    for before, after in product(((0, 1), (1, 0)), product((0, 1), repeat=2)):
+        chance = prod((prior[value] for value in before), start=Fraction(1))
+        for old, new in zip(before, after, strict=True):
+            chance *= redrawn * prior[new] + (1 - redrawn) * (old == new)
+        leaves = before[0] != after[0] and before[1] == after[1]
+        having[True, before[0]] += chance if leaves else 0
+        having[False, before[0]] += chance
+    assert having[True, 1] / (having[True, 0] + having[True, 1]) >= prior[0]
+    assert having[False, 1] / (having[False, 0] + having[False, 1]) == HALF

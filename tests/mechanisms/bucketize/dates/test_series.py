@@ -189,6 +189,7 @@ def test_a_changed_value_needs_a_rule(tmp_path: Path, years: Path) -> None:
     manifest = dalenius.open_release(years / "date-3").manifest
     assert manifest["parameters"]["dates"]["withheld"] == 20
     assert any("whose sensitive value has changed" in text for text in manifest["disclosed"])
+    assert any("how often which value changes" in text for text in manifest["not_covered"])
     # for good, even if the value is the old one again; and the rule stays
     dalenius.publish(policy(tmp_path, people(SECOND), {"changed": "leaves"}), seed=4)
     assert set(buckets(years / "date-4")) == set(third)

@@ -32,8 +32,10 @@ _DATES_DISCLOSED = (
     "who of a bucket's people are in the table at which date, and which people came together",
     "how many of a bucket's values are of people who are not in the table, but not which values",
 )
-_LEAVING_DISCLOSED = (
-    "whose sensitive value has changed, to who knows that the person is still there; not to or from what",
+_LEAVING_DISCLOSED = ("whose sensitive value has changed, to who knows that the person is still there",)
+_LEAVING_NOT_COVERED = (
+    "an attacker who knows how often which value changes: that a person's has changed speaks for the values "
+    "that change most, and against them for those who stay",
 )
 _STAYING_ASSUMES = ("values are those of the date at which a person came; later ones are not published",)
 
@@ -47,6 +49,7 @@ def state_date(promise: BucketPromise, plan: DatePlan, values: Histogram, change
             CORRUPTION,
             *(text for text in NOT_COVERED if text != SEVERAL),
             *_DATES_NOT_COVERED,
+            *(_LEAVING_NOT_COVERED if changed == "leaves" else ()),
             OTHER_SETS_NOT_COVERED if promise.groups else SETS_NOT_COVERED,
             *([COMPOUND] if len(values.columns) > 1 else []),
         ),
