@@ -23,6 +23,7 @@ from dalenius.errors import DaleniusError, InputError, PromiseNotMet
 from dalenius.policy import Policy
 from dalenius.release.ledger import Ledger
 from dalenius.tables.sketch import Overlap, Sketch, find_overlap
+from dalenius.tables.sketching import held
 from dalenius.tables.sketching import whole as sketching
 from dalenius.tables.sketching.kept import canonical
 from dalenius.tables.sketching.whole import sketch_table
@@ -224,7 +225,7 @@ def test_a_sketch_is_what_its_definition_says(
 ) -> None:
     """The smallest sums of keyed hashes, and how often each occurs, worked out record by record."""
     rng, n = np.random.default_rng(3), 20_000
-    monkeypatch.setattr(sketching, "_MOST_HELD", most_held)
+    monkeypatch.setattr(held, "_MOST_HELD", most_held)
     monkeypatch.setattr(sketching, "_MOST_COUNTED", most_counted)
     table = pa.table(
         {

@@ -29,6 +29,9 @@ FEW_TEXTS = 64
 """A text column with at most so many different texts in its first row group is written as codes."""
 _FIRST_LOOK = 2_000
 """So many rows tell of most columns of names and notes that they have more."""
+_SECOND_LOOK = 2**14
+_NEARLY_ALL = 0.75
+"""Texts that differ so much among so many rows are written one by one."""
 
 
 def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
@@ -40,7 +43,7 @@ def write_parquet(path: Path, batches: Batches, columns: Sequence[str]) -> int:
     laid = chain([first] if first.num_rows else [], groups)
     if can_be_paged(_lay_out(first, coded, decode=False)):
         return _write_pages(path, laid, coded)
-    return _write_by_arrow(path, laid, coded, _lay_out(first, coded).schema)
+    return _write_by_arrow(path, laid, coded, _lay_out(first, coded))
 
 
 def _write_pages(path: Path, groups: Batches, coded: Collection[str]) -> int:
@@ -60,8 +63,9 @@ def _write_pages(path: Path, groups: Batches, coded: Collection[str]) -> int:
     return n_rows
 
 
-def _write_by_arrow(path: Path, groups: Batches, coded: Collection[str], schema: pa.Schema) -> int:
+def _write_by_arrow(path: Path, groups: Batches, coded: Collection[str], first: pa.RecordBatch) -> int:
     """Many texts, or numbers far apart, whose codes Arrow finds, or does without."""
+    schema = first.schema
     # the least and the largest text of a row group help no reader, and take a third of the writer's time
     numbers = [field.name for field in schema if not (field.name in coded or _is_text(field.type))]
     n_rows = 0
@@ -71,6 +75,7 @@ def _write_by_arrow(path: Path, groups: Batches, coded: Collection[str], schema:
         compression="zstd",
         store_schema=False,  # in which readers would see how the rows were held
         write_statistics=numbers,
+        use_dictionary=[name for name in schema.names if not _hardly_repeats(first.column(name))],
         write_batch_size=_CELLS_AT_A_TIME,
     ) as writer:
         for group in map_parallel(partial(_lay_out, coded=coded), groups):
@@ -90,6 +95,12 @@ def _has_few_texts(column: pa.Array) -> bool:
     if not _is_text(column.type):
         return False
     return all(_count_different(part) <= FEW_TEXTS for part in (column[:_FIRST_LOOK], column))
+
+
+def _hardly_repeats(column: pa.Array) -> bool:
+    """Whether texts are written one by one: listing them, as Arrow would first, takes longer and more bytes."""
+    start = column[:_SECOND_LOOK]
+    return _is_text(column.type) and _count_different(start) > _NEARLY_ALL * len(start)
 
 
 def _count_different(column: pa.Array) -> int:

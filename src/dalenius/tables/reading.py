@@ -49,6 +49,7 @@ class DictionaryColumns:
         allowed: Mapping[str, pa.Array] | None = None,
         *,
         numbers: bool = False,
+        known: DictionaryColumns | None = None,
     ) -> DictionaryColumns:
         """Find the columns that can be read so; this reads text columns.
 
@@ -58,16 +59,30 @@ class DictionaryColumns:
             allowed: The cells that some columns may have, without NULL, so that these need not be read: any
                 other cell comes as NULL.
             numbers: Whether whole numbers are read as codes too. Of a Parquet file its footer tells which.
+            known: Columns of the query that were looked at before, numbers too.
         """
         schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
-        texts = [field.name for field in schema if pa.types.is_string(field.type)]
+        seen = () if known is None else known.names
+        rest = pa.schema([field for field in schema if field.name not in seen])
+        texts = [field.name for field in rest if pa.types.is_string(field.type)]
         found = {name: cells for name, cells in (allowed or {}).items() if name in texts}
         sought = [name for name in texts if name not in found]
         for start in range(0, len(sought), _COLUMNS_AT_ONCE):
             found |= _different_texts(connection, select, sought[start : start + _COLUMNS_AT_ONCE])
         values = {name: ascending(cells) for name, cells in found.items() if _is_listed(cells)}
-        ranges = _short_ranges(connection, select, schema) if numbers else {}
+        ranges = _short_ranges(connection, select, rest) if numbers else {}
+        if known is not None:
+            values, ranges = values | known.values, ranges | known.ranges
         return cls(names=tuple(schema.names), values=values, ranges=ranges)
+
+    def only(self, names: Iterable[str]) -> DictionaryColumns:
+        """Some of these columns."""
+        chosen = tuple(name for name in self.names if name in set(names))
+        return DictionaryColumns(
+            names=chosen,
+            values={name: cells for name, cells in self.values.items() if name in chosen},
+            ranges={name: cells for name, cells in self.ranges.items() if name in chosen},
+        )
 
     @property
     def listed(self) -> dict[str, pa.Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, count_values
 from dalenius.tables.sketch import Sketch
-from dalenius.tables.sketching.whole import CodedRows, sketch_rows
+from dalenius.tables.sketching.whole import sketch_rows
 from dalenius.tables.uniqueness import MOST_STUDIED, Rarity, Uniqueness, count_rare, study_uniqueness
 
 
@@ -43,8 +43,6 @@ class LocalScan:
     spill: Path | None
     _expected: dict[bytes, Future[str]] = field(default_factory=dict, init=False)
     _sketched: dict[bytes, Future[Sketch | None]] = field(default_factory=dict, init=False)
-    _read: list[CodedRows] = field(default_factory=list, init=False)
-    """All columns of the source, as they are before recoding, once they were read."""
     _counted: dict[tuple[str, ...], Histogram] = field(default_factory=dict, init=False)
     _kept: dict[Coding, SortedCodes] = field(default_factory=dict, init=False)
 
@@ -115,10 +113,7 @@ class LocalScan:
 
     def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:
         """Columns of about so many records, chosen at random, or of all if there are not more."""
-        share = 100 * n_rows / max(self.n_rows(), 1)
-        chosen = "" if share >= 100 else f" USING SAMPLE {share:.9f} PERCENT (bernoulli)"
-        query = f"SELECT {identifiers(columns)} FROM ({self._select}){chosen}"
-        return self._connection.sql(query).to_arrow_table()
+        return self.source.sample(columns, n_rows)
 
     def count_repeated(self, column: str) -> tuple[int, int]:
         """How many different cells of a column of the source stand in several rows, and in how many."""
@@ -171,13 +166,8 @@ class LocalScan:
 
     def _count_as_they_are(self, connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[pa.Array, Ints]]:
         """Values and counts of published columns that are not recoded, where the sketch has them too."""
-        counted = self._rows(connection).counted
+        counted = self.source.held(connection).counted
         return {name: counted[name] for name in self.source.as_they_are if name in counted}
-
-    def _rows(self, connection: duckdb.DuckDBPyConnection) -> CodedRows:
-        if not self._read:
-            self._read.append(CodedRows.read(connection, self.source.relation, self.source.names))
-        return replace(self._read[0], connection=connection)
 
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
@@ -194,7 +184,7 @@ class LocalScan:
         return self._sketch(key, self._connection) if expected is None else expected.result()
 
     def _sketch(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> Sketch | None:
-        return sketch_rows(self._rows(connection), key)
+        return sketch_rows(self.source.held(connection), key)
 
     def write(self, tables: Sequence[PublishedTable], folder: Path) -> list[TableEntry]:
         """Write each table as a Parquet file into the folder, in its order."""

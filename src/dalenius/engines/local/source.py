@@ -6,13 +6,14 @@ read, are looked for on a second connection while the plan is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from dalenius.engines.base import Progress
@@ -23,8 +24,10 @@ from dalenius.engines.preparing import (
 )
 from dalenius.policy import Policy
 from dalenius.prefetch import prefetch
-from dalenius.sql import count, literal, scan_parquet
+from dalenius.randomness import Randomness
+from dalenius.sql import count, identifiers, literal, scan_parquet
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, rebatch
+from dalenius.tables.sketching.held import HeldRows
 
 T = TypeVar("T")
 
@@ -85,6 +88,8 @@ class LocalSource:
     progress: Progress
     _coded: list[Future[DictionaryColumns]] = field(default_factory=list, init=False)
     """Found when they are needed first, or before."""
+    _held: list[HeldRows] = field(default_factory=list, init=False)
+    """All columns of the source, as they are before recoding, once they were read."""
 
     def table(self) -> pa.Table:
         """All records, in memory."""
@@ -96,11 +101,46 @@ class LocalSource:
         Columns of few texts, or of whole numbers near one another, are dictionary arrays.
         """
         done = 0
-        reader = self.connection.sql(self.coded_select()).to_arrow_reader(BATCH_ROWS)
-        for batch in prefetch(rebatch(reader, BATCH_ROWS)):
-            yield self.columns().decode(batch)
+        for batch in self._held_batches() if self._is_held() else self._read_batches():
+            yield batch
             done += batch.num_rows
             self.progress("reading", done, self.n_rows)
+
+    def _read_batches(self) -> Iterator[pa.RecordBatch]:
+        reader = self.connection.sql(self.coded_select()).to_arrow_reader(BATCH_ROWS)
+        return map(self.columns().decode, prefetch(rebatch(reader, BATCH_ROWS)))
+
+    def _held_batches(self) -> Iterator[pa.RecordBatch]:
+        for start in range(0, self.n_rows, BATCH_ROWS):
+            yield self._held[0].take(self.schema.names, slice(start, start + BATCH_ROWS))
+
+    def _is_held(self) -> bool:
+        """Whether all published columns were read before, by their exact codes."""
+        names = self.schema.names
+        if not self._held or set(names) - set(self.as_they_are):
+            return False
+        return all(name in self._held[0].coded.listed and name in self._held[0].held for name in names)
+
+    def held(self, connection: duckdb.DuckDBPyConnection) -> HeldRows:
+        """All columns of the source, as they are before recoding: read when they are needed first."""
+        if not self._held:
+            known = self.columns().only(self.as_they_are)
+            self._held.append(HeldRows.read(connection, self.relation, self.names, known))
+        return replace(self._held[0], connection=connection)
+
+    def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:
+        """Columns of about so many records, chosen at random, or of all if there are not more."""
+        share = n_rows / max(self.n_rows, 1)
+        are_held = self._held and all(
+            name in self.as_they_are and name in self._held[0].held for name in columns
+        )
+        if share < 1 and are_held:
+            stream = Randomness.fresh().stream("sample")
+            rows = np.unique(stream.integers(self.n_rows, size=n_rows))
+            return pa.Table.from_batches([self._held[0].take(columns, rows, coded=False)])
+        chosen = "" if share >= 1 else f" USING SAMPLE {100 * share:.9f} PERCENT (bernoulli)"
+        query = f"SELECT {identifiers(columns)} FROM ({self.select}){chosen}"
+        return self.connection.sql(query).to_arrow_table()
 
     def coded_select(self) -> str:
         """SQL for the records with columns of few values as codes."""

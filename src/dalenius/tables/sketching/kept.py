@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -128,10 +128,20 @@ class Smallest:
         self._limit = np.uint64(2**64 - 1)
         self._sums = np.zeros(0, dtype=np.uint64)
         self._counts = np.zeros(0, dtype=np.int64)
+        self._waiting: list[Words] = []
+        self._n_waiting = 0
 
     def add(self, sums: Words) -> None:
-        """The sums of more rows."""
+        """The sums of more rows; some wait until they are worth counting."""
         own = sums[sums <= self._limit]
+        self._waiting.append(own)
+        self._n_waiting += len(own)
+        if self._n_waiting >= _CANDIDATES:
+            self._count_waiting()
+
+    def _count_waiting(self) -> None:
+        waiting, self._waiting, self._n_waiting = self._waiting, [], 0
+        own = np.concatenate([*waiting, np.zeros(0, dtype=np.uint64)])
         if len(own) > 4 * _CANDIDATES:
             low = own[own <= int(self._limit) // len(own) * _CANDIDATES]
             own = low if len(np.unique(low)) > self._kept else own
@@ -151,10 +161,12 @@ class Smallest:
     @property
     def counted(self) -> tuple[Ints, Ints]:
         """The smallest sums in ascending order, and how often each occurs."""
+        self._count_waiting()
         return (self._sums >> np.uint64(_ABOVE)).astype(np.int64), self._counts
 
     def combination(self, width: int, *, is_whole: bool) -> SketchedPair:
         """As the sketch keeps it."""
+        self._count_waiting()
         return SketchedPair(
             width=width,
             whole=is_whole,
@@ -164,9 +176,9 @@ class Smallest:
         )
 
 
-def add_up(places: Sequence[int], cells: Sequence[Words], total: Words) -> Words:
-    """The sum of some columns' numbers, by the shorter way."""
-    left_out = [i for i in range(len(cells)) if i not in places]
+def add_up(places: Sequence[int], cells: Mapping[int, Words], total: Words, n_columns: int) -> Words:
+    """The sum of some columns' numbers, by the shorter way: from their cells, or from those left out."""
+    left_out = [i for i in range(n_columns) if i not in places]
     if len(places) <= len(left_out):
         return np.asarray(np.add.reduce([cells[i] for i in places]))
     sums = total

@@ -125,7 +125,7 @@ def sum_cells(
         numbers = [high(hashes)[place] for place, hashes in cells]
         total: Words = np.add.reduce(numbers)
         for places, smallest in zip(chosen, found, strict=True):
-            smallest.add(add_up(places, numbers, total))
+            smallest.add(add_up(places, dict(enumerate(numbers)), total, len(numbers)))
     for i, smallest in enumerate(found):
         yield _piece(i, *smallest.counted)
 

@@ -1,0 +1,185 @@
+"""A table's columns as codes, read once for its fingerprint and its sketch, and held as far as they fit.
+
+A column of few values, or of whole numbers near one another, is read as codes, whose lists of values are
+exact: a release can be made of them too. Other columns of texts, whole numbers and days are numbered here; of
+texts by DuckDB's hash, in a third of the time that comparing them takes. Two texts of one hash, which come by
+chance in one of ten million tables of a million texts, would count as one: nothing is published of these
+numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from dalenius.arrays import Codes, Ints
+from dalenius.sql import count, identifier, identifiers
+from dalenius.tables.codes import narrowest
+from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, read_batches
+
+_MOST_HELD = 2**27
+"""Bytes of columns that are read once and held; more are read twice."""
+_CELL_BYTES = 16
+"""Of a number, or of a short text and its hash, before it is numbered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeldRows:
+    """A table whose columns of few values are read as codes, and counted."""
+
+    connection: duckdb.DuckDBPyConnection
+    select: str
+    coded: DictionaryColumns
+    n_rows: int
+    cells: dict[str, pa.Array]
+    """By column that is counted, the cell of each code; NULL has the code after them."""
+    counts: dict[str, Ints]
+    """How often each occurs, NULL last."""
+    held: dict[str, Codes]
+    """The codes of all rows, by column; of a large table none, or only of those that are read as codes."""
+
+    @classmethod
+    def read(
+        cls,
+        connection: duckdb.DuckDBPyConnection,
+        relation: str,
+        names: Sequence[str],
+        known: DictionaryColumns | None = None,
+    ) -> HeldRows:
+        """Read these columns, of which some may be known, as far as they are held, and count those coded."""
+        select = f"SELECT {identifiers(names)} FROM {relation}"
+        coded = DictionaryColumns.of(connection, select, numbers=True, known=known)
+        n_rows = count(connection, f"SELECT count(*) FROM ({select})")
+        n_bytes = n_rows * sum(_width(cells).itemsize for cells in coded.listed.values())
+        others = _can_be_numbered(connection, select, coded)
+        numbered = None
+        if n_bytes + n_rows * len(others) * _CELL_BYTES <= _MOST_HELD:
+            numbered = _number_columns(connection, select, others, _MOST_HELD - n_bytes)
+        codes, counts = _read_codes(connection, select, coded, n_rows, hold=n_bytes <= _MOST_HELD)
+        cells = dict(coded.listed)
+        for name, (own, values) in (numbered or {}).items():
+            codes[name], cells[name] = own, values
+            counts[name] = np.bincount(own, minlength=len(values) + 1)
+        return cls(
+            connection=connection,
+            select=select,
+            coded=coded,
+            n_rows=n_rows,
+            cells=cells,
+            counts=counts,
+            held=codes,
+        )
+
+    @property
+    def counted(self) -> dict[str, tuple[pa.Array, Ints]]:
+        """By column, its values and how often each occurs, NULL last."""
+        return {
+            name: (pa.concat_arrays([cells, pa.nulls(1, cells.type)]), self.counts[name])
+            for name, cells in self.cells.items()
+        }
+
+    def take(self, names: Sequence[str], rows: Ints | slice, *, coded: bool = True) -> pa.RecordBatch:
+        """Some columns that are held, in some rows, as dictionary arrays or as their cells."""
+        columns = []
+        for name in names:
+            codes, cells = self.held[name][rows], self.cells[name]
+            is_null = codes == len(cells) if self.counts[name][-1] else None
+            indices = pa.array(codes.astype(_width(cells), copy=False), mask=is_null)
+            columns.append(pa.DictionaryArray.from_arrays(indices, cells) if coded else cells.take(indices))
+        return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+
+def _width(cells: pa.Array) -> np.dtype[np.unsignedinteger]:
+    """Of the codes of these cells, NULL left out."""
+    return np.dtype(narrowest(len(cells)))
+
+
+def _read_codes(
+    connection: duckdb.DuckDBPyConnection, select: str, coded: DictionaryColumns, n_rows: int, *, hold: bool
+) -> tuple[dict[str, Codes], dict[str, Ints]]:
+    """The codes of all rows, if they are to be held, and how often each occurs."""
+    own = [name for name in coded.names if name in coded.listed]
+    sizes = {name: len(coded.listed[name]) + 1 for name in own}
+    counts = {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
+    held = {name: np.empty(n_rows if hold else 0, narrowest(size)) for name, size in sizes.items()}
+    if not own:
+        return {}, {}
+    done = 0
+    for batch in read_batches(connection, f"SELECT {identifiers(own)} FROM ({coded.code(select)})"):
+        for name, column in zip(own, batch.columns, strict=True):
+            codes = with_null(column, sizes[name] - 1)
+            counts[name] += np.bincount(codes, minlength=sizes[name])
+            if hold:
+                held[name][done : done + len(codes)] = codes
+        done += batch.num_rows
+    return held if hold else {}, counts
+
+
+def with_null(codes: pa.Array, n_values: int) -> Codes:
+    """The codes, that of NULL after those of values."""
+    whole = codes.cast(pa.uint16()).fill_null(n_values) if codes.null_count else codes
+    found: Codes = whole.to_numpy()
+    return found
+
+
+def _can_be_numbered(
+    connection: duckdb.DuckDBPyConnection, select: str, coded: DictionaryColumns
+) -> dict[str, bool]:
+    """The columns that are not read as codes and whose equal cells are written alike; whether of texts."""
+    schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
+    return {
+        field.name: pa.types.is_string(field.type)
+        for field in schema
+        if field.name not in coded.listed
+        and (
+            pa.types.is_string(field.type)
+            or pa.types.is_integer(field.type)
+            or pa.types.is_date32(field.type)
+        )
+    }
+
+
+def _number_columns(
+    connection: duckdb.DuckDBPyConnection, select: str, columns: dict[str, bool], most_bytes: int
+) -> dict[str, tuple[Codes, pa.Array]] | None:
+    """By column its codes and values; None where its cells are more bytes than allowed."""
+    if not columns:
+        return {}
+    asked = [identifier(name) for name in columns]
+    asked += [f"hash({identifier(name)})" for name, is_text in columns.items() if is_text]
+    held: list[pa.RecordBatch] = []
+    n_bytes = 0
+    for batch in read_batches(connection, f"SELECT {', '.join(asked)} FROM ({select})"):
+        held.append(batch)
+        n_bytes += batch.nbytes
+        if n_bytes > most_bytes:
+            return None
+    parts = [pa.chunked_array(list(chunks)).combine_chunks() for chunks in zip(*held, strict=True)]
+    hashes = iter(parts[len(columns) :])
+    return {
+        name: _number(cells, next(hashes) if is_text else cells)
+        for (name, is_text), cells in zip(columns.items(), parts[: len(columns)], strict=True)
+    }
+
+
+def _number(cells: pa.Array, known_by: pa.Array) -> tuple[Codes, pa.Array]:
+    """Numbers from 0 of cells that are equal where they are known by the same, and each number's cell."""
+    codes = known_by.dictionary_encode(null_encoding="encode").indices.to_numpy()
+    one_row = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    one_row[codes] = np.arange(len(codes))
+    values = cells.take(pa.array(one_row))
+    is_there = values.is_valid().to_numpy(zero_copy_only=False)
+    if not is_there.all():
+        new_code = np.where(is_there, np.cumsum(is_there) - 1, is_there.sum()).astype(np.int32)
+        codes, values = new_code[codes], values.drop_null()
+    return codes, values
+
+
+def in_batches(columns: Sequence[Codes], n_rows: int) -> Iterator[list[Codes]]:
+    """The same columns, some rows at a time."""
+    for start in range(0, n_rows, BATCH_ROWS):
+        yield [column[start : start + BATCH_ROWS] for column in columns]
