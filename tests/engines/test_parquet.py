@@ -112,3 +112,11 @@ def test_a_release_does_not_show_how_many_texts_its_source_had(n_source: int, tm
     column = pq.read_metadata(tmp_path / "t.parquet").row_group(0).column(0)
     assert column.has_dictionary_page
     assert column.statistics is None
+
+
+@pytest.mark.parametrize(("n_different", "is_listed"), [(3_000, True), (4_900, False)])
+def test_texts_that_hardly_repeat_are_not_listed(n_different: int, is_listed: bool, tmp_path: Path) -> None:
+    cells = [f"text {i % n_different}" for i in range(5_000)]
+    write_parquet(tmp_path / "t.parquet", iter(pa.table({"v": cells}).to_batches()), ["v"])
+    assert pq.read_metadata(tmp_path / "t.parquet").row_group(0).column(0).has_dictionary_page == is_listed
+    assert pq.read_table(tmp_path / "t.parquet")["v"].to_pylist() == cells

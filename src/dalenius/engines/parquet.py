@@ -98,7 +98,7 @@ def _has_few_texts(column: pa.Array) -> bool:
 
 
 def _hardly_repeats(column: pa.Array) -> bool:
-    """Whether texts are written one by one: listing them, as Arrow would first, takes longer and more bytes."""
+    """Whether texts are written one by one: listing them, as Arrow would first, takes time and more bytes."""
     start = column[:_SECOND_LOOK]
     return _is_text(column.type) and _count_different(start) > _NEARLY_ALL * len(start)
 

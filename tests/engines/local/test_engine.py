@@ -240,20 +240,67 @@ def test_a_fingerprint_of_codes_is_that_of_cells(
     recode: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A ledger keeps fingerprints: what the sketch has counted gives the same ones as counting in SQL."""
-    ages = pa.array([17, None, 90] * 7, pa.int16())
-    days = pa.array([19_000, 19_001, None] * 7, pa.int32()).cast(pa.date32())
-    cells = {"age": ages, "day": days, "x": [0.5, None, 2.0] * 7, "town": ["A", None, "B, C"] * 7}
-    table = pa.table({**cells, "name": [str(i) for i in range(21)], "disease": ["x", "y", "x"] * 7})
+    ages = pa.array([17, None, 90] * 40, pa.int16())
+    days = pa.array([19_000, 19_001, None] * 40, pa.int32()).cast(pa.date32())
+    cells = {"age": ages, "day": days, "x": [0.5, None, 2.0] * 40, "town": ["A", None, "B, C"] * 40}
+    names = [None if i == 7 else f"name {i % 90}" for i in range(120)]
+    far = [10**6 * (i % 80) if i % 9 else None for i in range(120)]
+    table = pa.table({**cells, "name": names, "far": far, "disease": ["x", "y", "x"] * 40})
     columns = {"quasi": [name for name in table.column_names if name != "disease"], "sensitive": ["disease"]}
     monkeypatch.setattr(preparing, "_FEW_ROWS", 0)
     found = []
     for is_counted in (True, False):
         with LocalEngine().open(policy(table, columns=columns, recode=recode), None, silent) as scan:
-            assert set(scan._count_as_they_are(scan.source.connection)) >= {"town", "disease"}
+            counted = set(scan._count_as_they_are(scan.source.connection))
+            assert counted == {"town", "name", "far", "day", "disease"} | ({"age"} - set(recode))
             if not is_counted:
                 monkeypatch.setattr(LocalScan, "_count_as_they_are", lambda *_: {})
             found.append(scan.fingerprint(b"k"))
     assert found[0] == found[1]
+
+
+def held_table(n_rows: int = 3_000) -> pa.Table:
+    """Columns that are read as codes, with and without NULL."""
+    return pa.table(
+        {
+            "id": range(n_rows),
+            "age": pa.array([None if i % 11 == 0 else i % 300 for i in range(n_rows)], pa.int64()),
+            "town": [None if i % 7 == 0 else f"town {i % 13}" for i in range(n_rows)],
+            "disease": [f"disease {i % 5}" for i in range(n_rows)],
+        }
+    )
+
+
+@pytest.mark.parametrize("recode", [{}, {"age": {"bins": [0, 100, 400]}}], ids=["as they are", "recoded"])
+def test_rows_that_are_held_are_those_of_the_source(
+    recode: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read for the ledger is published without reading it again, unless it is recoded."""
+    monkeypatch.setattr(local, "BATCH_ROWS", 1_024)
+    table = held_table()
+    if recode:
+        table = table.set_column(1, "age", table["age"].fill_null(1))
+    with LocalEngine().open(policy(table, recode=recode), None, silent) as scan:
+        before = [batch.to_pylist() for batch in scan.source.batches()]
+        scan.source.held(scan.source.connection)
+        with monkeypatch.context() as patch:
+            if not recode:
+                patch.setattr(type(scan.source), "_read_batches", lambda *_: pytest.fail("it is read again"))
+            after = [batch.to_pylist() for batch in scan.source.batches()]
+    assert len(before) == 3
+    assert before == after
+
+
+def test_a_sample_of_rows_that_are_held_is_of_whole_records() -> None:
+    table = held_table(50_000)
+    names = ("age", "town", "disease")
+    known = Counter(map(tuple, (row.values() for row in table.select(names).to_pylist())))
+    with LocalEngine().open(policy(table), None, silent) as scan:
+        scan.source.held(scan.source.connection)
+        part = scan.sample(names, 5_000)
+        assert scan.sample(names, 50_000).num_rows == 50_000
+    assert 4_500 < part.num_rows <= 5_000
+    assert Counter(map(tuple, (row.values() for row in part.to_pylist()))) <= known
 
 
 @pytest.mark.parametrize("as_file", [True, False], ids=["file", "frame"])

@@ -147,21 +147,24 @@ class _MovedParts:
 
     def cost_changes(self, amounts: Ints, sources: Ints, targets: Ints, objective: Objective) -> Floats:
         """How much each move (amounts × pairs × values) changes the cost; 0 where nothing moves."""
-        source, target = self.quotas[sources], self.quotas[targets]
-        both = np.stack([sources, targets])
-        after = np.stack([source - amounts, target + amounts])
-        change_of_size = np.stack([-amounts, amounts])
+        changes = np.zeros(amounts.shape)
+        moves = np.flatnonzero(amounts)  # most amounts of most values are 0
+        amount, place = amounts.ravel()[moves], moves % amounts[0].size
+        pair, value = np.divmod(place, amounts.shape[2])
+        source, target = sources[pair], targets[pair]
+        less, had = self.quotas[source, value] - amount, self.quotas[target, value]
+        is_protected = objective.protected[value]
         # a part has one value less where all of it leaves, and one more where it had none
-        n_values = self.n_values[both][:, np.newaxis, :, np.newaxis] + np.stack(
-            [-((source > 0) & (after[0] == 0)).astype(np.int64), (target == 0) & (after[1] > 0)]
+        of_source = objective.of_shape(
+            self.sizes[source] - amount,
+            self.n_values[source] - (less == 0),
+            np.maximum(self.tops_without[source, value], np.where(is_protected, less, 0)),
         )
-        others = np.stack(
-            [self.tops_without[sources], np.broadcast_to(self.tops[targets, np.newaxis], target.shape)]
+        of_target = objective.of_shape(
+            self.sizes[target] + amount,
+            self.n_values[target] + (had == 0),
+            np.maximum(self.tops[target], np.where(is_protected, had + amount, 0)),
         )
-        costs = objective.of_shape(
-            self.sizes[both][:, np.newaxis, :, np.newaxis] + change_of_size,
-            n_values,
-            np.maximum(others[:, np.newaxis], np.where(objective.protected, after, 0)),
-        )
-        before = self.costs[sources] + self.costs[targets]
-        return np.where(amounts > 0, costs[0] + costs[1] - before[:, np.newaxis], 0.0)
+        before = self.costs[source] + self.costs[target]
+        changes.ravel()[moves] = of_source + of_target - before
+        return changes
