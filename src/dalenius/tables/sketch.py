@@ -198,6 +198,7 @@ def _deviation(x: Ints, total: Ints | int, share: float) -> Floats:
 
 _MANY = 400
 """So many tosses are as good as normal."""
+_LOG_FACTORIALS = np.array([math.lgamma(i + 1) for i in range(_MANY + 1)])
 
 
 def _log_transform(size: int, share: float) -> Floats:
@@ -205,7 +206,7 @@ def _log_transform(size: int, share: float) -> Floats:
     if size > _MANY:
         return np.asarray(-0.5 * np.log1p(2 * _TILTS), dtype=np.float64)
     x = np.arange(size + 1)
-    ways = np.array([math.lgamma(size + 1) - math.lgamma(i + 1) - math.lgamma(size - i + 1) for i in x])
+    ways = _LOG_FACTORIALS[size] - _LOG_FACTORIALS[x] - _LOG_FACTORIALS[size - x]
     log_p = ways + x * math.log(share) + (size - x) * math.log1p(-share)
     terms = np.exp(log_p[None, :] - _TILTS[:, None] * _deviation(x, size, share)[None, :])
     return np.asarray(np.log(terms.sum(axis=1)), dtype=np.float64)
