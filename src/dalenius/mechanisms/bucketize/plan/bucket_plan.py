@@ -153,26 +153,27 @@ class BucketPlan:
             raise InternalError(f"a bucket of {self.sizes[-1]} passes max_bucket {problem.max_bucket}")
         if self.sizes[0] < problem.min_bucket:
             raise InternalError(f"a bucket of {self.sizes[0]} is below min_bucket {problem.min_bucket}")
-        if tuple(map(sum, self.loads)) != problem.counts:
+        loads = np.array(self.loads, dtype=np.int64).reshape(-1, len(self.sizes))
+        # no sum passes 64 bits: rows × max_bucket do not (`BucketProblem`)
+        if np.abs(loads).max() > problem.n_rows or loads.sum(axis=1).tolist() != [*problem.counts]:
             raise InternalError("the loads of a value do not add up to its count")
-        columns = [sum(column) for column in zip(*self.loads, strict=True)]
-        if columns != [size * b for size, b in zip(self.sizes, self.n_buckets, strict=True)]:
+        if loads.sum(axis=0).tolist() != [s * b for s, b in zip(self.sizes, self.n_buckets, strict=True)]:
             raise InternalError("the loads of a size do not fill its buckets")
-        if not self._keeps_capacities(problem):
+        if not self._keeps_capacities(problem, loads):
             raise InternalError("a load passes the capacity that its threshold allows")
         if not self._keeps_groups(problem):
             raise InternalError("the loads of a group pass the capacity that its threshold allows")
         if not self._keeps_windows(problem):
             raise InternalError("the loads of a window pass the capacity that its threshold allows")
 
-    def _keeps_capacities(self, problem: BucketProblem) -> bool:
+    def _keeps_capacities(self, problem: BucketProblem, loads: Ints) -> bool:
+        """Worked out once for each threshold: a million values have thousands of them."""
+        places: dict[tuple[int, int], int] = {}
+        ratios = (threshold.as_integer_ratio() for threshold in problem.thresholds)
+        place = [places.setdefault(ratio, len(places)) for ratio in ratios]
         buckets = list(zip(self.sizes, self.n_buckets, strict=True))
-        for row, threshold in zip(self.loads, problem.thresholds, strict=True):
-            top, bottom = threshold.as_integer_ratio()
-            for load, (size, b) in zip(row, buckets, strict=True):
-                if not 0 <= load <= top * size // bottom * b:
-                    return False
-        return True
+        room = [[top * size // bottom * b for size, b in buckets] for top, bottom in places]
+        return bool(((loads >= 0) & (loads <= np.array(room, dtype=np.int64)[place])).all())
 
     def _keeps_groups(self, problem: BucketProblem) -> bool:
         for group in problem.groups:

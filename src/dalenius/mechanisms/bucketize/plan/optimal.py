@@ -128,7 +128,7 @@ def plan_optimal(problem: BucketProblem) -> BucketPlan:
     >>> plan.sizes, plan.n_buckets, plan.gap
     ((5,), (2,), 0.0)
     """
-    search = _SizeSearch(replace(problem, seconds=1))
+    search = _SizeSearch(problem if problem.seconds == 1 else replace(problem, seconds=1))
     search.run()
     if problem.seconds > 1:  # more time is never for a worse plan
         search = search.go_on(problem)

@@ -227,8 +227,9 @@ def violations(problem: BucketProblem) -> tuple[int, ...]:
     (0,)
     """
     n_rows = problem.n_rows
-    pairs = zip(problem.counts, problem.thresholds, strict=True)
-    return tuple(i for i, (count, t) in enumerate(pairs) if count * t.denominator > t.numerator * n_rows)
+    ratios = (threshold.as_integer_ratio() for threshold in problem.thresholds)
+    pairs = enumerate(zip(problem.counts, ratios, strict=True))
+    return tuple(i for i, (count, (top, bottom)) in pairs if count * bottom > top * n_rows)
 
 
 def groups_above(problem: BucketProblem) -> tuple[int, ...]:
