@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from bench.coverage_questions import people
 from bench.coverage_subjects import Questions
 from bench.real_coverage import LEVELS, Places
 from dalenius.ask import answer_asked
@@ -32,10 +33,13 @@ TABLES = {
     "adult-occupation": ("adult.csv", "occupation", "age", ("sex", "Female"), "tuning"),
     "adult-education": ("adult.csv", "education", "age", ("sex", "Female"), "tuning"),
     "kdd-education": ("kdd_education.csv.gz", "education", "age", ("sex", "Female"), "tuning"),
-    "kdd-occupation": ("kdd_workers.csv.gz", "occupation_code", "age", ("sex", "Female"), "judging"),
+    "kdd-occupation": ("kdd_workers.csv.gz", "occupation_code", "age", ("sex", "Female"), "tuning"),
     "kdd-industry": ("kdd_workers.csv.gz", "industry_code", "age", ("sex", "Female"), "judging"),
     "hospital": ("", "disease", "age", ("sex", "F"), "tuning"),
+    "synthetic": ("", "disease", "age", ("sex", "F"), "judging"),
 }
+_SUBSET, _SYNTHETIC = 5, 12_000
+"""The seed that rows are taken by, and how many people the table of `coverage_questions` has here."""
 THETAS = (2, 4, 8, 16)
 ESTIMATORS = ("shrinkage", "matching")
 SIZES = {"< 5": (-1, 4), "5 to 20": (5, 20), "21 to 200": (21, 200), "> 200": (201, 1e12)}
@@ -45,14 +49,22 @@ HEAD = """| table | θ | estimator | kind | size | n | mean RE | 90 % | 95 % | 9
 
 
 def measure(
-    data: Path, n_releases: int, n_questions: int, only: str, thetas: tuple[int, ...] = THETAS
+    data: Path,
+    n_releases: int,
+    n_questions: int,
+    only: str,
+    thetas: tuple[int, ...] = THETAS,
+    n_rows: int = 0,
 ) -> None:
-    """Print a table for each data set that is present and whose name has `only` in it."""
+    """Print a table for each data set that is present and whose name has `only` in it.
+
+    `n_rows` people of each, at random; 0: all of them.
+    """
     print(HEAD, flush=True)
     for name, (file, secret, number, share, use) in TABLES.items():
         if only not in name or (file and not (data / file).exists()):
             continue
-        table = csv.read_csv(data / file) if file else hospital().drop_columns(["patient_id", "name"])
+        table = _some_rows(csv.read_csv(data / file) if file else _made_up(name), n_rows)
         original = Original.of(table, [secret])
         rng = np.random.default_rng(len(name))
         texts = [_text(original, secret, number, share, k, rng) for k in range(n_questions)]
@@ -61,6 +73,19 @@ def measure(
             found = _errors(original, theta, texts, n_releases)
             for line in _lines(found, truth):
                 print(f"| {name} ({use}) | {theta} | {line} |", flush=True)
+
+
+def _made_up(name: str) -> pa.Table:
+    if name == "synthetic":
+        return people(_SYNTHETIC)
+    return hospital().drop_columns(["patient_id", "name"])
+
+
+def _some_rows(table: pa.Table, n_rows: int) -> pa.Table:
+    if not 0 < n_rows < table.num_rows:
+        return table
+    chosen = np.random.default_rng(_SUBSET).permutation(table.num_rows)[:n_rows]
+    return table.take(np.sort(chosen))
 
 
 def _text(

@@ -3,7 +3,7 @@
     python -m bench.coverage [--only perturb] [--releases 200] [--questions 200] [--keep folder]
     python -m bench.coverage --keep folder --into docs/coverage.md
     python -m bench.coverage --part real [--only adult]
-    python -m bench.coverage --part buckets [--only kdd-industry]
+    python -m bench.coverage --part buckets [--only kdd-industry] [--rows 10000] [--thetas 2,16]
 
 *mechanisms*: one synthetic table, every mechanism, many seeded releases, random questions; the truth is
 counted on the table. *real*: the estimators of bucketized releases on Adult and KDD workers, where the data
@@ -40,6 +40,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", default="", help="mechanisms, or real tables, whose name has this in it")
+    parser.add_argument("--rows", type=int, default=0, help="of a table for buckets: so many people")
+    parser.add_argument("--thetas", default="2,4,8,16", help="of tables for buckets")
     parser.add_argument("--keep", type=Path, help="a folder for what was measured")
     parser.add_argument("--into", type=Path, help="a page whose tables these replace")
     options = parser.parse_args()
@@ -47,7 +49,9 @@ def main() -> None:
         real_tables(options.data, options.releases or 8, options.questions, options.processes, options.only)
         return
     if options.part == "buckets":
-        measure_buckets(options.data, options.releases or 6, options.questions, options.only)
+        thetas = tuple(int(theta) for theta in options.thetas.split(","))
+        n_releases = options.releases or 6
+        measure_buckets(options.data, n_releases, options.questions, options.only, thetas, options.rows)
         return
     options.releases = options.releases or 200
     measured = {}

@@ -7,7 +7,7 @@ import pytest
 
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
-from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, find_basis, sharpen
+from dalenius.mechanisms.rows.effects import Features, Quasi, find_basis
 from dalenius.mechanisms.rows.traits import OWN, choose_basis, neighbours, standard_units, traits_of
 from dalenius.question.targets import Score, Targets
 
@@ -93,15 +93,3 @@ def test_traits_have_the_covariance_that_they_are_for() -> None:
     assert traits[:, -1] == pytest.approx(standard_units(numbers, counts))
     assert neighbours(counts, 1.0) @ neighbours(counts, 1.0).T == pytest.approx(np.eye(4))
     assert standard_units(np.array([np.nan]), np.array([3.0])).tolist() == [0.0]
-
-
-def test_what_is_told_around_the_likeliest_effects_is_the_second_derivative() -> None:
-    rng = np.random.default_rng(5)
-    basis = Basis(features=np.eye(6), values=np.eye(5), precision=1 + rng.random((6, 5)), n_rows=100)
-    rows, columns = np.exp(rng.normal(size=6)), np.exp(rng.normal(size=5))
-    curvature = (basis.precision - 1) * np.outer(rows, columns) / 2  # half of the rows were fitted
-    found = sharpen(basis, np.zeros((6, 5)), lambda effects: -curvature * effects, 50)
-    told = basis.precision - 1
-    believed = told / basis.precision / 2
-    sharper = (2 * curvature) ** believed * told ** (1 - believed)
-    assert found.precision == pytest.approx(1 + sharper, rel=1e-6)

@@ -102,13 +102,13 @@ def complete(release: StoredRelease) -> Completion:
             hint="`dalenius ask` takes the fakes into account",
         )
     from dalenius.mechanisms.bucketize.answer import BucketizedRows
-    from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+    from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
 
     rows = BucketizedRows.load(release)
     made = rows.estimator(MATCHING).made
-    return (
-        _complete_alike(release) if not isinstance(made, Posterior) else _complete_from(release, rows, made)
-    )
+    if not isinstance(made, Calibrated):
+        return _complete_alike(release)
+    return _complete_from(release, rows, made.posterior)
 
 
 def _complete_from(release: StoredRelease, rows: BucketizedRows, made: Posterior) -> Completion:

@@ -18,7 +18,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from dalenius.arrays import Codes, Floats, Ints
-from dalenius.randomness import Randomness
 
 MOST_CODES = 48
 """Different values of a column that have an effect of their own; rarer ones have one together."""
@@ -28,11 +27,6 @@ _ROUNDS = 30
 _USUAL, _BELIEVED = 0.1, 3.0
 """The variance of log-odds that is expected of a column, and how many effects' worth that is believed."""
 _NOTHING = 1e-9
-_PROBES, _PROBED = 16, 0.3
-"""How many directions second derivatives are taken in, and how far from the likeliest effects."""
-_MOST_TIMES = 100.0
-_BELIEVED_SHARPER = 0.5
-"""How far second derivatives are believed where effects are told: settled on Adult (docs/coverage.md)."""
 _MEMORY = 25
 """Steps that the search for the most likely effects remembers."""
 
@@ -251,42 +245,3 @@ def climb(
     options: Any = {"maxiter": rounds, "maxcor": _MEMORY, "ftol": 1e-12}
     found = minimize(lost, (start * unit).ravel(), method="L-BFGS-B", jac=True, options=options)
     return np.asarray(found.x.reshape(unit.shape) / unit)
-
-
-def sharpen(basis: Basis, effects: Floats, slope: Callable[[Floats], Floats], n_rows: int) -> Basis:
-    """The basis with what a release tells around the most likely effects, instead of around none.
-
-    Where columns tell much, a release tells more of their effects than to first order: whose values are whose
-    is then known in part. The diagonal of the second derivative is found by random signs (Hutchinson 1990),
-    and of it a factor for each direction, of features and of values, so that its noise is averaged out. It is
-    believed as far as the release tells an effect to first order: where it does not, the most likely effects
-    are what others make of them.
-
-    Args:
-        basis: as learned around no effect.
-        effects: the most likely ones.
-        slope: the gradient of the log-likelihood by effects.
-        n_rows: how many of the rows it is about.
-    """
-    stream = Randomness.seeded(0).stream("effects", "probes")
-    size = 1 / np.sqrt(basis.precision)
-    found = np.zeros_like(size)
-    for _ in range(_PROBES):
-        probe = np.where(stream.random(size.shape) < 0.5, -size, size)
-        moved = basis.effects(_PROBED * probe)
-        found += probe * basis.gradient(slope(effects - moved) - slope(effects + moved)) / (2 * _PROBED)
-    found *= basis.n_rows / n_rows / _PROBES
-    expected = (basis.precision - 1) * size**2
-    rows, columns = np.ones(size.shape[0]), np.ones(size.shape[1])
-    for _ in range(_ROUNDS):
-        rows = _factor(found.sum(axis=1), expected @ columns)
-        columns = _factor(found.sum(axis=0), rows @ expected)
-    told = basis.precision - 1
-    believed = _BELIEVED_SHARPER * told / basis.precision
-    return replace(basis, precision=1 + told * np.outer(rows, columns) ** believed)
-
-
-def _factor(found: Floats, expected: Floats) -> Floats:
-    some = expected > _NOTHING * max(float(expected.max()), 1.0)
-    ratio = np.divide(found, expected, out=np.ones_like(found), where=some)
-    return np.clip(ratio, 1 / _MOST_TIMES, _MOST_TIMES)

@@ -24,7 +24,7 @@ from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.dates.leaving import Leaving
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEW_PEOPLE, MATCHING, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
-from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.estimation import RowModel
 from dalenius.question.model import Estimators
@@ -240,8 +240,8 @@ class DateEstimator:
         """Sum the scores in the buckets."""
         on_places = [self._on_places(score) for score in scores]
         made: Estimator | Leaving = self.made
-        if isinstance(made, Posterior):
-            made = Leaving(posterior=made, is_change=self.is_change)
+        if isinstance(made, Calibrated):  # who has left is uncertain in a way of its own
+            made = Leaving(posterior=made.posterior, is_change=self.is_change)
         return DateEstimation(sums=ScoreSums.of(self.buckets, on_places), estimator=made)
 
     def _on_places(self, score: Score) -> Score:

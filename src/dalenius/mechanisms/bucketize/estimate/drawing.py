@@ -19,22 +19,38 @@ _SWEEPS, _PER_PERSON = 20, 2
 """How often everybody is offered a swap: so often, and as often again for each person of the bucket."""
 
 
-def draw_values(posterior: Posterior, buckets: Buckets, stream: np.random.Generator) -> Ints:
-    """The code of a value for each row."""
-    effects = draw_effects(posterior, stream)
-    values = np.empty(buckets.n_rows, dtype=np.int64)
+def draw_values(
+    posterior: Posterior,
+    buckets: Buckets,
+    stream: np.random.Generator,
+    *,
+    chosen: Ints | None = None,
+    times: float | None = None,
+) -> Ints:
+    """The code of a value for each row.
+
+    Args:
+        posterior: of the release.
+        buckets: of the release.
+        stream: of random numbers.
+        chosen: only the rows of these buckets; the others have -1.
+        times: how much larger than learned the effects' variances are; unless stated that is drawn, too.
+    """
+    effects = draw_effects(posterior, stream, times)
+    values = np.full(buckets.n_rows, -1, dtype=np.int64)
     n_parts = -(-buckets.n_rows * buckets.composition.shape[1] // MOST_CELLS)
-    for chosen in np.array_split(np.arange(len(buckets.size)), n_parts):
-        places = Places.of(buckets, chosen)
+    for some in np.array_split(np.arange(len(buckets.size)) if chosen is None else chosen, n_parts):
+        places = Places.of(buckets, some)
         fit = Fit.of(posterior.features, posterior.contents, places)
         values[places.rows] = draw_matching(places, fit.logs(effects)[0], stream)
     return values
 
 
-def draw_effects(posterior: Posterior, stream: np.random.Generator) -> Floats:
+def draw_effects(posterior: Posterior, stream: np.random.Generator, times: float | None = None) -> Floats:
     """Features × values: the most likely effects, moved by as much as the release leaves them uncertain."""
     basis = posterior.basis
-    times = stream.choice([size for size, _ in LARGER], p=[share for _, share in LARGER])
+    if times is None:
+        times = float(stream.choice([size for size, _ in LARGER], p=[share for _, share in LARGER]))
     error = np.sqrt(times / (1 + times * (basis.precision - 1)))
     return posterior.effects + basis.effects(error * stream.normal(size=error.shape))
 

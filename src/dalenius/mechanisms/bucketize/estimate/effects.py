@@ -118,11 +118,6 @@ class Fit:
         share.ravel()[self.entry] += weight
         return gain, (self.indicators.T @ share).astype(np.float64)
 
-    def slope(self, effects: Floats) -> Floats:
-        """The gradient of the log-likelihood by effects, of values that add up."""
-        self.weights(effects, _FIRST_ROUNDS, _CLOSE)
-        return self.gain(effects)[1]
-
     def weights(self, effects: Floats, rounds: int, close: float) -> Floats:
         """How likely each entry is."""
         return self.places.scale(self.logs(effects)[0], self.factors, rounds, close)
@@ -133,11 +128,8 @@ class Fit:
         return climb(basis, start, self.gain, len(self.places.rows), rounds)
 
 
-def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis: Basis) -> tuple[Floats, Fit]:
-    """Features × values: the most likely effects, first for a part of the buckets, then for ever more.
-
-    And the buckets that they were fitted to in the end.
-    """
+def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis: Basis) -> Floats:
+    """Features × values: the most likely effects, first for a part of the buckets, then for ever more."""
     place = np.zeros(basis.precision.shape)
     cells = buckets.n_rows * buckets.composition.shape[1]
     for part, rounds in _STEPS:
@@ -147,4 +139,4 @@ def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis:
         chosen = None if every <= 1 else np.arange(0, len(buckets.size), every)
         fit = Fit.of(features, contents, Places.of(buckets, chosen))
         place = fit.most_likely(basis, place, rounds)
-    return basis.effects(place), fit
+    return basis.effects(place)

@@ -11,8 +11,9 @@ each an independent part of the variance:
 - *the rest*: what no sum of main effects says, as a random effect on every value of the part of the score
   that is none, of relative variance ρ.
 
-Where the fitted matching is less uncertain than a uniform one, effects move it less, and the last two
-shrink alike.
+Where the fitted matching is less uncertain than a uniform one, effects move it less: what they move it by is
+a covariance within the bucket, so that the last two variances shrink with the square. How large they are
+beyond the first order is measured (`calibration`).
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from dalenius.arrays import Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.effects import MOST_CELLS, Contents, Fit, fit_effects
 from dalenius.mechanisms.bucketize.estimate.matching import Places
-from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, sharpen
+from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
 from dalenius.mechanisms.rows.traits import choose_basis
 from dalenius.question.targets import Estimates, Score, Targets, different_weights
 
 RHO = 1e-3
-LARGER = ((1.0, 0.75), (6.0, 0.25))
+LARGER = ((1.0, 0.5), (8.0, 0.5))
 """How much larger the effects' variances may be than was learned, and how likely: tails where little is told.
 
-These numbers were settled on Adult (occupation, education) and the demo's table (docs/coverage.md).
+These numbers were settled on Adult, KDD's education and occupation and the demo's table (docs/coverage.md).
 """
 _LAST_ROUNDS, _CLOSE = 60, 1e-6
 _CELLS_AT_ONCE = 2_000_000
@@ -54,6 +55,11 @@ class Parts:
     """The variance by what is no main effect, for ρ = 1."""
     moved: Floats
     """How far effects move this matching, of how far they move a uniform one; already in the two above."""
+
+    @property
+    def by_effects(self) -> Floats:
+        """Targets × `LARGER`: the variance by effects and by the rest, as far as they move this matching."""
+        return np.asarray(self.moved[:, None] * (self.effects + RHO * self.rest[:, None]))
 
     def mixed(self, variance: Floats, weights: Sequence[float]) -> Estimates:
         """Estimates of these means, with a mixture of variances (targets × weights)."""
@@ -77,6 +83,8 @@ class Posterior:
     """Features × values: the most likely ones."""
     white: Floats
     """Features × directions: makes the features uncorrelated, of variance 1."""
+    numbers: Floats | None = None
+    """The sensitive values, where they are numbers."""
     name = "matching"
     assumption = (
         "a value depends on the published columns by a main effect of each, of a size that the release "
@@ -101,9 +109,7 @@ class Posterior:
         expected = features.means.T @ (np.exp(contents.log_share) * features.sizes[:, None])
         surprise = (features.indicators.T @ uniform).toarray() - expected
         basis = choose_basis(features, contents.known, surprise, numbers, buckets.counts)
-        effects, fit = fit_effects(features, contents, buckets, basis)
-        if not basis.is_smooth:  # few effects that all buckets tell of: what is missing is not theirs to say
-            basis = sharpen(basis, effects, fit.slope, len(fit.places.rows))
+        effects = fit_effects(features, contents, buckets, basis)
         V, vectors = np.linalg.eigh(features.covariance())
         kept = 1e-8 * V.max() < V
         return cls(
@@ -113,12 +119,13 @@ class Posterior:
             contents=contents,
             effects=effects,
             white=vectors[:, kept] / np.sqrt(V[kept]),
+            numbers=numbers,
         )
 
-    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
-        """Estimate every target."""
+    def estimate(self, sums: ScoreSums, targets: Targets, scale: float = 1.0) -> Estimates:
+        """Estimate every target; what effects add to the variances is multiplied by `scale`."""
         parts = self.parts(sums, targets)
-        variance = parts.match[:, None] + parts.effects + RHO * parts.rest[:, None]
+        variance = parts.match[:, None] + scale * parts.by_effects
         return parts.mixed(variance, [share for _, share in LARGER])
 
     def parts(self, sums: ScoreSums, targets: Targets) -> Parts:
