@@ -1,11 +1,12 @@
 """Secret numbers: what proximity costs beside l-diversity, and how often its intervals cover.
 
     python -m bench.near_numbers [--data FOLDER] [--table adult.csv] [--rows 8000] [--releases 4]
-        [--questions 60]
+        [--questions 60] [--fractions]
 
 Samples of Adult or KDD with `age` as the secret: proximity within 3 years at most 1/4, and l-diversity with
 l = 4, the nearest promise that knows no distance. Questions are about people like a random person in one or
-two columns, of 20 or more, all different: counts of an age range, sums, averages and quartiles of age.
+two columns, of 20 or more, all different: counts of an age range, sums, averages and quartiles of age. With
+`--fractions` everybody's age has a random fraction of a year, so that no two are the same.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8_000)
     parser.add_argument("--releases", type=int, default=4)
     parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--fractions", action="store_true")
     given = parser.parse_args()
     with duckdb.connect() as connection:
         whole = connection.sql(f"SELECT * FROM read_csv('{given.data / given.table}')").to_arrow_table()
@@ -87,6 +89,9 @@ def main() -> None:
     for seed in range(given.releases):
         stream = np.random.default_rng(seed)
         table = whole.take(stream.permutation(whole.num_rows)[: given.rows])
+        if given.fractions:
+            ages = table.column("age").to_numpy() + stream.random(given.rows).round(6)
+            table = table.set_column(table.column_names.index("age"), "age", pa.array(ages))
         asked = questions(table, given.questions, stream)
         truth = [_ask(table, text) for _, text in asked]
         for name, promise in PROMISES.items():
