@@ -11,13 +11,17 @@ length, and how uncertain the effects are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from dalenius.arrays import Codes, Floats, Ints
+from dalenius.mechanisms.rows.climbing import CLOSE, descend, no_pairs
+from dalenius.mechanisms.rows.kinds import Kinds, find_kinds
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 MOST_CODES = 48
 """Different values of a column that have an effect of their own; rarer ones have one together."""
@@ -27,8 +31,6 @@ _ROUNDS = 30
 _USUAL, _BELIEVED = 0.1, 3.0
 """The variance of log-odds that is expected of a column, and how many effects' worth that is believed."""
 _NOTHING = 1e-9
-_MEMORY = 25
-"""Steps that the search for the most likely effects remembers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,8 +58,6 @@ class Quasi:
 class Features:
     """The columns as indicators of their codes, centred within regions."""
 
-    indicators: sp.csr_array
-    """Rows × features."""
     columns: tuple[Quasi, ...]
     starts: Ints
     region_of_row: Ints
@@ -65,43 +65,61 @@ class Features:
     """Regions × features."""
     sizes: Floats
     """How many rows each region has."""
+    kinds: Kinds
+    """Which combinations of features there are."""
+    kind_of_row: Ints
+    region_of_kind: Ints
+    """People of two regions are of two kinds."""
+    _covariance: list[Floats] = field(default_factory=list)
 
     @classmethod
     def of(cls, columns: Sequence[Quasi], region_of_row: Ints) -> Features:
         """Merge and list the columns' codes."""
         merged = tuple(column.merged() for column in columns)
         starts = np.cumsum([0, *(int(column.codes.max()) + 1 for column in merged)])
-        n, width = len(region_of_row), len(merged)
-        places = np.stack(
-            [c.codes.astype(np.int64) + s for c, s in zip(merged, starts, strict=False)], axis=1
-        )
-        indicators = sp.csr_array(
-            (np.ones(n * width), places.ravel(), np.arange(n + 1) * width), shape=(n, int(starts[-1]))
-        )
-        sizes = np.bincount(region_of_row).astype(np.float64)
-        sums = sp.csr_array((np.ones(n), (region_of_row, np.arange(n)))) @ indicators
+        listed, kind_of_row = find_kinds([region_of_row, *(column.codes for column in merged)])
+        kinds = Kinds.of(listed[:, 1:] + starts[:-1], int(starts[-1]))
+        n_regions, counts = int(region_of_row.max()) + 1, np.bincount(kind_of_row).astype(np.float64)
+        place = listed[:, :1] * kinds.n_features + kinds.places
+        sums = np.bincount(place.ravel(), np.repeat(counts, len(merged)), n_regions * kinds.n_features)
+        sizes = np.bincount(listed[:, 0], counts, n_regions)
         return cls(
-            indicators=indicators,
             columns=merged,
             starts=starts,
             region_of_row=region_of_row,
-            means=sums.toarray() / sizes[:, None],
-            sizes=sizes,
+            means=sums.reshape(n_regions, -1) / sizes[:, None],
+            sizes=sizes.astype(np.float64),
+            kinds=kinds,
+            kind_of_row=kind_of_row,
+            region_of_kind=listed[:, 0],
         )
+
+    @property
+    def indicators(self) -> sp.csr_array:
+        """Rows × features."""
+        from scipy.sparse import csr_array
+
+        listed = self.kinds.places[self.kind_of_row]
+        n, width = listed.shape
+        entries = np.ones(n * width), listed.ravel(), np.arange(n + 1) * width
+        return csr_array(entries, shape=(n, self.kinds.n_features))
 
     def covariance(self) -> Floats:
         """Features × features, within regions."""
-        n = len(self.region_of_row)
-        square = (self.indicators.T @ self.indicators).toarray() / n
-        return np.asarray(square - (self.means * (self.sizes / n)[:, None]).T @ self.means)
+        if not self._covariance:
+            n = len(self.region_of_row)
+            square = self.kinds.cross(np.bincount(self.kind_of_row).astype(np.float64)) / n
+            self._covariance.append(square - (self.means * (self.sizes / n)[:, None]).T @ self.means)
+        return self._covariance[0]
 
     def with_score(self, rows: Codes, values: Floats | None) -> Floats:
         """The covariance of each feature with a score."""
-        n, width = len(self.region_of_row), int(self.starts[-1])
+        n, kinds, kind = len(self.region_of_row), self.kinds, self.kind_of_row[rows]
+        if len(rows) > len(kinds):  # added up by kind first
+            values, kind = np.bincount(kind, values, len(kinds)).astype(np.float64), np.arange(len(kinds))
         weights = None if values is None else np.repeat(values, len(self.columns))
-        listed = self.indicators.indices.reshape(n, -1)[rows].ravel()
-        sums = np.bincount(listed, weights, width)
-        shares = np.bincount(self.region_of_row[rows], values, len(self.sizes)) / n
+        sums = np.bincount(kinds.places[kind].ravel(), weights, kinds.n_features)
+        shares = np.bincount(self.region_of_kind[kind], values, len(self.sizes)) / n
         return np.asarray(sums / n - shares @ self.means)
 
 
@@ -219,9 +237,28 @@ def _variance_components(
     return np.asarray(size)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Climb:
+    """Coordinates of effects on their way to the most likely ones."""
+
+    place: Floats
+    pairs: tuple[tuple[Floats, Floats], ...] = ()
+    """Of the last steps, in coordinates: how far, and how the gradient changed, but for the prior's part."""
+
+    def of_more(self, times: float) -> Climb:
+        """As it would have been with so many times the rows, all alike."""
+        pairs = tuple((moved, times * change) for moved, change in self.pairs)
+        return Climb(place=self.place, pairs=pairs)
+
+
 def climb(
-    basis: Basis, start: Floats, gain: Callable[[Floats], tuple[float, Floats]], n_rows: int, rounds: int
-) -> Floats:
+    basis: Basis,
+    start: Climb,
+    gain: Callable[[Floats], tuple[float, Floats]],
+    n_rows: float,
+    rounds: int,
+    close: float = CLOSE,
+) -> Climb:
     """Coordinates of the most likely effects.
 
     Args:
@@ -230,18 +267,19 @@ def climb(
         gain: the log-likelihood of effects, and its gradient by them.
         n_rows: how many of the rows it is about.
         rounds: how many steps at most.
+        close: end earlier where a few steps gain less than this.
     """
-    from scipy.optimize import minimize
-
     # in these units the posterior's standard deviation is about 1, were there only these rows
     unit = np.sqrt(1 + (basis.precision - 1) * (n_rows / basis.n_rows))
 
-    def lost(flat: Floats) -> tuple[float, Any]:
+    def lost(flat: Floats) -> tuple[float, Floats]:
         place = flat.reshape(unit.shape) / unit
         gained, gradient = gain(basis.effects(place))
         slope = (place - basis.gradient(gradient)) / unit
         return 0.5 * float((place**2).sum()) - gained, slope.ravel()
 
-    options: Any = {"maxiter": rounds, "maxcor": _MEMORY, "ftol": 1e-12}
-    found = minimize(lost, (start * unit).ravel(), method="L-BFGS-B", jac=True, options=options)
-    return np.asarray(found.x.reshape(unit.shape) / unit)
+    pairs = no_pairs()
+    pairs.extend(((moved * unit).ravel(), ((moved + change) / unit).ravel()) for moved, change in start.pairs)
+    place = descend(lost, (start.place * unit).ravel(), rounds, close, pairs).reshape(unit.shape) / unit
+    steps = [(moved.reshape(unit.shape) / unit, change.reshape(unit.shape) * unit) for moved, change in pairs]
+    return Climb(place=place, pairs=tuple((moved, change - moved) for moved, change in steps))

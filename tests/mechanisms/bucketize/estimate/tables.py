@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dalenius.arrays import Floats
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
+from dalenius.mechanisms.bucketize.estimate.matching import Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,3 +62,20 @@ def all_assignments(people: People) -> Iterator[People]:
         for z, own in enumerate(chosen):
             bucket[people.value == z] = own
         yield People(bucket=bucket, value=people.value)
+
+
+def scale_dense(
+    places: Places, logs: np.ndarray, factors: np.ndarray, rounds: int, close: float
+) -> np.ndarray:
+    """Rows × values: how likely each is, from log p of rows × values; 0 for values that the bucket lacks."""
+    found = np.zeros_like(logs)
+    for block in places.blocks:
+        if not block.shape[1]:
+            continue
+        for piece in block.pieces():
+            row, value = np.broadcast_arrays(
+                piece.by_person(places.rows)[:, None], piece.by_slot(places.value)
+            )
+            held = piece.by_slot(places.held)
+            found[row, value] = piece.scale(logs[row, value], held, factors, rounds, close)[0]
+    return found

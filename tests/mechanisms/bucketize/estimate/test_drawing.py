@@ -35,8 +35,9 @@ def test_swaps_have_the_law_of_all_matchings() -> None:
     buckets = Buckets.of(home, home, np.tile(HELD, n), np.ones(4 * n, dtype=np.int64))
     places = Places.of(buckets)
     assert places.rows.tolist() == list(range(4 * n))
-    logs = np.log(P[places.rows % 4][np.repeat(np.arange(4 * n), places.width), places.value])
-    values = draw_matching(places, logs, Randomness.seeded(3).stream("complete")).reshape(n, 4)
+    (block,) = places.blocks
+    own = np.log(P)[block.by_person(places.rows)[:, None] % 4, block.by_slot(places.value)]
+    values = draw_matching(places, [(block, own)], Randomness.seeded(3).stream("complete")).reshape(n, 4)
     assert (np.sort(values, axis=1) == HELD).all()
     shares = np.stack([(values == value).mean(axis=0) for value in range(3)], axis=1)
     assert shares == pytest.approx(exact(), abs=6 * 0.5 / np.sqrt(n))

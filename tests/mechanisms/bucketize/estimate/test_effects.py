@@ -147,12 +147,12 @@ def fit(table: People, columns: tuple[Quasi, ...]) -> tuple[Features, Contents, 
 def test_probabilities_are_a_softmax_of_share_and_effects() -> None:
     made, contents, fitted = fit(TABLE, COLUMNS)
     beta = 0.5 * RNG.normal(size=(9, 4))
-    logs, share = fitted.logs(beta)
     dense = dense_features()[fitted.places.rows] @ beta + contents.log_share
     expected = np.exp(dense) / np.exp(dense).sum(axis=1, keepdims=True)
-    assert share == pytest.approx(expected, rel=1e-4)
-    row = np.repeat(np.arange(N), fitted.places.width)
-    assert logs == pytest.approx(np.log(expected)[row, fitted.places.value], abs=1e-4)
+    assert fitted.log_chances(beta)[fitted.kind] == pytest.approx(np.log(expected), abs=1e-9)
+    for block, logs in fitted.logs(beta):
+        person = block.by_person(np.arange(N))[:, None]
+        assert logs == pytest.approx(np.log(expected)[person, block.by_slot(fitted.places.value)], abs=1e-9)
     assert made.sizes.tolist() == [N]
 
 
@@ -171,8 +171,7 @@ def test_the_likelihood_of_pairs_is_that_of_their_permanents() -> None:
     for g in range(20):
         (one, two), (a, b) = np.flatnonzero(bucket == g), value[bucket == g]
         expected += np.logaddexp(logs[one, a] + logs[two, b], logs[one, b] + logs[two, a])
-    fitted.weights(beta, 500, 1e-13)
-    gain, gradient = fitted.gain(beta)
+    gain, gradient = fitted.gain(beta, 500, 1e-13)
     assert gain == pytest.approx(expected, rel=1e-5)
     assert gradient.shape == (4, 3)
     assert gradient.sum(axis=1) == pytest.approx(np.zeros(4), abs=1e-4)  # shares add up to 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dalenius.mechanisms.bucketize.estimate import matching
 from dalenius.mechanisms.bucketize.estimate.matching import Places, is_feasible
-from tests.mechanisms.bucketize.estimate.tables import People, people
+from tests.mechanisms.bucketize.estimate.tables import People, people, scale_dense
 
 
 @given(people(), st.data())
@@ -30,20 +30,29 @@ def test_every_row_has_an_entry_for_each_value_of_its_bucket(table: People, data
     assert places.rows.tolist() == by_hand
     slots = [(g, z) for g in own_buckets for z in np.flatnonzero(held[g]).tolist()]
     assert places.held.tolist() == [held[g, z] for g, z in slots]
+    assert places.value.tolist() == [z for _, z in slots]
     assert places.n_values == held.shape[1]
-    starts = np.cumsum([0, *places.width])
-    for place, row in enumerate(by_hand):
-        own = slice(starts[place], starts[place + 1])
-        g = int(table.bucket[row])
-        assert places.value[own].tolist() == np.flatnonzero(held[g]).tolist()
-        assert [slots[slot] for slot in places.slot[own].tolist()] == [
-            (g, z) for z in np.flatnonzero(held[g]).tolist()
-        ]
-        k = held[g].sum()
-        assert places.power[place] == (k / (k - 1) if k > 1 else 1)
-    assert places.width.tolist() == [int((held[table.bucket[row]] > 0).sum()) for row in by_hand]
-    numbers = np.arange(len(by_hand)).astype(np.float64)
-    assert places.spread(numbers).tolist() == np.repeat(numbers, places.width).tolist()
+    assert_blocks_are_buckets(table, places)
+    for part in places.split(3):
+        assert_blocks_are_buckets(table, part)
+        assert len(part.rows) <= max(3, *(int(held[g].sum()) for g in wanted))
+    assert [row for part in places.split(3) for row in part.rows.tolist()] == by_hand
+
+
+def assert_blocks_are_buckets(table: People, places: Places) -> None:
+    """The people and the values of every place of a block are those of one bucket, also in pieces."""
+    n_people = 0
+    for block in places.blocks:
+        for piece in (block, *(block.part(k, k + 1) for k in range(block.shape[0]))):
+            people, values = piece.by_person(places.rows), piece.by_slot(places.value)
+            assert (people.shape, values.shape) == (piece.shape[1::-1], piece.shape[::-2])
+            for own, listed in zip(people.T, values.T, strict=True):
+                (g,) = set(table.bucket[own].tolist())
+                assert own.tolist() == np.flatnonzero(table.bucket == g).tolist()
+                assert listed.tolist() == np.flatnonzero(table.contents[g]).tolist()
+                assert piece.power == (len(own) / (len(own) - 1) if len(own) > 1 else 1)
+        n_people += block.shape[0] * block.shape[1]
+    assert n_people == len(places.rows)
 
 
 def likely(logs: np.ndarray, values: list[int]) -> np.ndarray:
@@ -56,11 +65,7 @@ def likely(logs: np.ndarray, values: list[int]) -> np.ndarray:
 
 def scale(table: People, logs: np.ndarray, rounds: int = 3_000) -> np.ndarray:
     places = Places.of(table.release())
-    row = np.repeat(places.rows, places.width)
-    weight = places.scale(logs[row, places.value], np.ones(len(places.held)), rounds, 1e-13)
-    found = np.zeros_like(logs)
-    found[row, places.value] = weight
-    return found
+    return scale_dense(places, logs, np.ones(len(places.held)), rounds, 1e-13)
 
 
 @pytest.mark.parametrize("strength", [0.1, 1.0, 5.0, 40.0])
@@ -107,15 +112,42 @@ def test_people_always_add_up_and_values_after_enough_rounds(table: People, seed
 def test_scaling_goes_on_where_it_ended() -> None:
     table = People(bucket=np.repeat([0, 1], 4), value=np.array([0, 1, 1, 2, 0, 0, 1, 2]))
     places = Places.of(table.release())
-    logs = np.random.default_rng(3).normal(size=len(places.value))
+    logs = np.random.default_rng(3).normal(size=(8, 3))
     once, twice = np.ones(len(places.held)), np.ones(len(places.held))
-    at_once = places.scale(logs, once, 41, 0.0)
-    places.scale(logs, twice, 21, 0.0)
-    assert places.scale(logs, twice, 21, 0.0) == pytest.approx(at_once)
+    at_once = scale_dense(places, logs, once, 41, 0.0)
+    scale_dense(places, logs, twice, 21, 0.0)
+    assert scale_dense(places, logs, twice, 21, 0.0) == pytest.approx(at_once)
     assert twice == pytest.approx(once)
-    early = np.ones(len(places.held))
-    places.scale(logs, early, 10_000, close=0.5)
-    assert np.abs(early - 1).max() < np.abs(once - 1).max() + 1e-12
+
+
+def test_buckets_that_add_up_are_left_alone_and_the_others_go_on() -> None:
+    """One bucket is uniform from the start, one needs many rounds: both end as if alone."""
+    table = People(bucket=np.repeat([0, 1], 4), value=np.tile([0, 1, 2, 2], 2))
+    logs = np.zeros((8, 3))
+    logs[4:] = 3 * np.random.default_rng(4).normal(size=(4, 3))
+    found = scale(table, logs)
+    alone = scale(People(bucket=np.zeros(4, dtype=int), value=np.array([0, 1, 2, 2])), logs[4:])
+    assert found[:4] == pytest.approx(np.tile([0.25, 0.25, 0.5], (4, 1)))
+    assert found[4:] == pytest.approx(alone)
+    assert found[4:].sum(axis=0) == pytest.approx([1, 1, 2], abs=1e-6)
+    assert np.abs(scale(table, logs, rounds=4)[4:] - alone).max() > 1e-3
+
+
+@given(people(), st.integers(0, 99))
+def test_the_value_of_a_scaling_has_its_weights_as_gradient(table: People, seed: int) -> None:
+    """The dual of the scaling: by log p of every entry, also before values add up."""
+    rng = np.random.default_rng(seed)
+    places = Places.of(table.release())
+    block = places.blocks[-1]
+    held = block.by_slot(places.held)
+    logs, moved = (rng.normal(size=(block.shape[1], block.shape[2], block.shape[0])) for _ in range(2))
+    start = np.exp(0.1 * rng.normal(size=len(places.held)))
+
+    def value(step: float) -> float:
+        return block.scale(logs + step * moved, held, start.copy(), 1, 0.0)[1]
+
+    weight, _ = block.scale(logs.copy(), held, start.copy(), 1, 0.0)
+    assert (value(1e-4) - value(-1e-4)) / 2e-4 == pytest.approx(float((weight * moved).sum()), abs=1e-5)
 
 
 def test_releases_that_would_take_minutes_are_not_matched(monkeypatch: pytest.MonkeyPatch) -> None:

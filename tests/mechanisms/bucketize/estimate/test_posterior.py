@@ -8,9 +8,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy import stats
 
+from dalenius.arrays import Floats, Sparse
+from dalenius.mechanisms.bucketize.estimate import effects as effects_module
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
 from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
@@ -20,6 +21,7 @@ from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.effects import Features, Quasi, find_basis
 from dalenius.question.targets import Score, Targets
 from tests.chance import FALSE_ALARM
+from tests.mechanisms.bucketize.estimate.tables import scale_dense
 from tests.mechanisms.bucketize.estimate.test_estimate import buckets_of
 
 
@@ -38,11 +40,7 @@ def scaled(logs: np.ndarray, held: list[int], *, power: float | None = None) -> 
     places = Places.of(buckets)
     if power is not None:
         places = replace(places, blocks=tuple(replace(block, power=power) for block in places.blocks))
-    entries = logs[np.repeat(places.rows, places.width), places.value]
-    weight = places.scale(entries, np.ones(len(places.held)), 2_000, 1e-12)
-    found = np.zeros_like(logs)
-    found[np.repeat(places.rows, places.width), places.value] = weight
-    return found
+    return scale_dense(places, logs, np.ones(len(places.held)), 2_000, 1e-12)
 
 
 def test_two_people_are_matched_exactly() -> None:
@@ -79,12 +77,13 @@ def test_places_are_those_of_their_buckets_and_add_up() -> None:
     buckets = buckets_of(bucket, rng.integers(6, size=200))
     for chosen in (None, np.arange(0, 40, 3)):
         places = Places.of(buckets, chosen)
-        weight = places.scale(rng.normal(size=len(places.value)), np.ones(len(places.held)), 500, 1e-10)
-        assert np.allclose(np.add.reduceat(weight, np.cumsum(places.width) - places.width), 1)
-        sums = np.bincount(places.slot, weight, len(places.held))
-        assert np.allclose(sums[sums > 0], places.held[sums > 0])
-        contents = buckets.composition.to_dense()[buckets.type_of[bucket[places.rows]]]
-        assert (contents[np.repeat(np.arange(len(places.rows)), places.width), places.value] > 0).all()
+        logs = rng.normal(size=(200, buckets.composition.shape[1]))
+        weight = scale_dense(places, logs, np.ones(len(places.held)), 500, 1e-10)
+        contents = buckets.composition.to_dense()[buckets.type_of]
+        assert np.allclose(weight[places.rows].sum(axis=1), 1)
+        assert ((weight > 0) <= (contents[bucket] > 0)).all()
+        for g in set(bucket[places.rows].tolist()):
+            assert np.allclose(weight[bucket == g].sum(axis=0), contents[g])
 
 
 def small() -> tuple[Buckets, Features, Contents, Fit]:
@@ -104,12 +103,10 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
     effects, direction = (0.3 * rng.normal(size=(int(features.starts[-1]), 3)) for _ in range(2))
 
     def gain(step: float) -> float:
-        fit.weights(effects + step * direction, 500, 1e-13)
-        return fit.gain(effects + step * direction)[0]
+        return fit.gain(effects + step * direction, 500, 1e-13)[0]
 
     expected = (gain(0.05) - gain(-0.05)) / 0.1
-    fit.weights(effects, 500, 1e-13)
-    assert float((fit.gain(effects)[1] * direction).sum()) == pytest.approx(expected, rel=1e-2)
+    assert float((fit.gain(effects, 500, 1e-13)[1] * direction).sum()) == pytest.approx(expected, rel=1e-3)
 
 
 def test_uniform_matchings_vary_as_anatomy_says() -> None:
@@ -119,7 +116,9 @@ def test_uniform_matchings_vary_as_anatomy_says() -> None:
     made = make_estimator("matching", buckets, [rng.integers(3, size=150)])
     assert isinstance(made, Calibrated)
     size = buckets.size[buckets.row_bucket][:, None]
-    uniform = sp.csr_array(buckets.composition.to_dense()[buckets.type_of[buckets.row_bucket]] / size)
+    dense = buckets.composition.to_dense()[buckets.type_of[buckets.row_bucket]] / size
+    row, value = np.nonzero(dense)
+    uniform = Sparse.of(row, value, dense[row, value], dense.shape)
     scores = [Score(rows=np.arange(70)), Score(rows=np.arange(90), values=rng.normal(size=90))]
     sums, weights = ScoreSums.of(buckets, scores), np.array([0.0, 1.0, 1.0, 0.0])
     targets = Targets.of([[(0, weights)], [(1, weights)], [(0, weights), (1, -2 * weights)]])
@@ -205,6 +204,38 @@ def test_intervals_hold_on_seeded_releases() -> None:
     assert stats.binom.sf(sum(share < 0.8 for share in held) - 1, 5, 0.05) > FALSE_ALARM
     assert np.mean(held) > 0.9
     assert np.mean(errors) < 1.0
+
+
+def test_effects_sought_by_some_people_first_are_those_of_a_search_by_everybody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Estimates differ by far less than their standard errors, and the searches look at fewer people."""
+    rng = np.random.default_rng(12)
+    n = 9_000
+    value = np.sort(rng.integers(5, size=n))
+    columns = [np.where(rng.random(n) < 0.5, value, rng.integers(5, size=n)), rng.integers(4, size=n)]
+    buckets = buckets_of(rng.permutation(np.repeat(np.arange(n // 3), 3)), value)
+    sums = ScoreSums.of(buckets, [Score(rows=np.flatnonzero(columns[0] == k)) for k in range(5)])
+    targets = Targets.of([[(k, np.eye(5)[z])] for k in range(5) for z in range(5)])
+    looked_at: list[int] = []
+    gain = Fit.gain
+
+    def counted(fit: Fit, effects: Floats, *others: int) -> tuple[float, Floats]:
+        looked_at.append(len(fit.kind))
+        return gain(fit, effects, *others)
+
+    monkeypatch.setattr(Fit, "gain", counted)
+    found, n_looked = [], []
+    for stages in ((), ((1_500, 60),)):
+        looked_at.clear()
+        monkeypatch.setattr(effects_module, "_STAGES", stages)
+        found.append(make_estimator("matching", buckets, columns).estimate(sums, targets))
+        n_looked.append(sum(looked_at))
+    apart = np.abs(found[0].estimate - found[1].estimate) / found[0].std_error
+    assert apart.max() < 0.5
+    assert np.sqrt((apart**2).mean()) < 0.2
+    assert found[0].std_error / found[1].std_error == pytest.approx(1, abs=0.05)
+    assert n_looked[1] < n_looked[0]
 
 
 def test_what_is_too_large_is_shrunk() -> None:

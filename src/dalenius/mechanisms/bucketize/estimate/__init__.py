@@ -43,15 +43,17 @@ def _matched(
     is_many = secret is not None and (len(secret) > fewest or not is_feasible(buckets))
     if not columns or not (is_many or is_feasible(buckets)):
         return None
-    from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
-    from dalenius.mechanisms.bucketize.estimate.numbers import Numbers
-    from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
     from dalenius.mechanisms.rows.effects import Quasi
 
     flags = numbers or [False] * len(columns)
     quasi = [Quasi(codes=codes, is_number=flag) for codes, flag in zip(columns, flags, strict=True)]
     if secret is not None and is_many:
+        from dalenius.mechanisms.bucketize.estimate.numbers import Numbers
+
         return Numbers.of(buckets, quasi, secret, region_of_bucket)
+    from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
+    from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+
     return Calibrated(posterior=Posterior.of(buckets, quasi, region_of_bucket, secret), buckets=buckets)
 
 

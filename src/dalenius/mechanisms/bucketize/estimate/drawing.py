@@ -7,11 +7,13 @@ exchange their values with the Metropolis rule, which has that law exactly in th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
-from dalenius.mechanisms.bucketize.estimate.effects import MOST_CELLS, Fit
+from dalenius.mechanisms.bucketize.estimate.effects import Everybody
 from dalenius.mechanisms.bucketize.estimate.matching import Block, Places
 from dalenius.mechanisms.bucketize.estimate.posterior import LARGER, Posterior
 
@@ -38,11 +40,8 @@ def draw_values(
     """
     effects = draw_effects(posterior, stream, times)
     values = np.full(buckets.n_rows, -1, dtype=np.int64)
-    n_parts = -(-buckets.n_rows * buckets.composition.shape[1] // MOST_CELLS)
-    for some in np.array_split(np.arange(len(buckets.size)) if chosen is None else chosen, n_parts):
-        places = Places.of(buckets, some)
-        fit = Fit.of(posterior.features, posterior.contents, places)
-        values[places.rows] = draw_matching(places, fit.logs(effects)[0], stream)
+    for fit in Everybody.of(posterior.features, posterior.contents, buckets, chosen).parts:
+        values[fit.places.rows] = draw_matching(fit.places, fit.logs(effects), stream)
     return values
 
 
@@ -55,27 +54,24 @@ def draw_effects(posterior: Posterior, stream: np.random.Generator, times: float
     return posterior.effects + basis.effects(error * stream.normal(size=error.shape))
 
 
-def draw_matching(places: Places, logs: Floats, stream: np.random.Generator) -> Ints:
-    """The code of a value for each row of the places, given log p of every entry."""
-    found, first = np.empty(len(places.rows), dtype=np.int64), 0
-    for block in places.blocks:
-        n_buckets, size, width = block.shape
-        slot = _draw_block(block, logs[block.entries], places.held[block.slots], stream)
-        value = places.value[block.entries].reshape(n_buckets * size, width)
-        last = first + n_buckets * size
-        found[first:last] = value[np.arange(len(value)), slot.ravel()]
-        first = last
+def draw_matching(places: Places, logs: Iterable[tuple[Block, Floats]], stream: np.random.Generator) -> Ints:
+    """The code of a value for each row of the places, given log p of every entry, block by block."""
+    found = np.empty(len(places.rows), dtype=np.int64)
+    for block, own in logs:
+        slot = _draw_block(block, own.transpose(2, 0, 1), places.held[block.slots], stream)
+        value = np.take_along_axis(block.by_slot(places.value).T, slot, axis=1)
+        found[block.people] = value.ravel()
     return found
 
 
-def _draw_block(block: Block, logs: Floats, held: Floats, stream: np.random.Generator) -> Ints:
+def _draw_block(block: Block, log: Floats, held: Floats, stream: np.random.Generator) -> Ints:
     """Buckets × people: which of the bucket's different values each has."""
     n_buckets, size, width = block.shape
     slots = np.repeat(np.tile(np.arange(width), n_buckets), held.astype(np.int64))
     slot: Ints = stream.permuted(slots.reshape(n_buckets, size), axis=1)
     if width == 1:
         return slot
-    log, bucket = logs.reshape(block.shape), np.arange(n_buckets)[:, None]
+    bucket = np.arange(n_buckets)[:, None]
     half = size // 2
     for _ in range(_SWEEPS + _PER_PERSON * size):
         order = stream.permutation(size)

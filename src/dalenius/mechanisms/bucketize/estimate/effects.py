@@ -8,15 +8,16 @@ I = Σ_g c cᵀ/|g| − o oᵀ/n.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
-from dalenius.mechanisms.bucketize.estimate.matching import Places
-from dalenius.mechanisms.rows.effects import Basis, Features, climb
+from dalenius.mechanisms.bucketize.estimate.matching import Block, Places
+from dalenius.mechanisms.rows.effects import Basis, Climb, Features, climb
+from dalenius.mechanisms.rows.kinds import Kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,12 +54,19 @@ def _by_region(buckets: Buckets, region_of_bucket: Ints) -> Floats:
     return np.asarray(counts.reshape(n_regions, held.n_columns), dtype=np.float64)
 
 
-_STEPS = ((16, 80), (4, 40), (1, 25))
-"""Of so many buckets one, and how many steps."""
-_LEAST_ROWS = 8_000
+_STAGES = ((6_000, 60), (24_000, 60))
+"""People by whom the effects of a larger release are sought at first, and in how many steps at most."""
+_STEPS, _ALL_STEPS = 25, 120
+"""And then by as many people as there may be cells."""
+_LEAST_GAIN, _LEAST_SHARE, _MANY = 0.1, 1e-4, 100_000
+"""A search ends where three steps add less to the log-likelihood: for the last of at most so many people the
+first, which leaves a tenth of a standard error; for others the second, times the people."""
 MOST_CELLS = 8_000_000
-"""Rows × values that effects are fitted to; of larger releases a part of the buckets."""
-_FIRST_ROUNDS, _SCALING_ROUNDS, _CLOSE = 40, 8, 1e-6
+"""Kinds of people × values whose probabilities are kept at once."""
+_MANY_CELLS = 100_000
+"""More probabilities are worked out with half the digits, several times faster."""
+_PENDING = 1 << 20
+_FIRST_ROUNDS, _ROUNDS, _CLOSE = 40, 8, 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,77 +74,123 @@ class Fit:
     """Some buckets, and everything that is needed again and again to fit effects to them."""
 
     places: Places
-    indicators: sp.csr_array
-    """Rows × features, in the order of the buckets."""
+    kinds: Kinds
+    kind: Ints
+    """Of each person of the places."""
+    counts: Floats
+    """How many people are of each kind."""
     log_share: Floats
-    """Rows (or 1) × values."""
-    entry: Ints
-    """Where each entry is in a matrix rows × values."""
+    """Kinds (or 1) × values."""
     factors: Floats
     """Where the scaling is, for every slot."""
-    held: Floats
-    """Of each slot that has entries: how often the bucket holds the value, by k/(k−1)."""
 
     @classmethod
     def of(cls, features: Features, contents: Contents, places: Places) -> Fit:
         """Of the buckets that these places are in."""
-        rows, n_values = places.rows, places.n_values
-        power = np.full(len(places.held), np.inf)
-        power[places.slot] = places.spread(places.power)
-        region = features.region_of_row[rows] if len(features.sizes) > 1 else np.zeros(1, dtype=np.int64)
+        kinds, kind, region = features.kinds, features.kind_of_row[places.rows], features.region_of_kind
+        if len(kinds) > len(kind):  # most are nobody's here
+            own, kind = np.unique(kind, return_inverse=True)
+            kinds, kind, region = kinds.take(own), kind.ravel(), region[own]
         return cls(
             places=places,
-            indicators=features.indicators[rows].astype(np.float32),
-            log_share=contents.log_share[region],
-            entry=np.repeat(np.arange(len(rows)) * n_values, places.width) + places.value,
+            kinds=kinds,
+            kind=kind,
+            counts=np.bincount(kind, minlength=len(kinds)).astype(np.float64),
+            log_share=contents.log_share[region if len(features.sizes) > 1 else np.zeros(1, dtype=np.int64)],
             factors=np.ones(len(places.held)),
-            held=places.held / power,
         )
 
-    def logs(self, effects: Floats) -> tuple[Floats, Floats]:
-        """Of each entry log p, and rows × values: p."""
-        found = self.indicators @ effects.astype(np.float32)
-        found += self.log_share.astype(np.float32)
+    def log_chances(self, effects: Floats) -> Floats:
+        """Kinds × values: log p."""
+        is_large = len(self.kinds) * effects.shape[1] > _MANY_CELLS
+        found = self.kinds.sum_effects(effects.astype(np.float32) if is_large else effects)
+        found += self.log_share.astype(found.dtype)
         found -= found.max(axis=1, keepdims=True)
-        logs = found.ravel()[self.entry].astype(np.float64)
-        np.exp(found, out=found)
-        total = found.sum(axis=1, keepdims=True)
-        found /= total
-        return logs - self.places.spread(np.log(total[:, 0].astype(np.float64))), found
+        found -= np.log(np.exp(found).sum(axis=1, keepdims=True))
+        return found
+
+    def logs(self, effects: Floats) -> Iterator[tuple[Block, Floats]]:
+        """For each block log p: people × values × buckets."""
+        table = self.log_chances(effects).ravel()
+        for block in self.places.blocks:
+            yield block, table[self._entries(block)]
+
+    def _entries(self, block: Block) -> Ints:
+        """Where each entry of a block is in a table of kinds × values: people × values × buckets."""
+        own = block.by_person(self.kind) * self.places.n_values
+        return np.asarray(own[:, None] + block.by_slot(self.places.value))
+
+    def scale(self, table: Floats, rounds: int, close: float) -> Iterator[tuple[Block, Ints, Floats, float]]:
+        """Piece by piece: its entries, how likely each is, and what the piece adds to the likelihood."""
+        flat = table.ravel()
+        for block in self.places.blocks:
+            if not block.shape[1]:
+                continue  # nobody is left there
+            for piece in block.pieces():
+                entries = self._entries(piece)
+                held, logs = piece.by_slot(self.places.held), flat[entries].astype(np.float64)
+                yield piece, entries, *piece.scale(logs, held, self.factors, rounds, close)
+
+    def gain(self, effects: Floats, rounds: int = _ROUNDS, close: float = _CLOSE) -> tuple[float, Floats]:
+        """The log-likelihood of the buckets, and its gradient by effects."""
+        table = self.log_chances(effects)
+        found = np.exp(table) * -self.counts[:, None]
+        gain, pending = 0.0, list[tuple[Ints, Floats]]()
+        for _, entries, weight, own in self.scale(table, rounds, close):
+            gain += own
+            pending.append((entries.ravel(), weight.ravel()))
+            if len(pending) * entries.size > max(_PENDING, found.size):
+                _add_entries(found, pending)
+        _add_entries(found, pending)
+        return gain, self.kinds.add(found)
+
+
+def _add_entries(found: Floats, pending: list[tuple[Ints, Floats]]) -> None:
+    """Add what was found to its places, and forget it."""
+    if pending:
+        places, weights = (np.concatenate([pair[k] for pair in pending]) for k in (0, 1))
+        found += np.bincount(places, weights, found.size).reshape(found.shape)
+        pending.clear()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Everybody:
+    """All buckets of a release, in parts where kinds of people are many."""
+
+    parts: tuple[Fit, ...]
+
+    @classmethod
+    def of(
+        cls, features: Features, contents: Contents, buckets: Buckets, chosen: Ints | None = None
+    ) -> Everybody:
+        """All buckets, or some; with as many people in a part as have few kinds together."""
+        places = Places.of(buckets, chosen)
+        few = len(features.kinds) * places.n_values <= MOST_CELLS
+        parts = [places] if few else places.split(max(1, MOST_CELLS // places.n_values))
+        return cls(parts=tuple(Fit.of(features, contents, part) for part in parts))
 
     def gain(self, effects: Floats) -> tuple[float, Floats]:
-        """The log-likelihood of the buckets, and its gradient by effects."""
-        places = self.places
-        logs, share = self.logs(effects)
-        weight = places.scale(logs, self.factors, _SCALING_ROUNDS)
-        power = places.spread(places.power)
-        gain = float((weight * (logs - np.log(np.maximum(weight, 1e-300)) / power)).sum())
-        # the dual's value, whose gradient is `weight` even where values do not add up yet
-        missing = np.bincount(places.slot, weight / power, len(places.held)) - self.held
-        gain += float((missing * np.log(np.maximum(self.factors, 1e-300))).sum())
-        share *= -1
-        share.ravel()[self.entry] += weight
-        return gain, (self.indicators.T @ share).astype(np.float64)
-
-    def weights(self, effects: Floats, rounds: int, close: float) -> Floats:
-        """How likely each entry is."""
-        return self.places.scale(self.logs(effects)[0], self.factors, rounds, close)
-
-    def most_likely(self, basis: Basis, start: Floats, rounds: int) -> Floats:
-        """Coordinates of the effects that are most likely given these buckets and the effects' variances."""
-        self.weights(basis.effects(start), _FIRST_ROUNDS, _CLOSE)  # the search needs a smooth function
-        return climb(basis, start, self.gain, len(self.places.rows), rounds)
+        """The log-likelihood of all buckets, and its gradient by effects."""
+        found = [part.gain(effects) for part in self.parts]
+        return sum(gain for gain, _ in found), np.sum([slope for _, slope in found], axis=0)
 
 
 def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis: Basis) -> Floats:
-    """Features × values: the most likely effects, first for a part of the buckets, then for ever more."""
-    place = np.zeros(basis.precision.shape)
-    cells = buckets.n_rows * buckets.composition.shape[1]
-    for part, rounds in _STEPS:
-        every = max(-(-cells // MOST_CELLS), min(part, int(buckets.n_rows // _LEAST_ROWS)))
-        if part > 1 and every < part / 2:
-            continue
-        chosen = None if every <= 1 else np.arange(0, len(buckets.size), every)
+    """Features × values: the most likely effects.
+
+    Of a large release first those of a part of the buckets, and then of ever more. What the steps by some
+    people tell of how the likelihood curves makes those by all of them long enough that a few will do.
+    """
+    found, n_before = Climb(place=np.zeros(basis.precision.shape)), 0
+    every = max(1, -(-buckets.n_rows * buckets.composition.shape[1] // MOST_CELLS))
+    stages = [(buckets.n_rows // n, steps) for n, steps in _STAGES if buckets.n_rows // n >= 2 * every]
+    for one_of, steps in (*stages, (every, _STEPS if stages else _ALL_STEPS)):
+        chosen = None if one_of == 1 else np.arange(0, len(buckets.size), one_of)
         fit = Fit.of(features, contents, Places.of(buckets, chosen))
-        place = fit.most_likely(basis, place, rounds)
-    return basis.effects(place)
+        n_rows = len(fit.kind)
+        found = found.of_more(n_rows / n_before) if n_before else found
+        fit.gain(basis.effects(found.place), _FIRST_ROUNDS)  # the search needs a smooth function
+        is_last = one_of == every and n_rows <= _MANY
+        close = _LEAST_GAIN if is_last else _LEAST_SHARE * n_rows
+        found, n_before = climb(basis, found, fit.gain, n_rows, steps, close), n_rows
+    return basis.effects(found.place)

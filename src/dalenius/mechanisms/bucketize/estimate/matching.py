@@ -10,14 +10,21 @@ people, doubly centred, times k/(k−1), which scaling p itself would miss.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from dalenius.arrays import Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 
-_TINY = 1e-290
+_ENTRIES_AT_ONCE = 1 << 15
+"""People × values that are scaled together: few enough to stay in the processor's cache."""
+_LOOK_EVERY = 4
+Listed = TypeVar("Listed", Floats, Ints)
+_MOST_AT_ONCE, _LEAST_FACTOR = 1e4, 1e-100
+"""What a round multiplies by at most, and where the next scaling begins at least: no product overflows."""
 _LEAST_LOG = -600.0
 _MOST_VALUES = 600
 _MOST_TO_MATCH = 60_000_000
@@ -34,49 +41,88 @@ def is_feasible(buckets: Buckets) -> bool:
 class Block:
     """Buckets of as many people and as many different values, one after the other: an array of three axes."""
 
-    entries: slice
+    people: slice
     slots: slice
     shape: tuple[int, int, int]
     """Buckets, people of each, different values of each."""
     power: float
     """k/(k−1)."""
 
-    def scale(self, logs: Floats, held: Floats, factors: Floats, rounds: int, close: float) -> Floats:
-        """As `Places.scale`; buckets come last here, so that every sum runs along many of them."""
-        n_buckets, _, width = self.shape
-        logs = np.multiply(logs.reshape(self.shape).transpose(1, 2, 0), self.power, order="C")
-        logs -= logs.max(axis=1, keepdims=True)
-        factor = np.ascontiguousarray(factors.reshape(n_buckets, width).T)
+    def pieces(self) -> Iterator[Block]:
+        """The same in pieces of few entries."""
+        n_buckets, size, width = self.shape
+        step = max(1, _ENTRIES_AT_ONCE // max(size * width, 1))
+        for begin in range(0, n_buckets, step):
+            yield self.part(begin, min(begin + step, n_buckets))
+
+    def part(self, begin: int, end: int) -> Block:
+        """Some of the buckets."""
+        _, size, width = self.shape
+        people, slots = self.people.start, self.slots.start
+        return replace(
+            self,
+            people=slice(people + begin * size, people + end * size),
+            slots=slice(slots + begin * width, slots + end * width),
+            shape=(end - begin, size, width),
+        )
+
+    def moved(self, people: int, slots: int) -> Block:
+        """The same elsewhere, by so many."""
+        return replace(
+            self,
+            people=slice(self.people.start + people, self.people.stop + people),
+            slots=slice(self.slots.start + slots, self.slots.stop + slots),
+        )
+
+    def by_person(self, of_people: Listed) -> Listed:
+        """What is listed person by person: people × buckets."""
+        return of_people[self.people].reshape(self.shape[:2]).T
+
+    def by_slot(self, of_slots: Listed) -> Listed:
+        """What is listed slot by slot: values × buckets."""
+        return of_slots[self.slots].reshape(self.shape[0], self.shape[2]).T
+
+    def scale(
+        self, logs: Floats, held: Floats, factors: Floats, rounds: int, close: float
+    ) -> tuple[Floats, float]:
+        """How likely each entry is, and how likely the contents are, as a logarithm.
+
+        Buckets come last in every array, so that every sum runs along many of them.
+
+        Args:
+            logs: people × values × buckets: log p, up to a number of each person; overwritten.
+            held: values × buckets: how often each is held.
+            factors: of the slots: where the scaling begins; overwritten by where it ends.
+            rounds: how often at most people and values are made to add up.
+            close: end earlier if every value adds up as closely as that.
+        """
+        logs *= self.power
+        most = logs.max(axis=1)
+        logs -= most[:, None]
         weight = np.exp(np.maximum(logs, _LEAST_LOG, out=logs), out=logs)
+        factor = np.ascontiguousarray(self.by_slot(factors))
+        _balance(weight, held, factor, rounds - 1, close)
+        total = np.einsum("pvb,vb->pb", weight, factor)
+        # the dual's value, whose gradient is `weight` even where values do not add up yet
+        gain = float(np.log(total).sum() + most.sum())
+        gain -= float((held * np.log(factor)).sum())
         weight *= factor
-        wanted = held.reshape(n_buckets, width).T
-        for step in range(rounds):
-            weight /= np.maximum(weight.sum(axis=1, keepdims=True), _TINY)
-            ratio = wanted / np.maximum(weight.sum(axis=0), _TINY)
-            if step == rounds - 1 or np.abs(ratio - 1).max() < close:
-                break
-            factor *= ratio
-            weight *= ratio
-        factors[:] = factor.T.ravel()
-        return np.asarray(weight.transpose(2, 0, 1).ravel())
+        weight /= total[:, None]
+        factor /= factor.max(axis=0)  # people's own factors make up for it
+        self.by_slot(factors)[:] = np.maximum(factor, _LEAST_FACTOR)
+        return weight, gain / self.power
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Places:
-    """For each row, block by block and bucket by bucket, an entry for each different value of its bucket."""
+    """People bucket by bucket, buckets of one shape after the other; a slot for each value of a bucket."""
 
     rows: Ints
     """The rows in the order of their buckets."""
-    width: Ints
-    """How many entries each of these rows has."""
     value: Ints
-    """Of each entry."""
-    slot: Ints
-    """Of each entry: which pair of a bucket and a value."""
+    """Of each slot, a pair of a bucket and one of its values."""
     held: Floats
     """Of each slot: how often the bucket holds the value."""
-    power: Floats
-    """Of each row, k/(k−1)."""
     n_values: int
     blocks: tuple[Block, ...]
 
@@ -88,59 +134,94 @@ class Places:
         widths = np.diff(held.starts).astype(np.int64)[buckets.type_of]
         own = np.arange(len(buckets.size)) if chosen is None else chosen
         own = own[np.lexsort((own, widths[own], n_rows[own]))]
-        place = np.full(len(buckets.size), len(own))  # of each bucket among those, in their order
+        place = np.full(len(buckets.size), -1)  # of each bucket among those, in their order
         place[own] = np.arange(len(own))
-        rows = np.argsort(place[buckets.row_bucket], kind="stable")[: int(n_rows[own].sum())]
-        home = buckets.row_bucket[rows]
-        first, offset = _ranges(held.starts[buckets.type_of[home]], widths[home])
-        bucket_first, bucket_offset = _ranges(held.starts[buckets.type_of[own]], widths[own])
-        first_slot = np.concatenate([[0], np.cumsum(widths[own])])
+        first, offset = _ranges(held.starts[buckets.type_of[own]], widths[own])
         return cls(
-            rows=rows,
-            width=widths[home],
+            rows=_sorted_rows(place[buckets.row_bucket], len(own)),
             value=held.columns[first + offset].astype(np.int64),
-            slot=np.repeat(first_slot[place[home]], widths[home]) + offset,
-            held=held.data[bucket_first + bucket_offset],
-            power=(n_rows / np.maximum(n_rows - 1, 1))[home],
+            held=held.data[first + offset],
             n_values=held.shape[1],
             blocks=_blocks(n_rows[own], widths[own]),
         )
 
-    def spread(self, by_row: Floats) -> Floats:
-        """A number of each row at each of its entries."""
-        return np.repeat(by_row, self.width)
-
-    def scale(self, logs: Floats, factors: Floats, rounds: int, close: float = 0.0) -> Floats:
-        """The weights of the entries, from log p of each.
-
-        Args:
-            logs: of the entries, up to a number of each row.
-            factors: of the slots: where the scaling begins; overwritten by where it ends.
-            rounds: how often at most people and values are made to add up.
-            close: end earlier, in a block, if every value adds up as closely as that.
-        """
-        weight = np.empty_like(logs)
+    def split(self, most_people: int) -> list[Places]:
+        """The same in parts of about so many people at most."""
+        parts: list[list[Block]] = [[]]
+        room = most_people
         for block in self.blocks:
-            held, own = self.held[block.slots], factors[block.slots]
-            weight[block.entries] = block.scale(logs[block.entries], held, own, rounds, close)
-        return weight
+            n_buckets, size, _ = block.shape
+            begin = 0
+            while begin < n_buckets:
+                if room < size and parts[-1]:
+                    parts.append([])
+                    room = most_people
+                end = min(n_buckets, begin + max(1, room // max(size, 1)))
+                parts[-1].append(block.part(begin, end))
+                room -= (end - begin) * size
+                begin = end
+        return [self._only(own) for own in parts]
+
+    def _only(self, blocks: Sequence[Block]) -> Places:
+        people, slots = blocks[0].people.start, blocks[0].slots.start
+        own_people, own_slots = slice(people, blocks[-1].people.stop), slice(slots, blocks[-1].slots.stop)
+        return Places(
+            rows=self.rows[own_people],
+            value=self.value[own_slots],
+            held=self.held[own_slots],
+            n_values=self.n_values,
+            blocks=tuple(block.moved(-people, -slots) for block in blocks),
+        )
+
+
+def _balance(weight: Floats, held: Floats, factor: Floats, rounds: int, close: float) -> None:
+    """Find factors (values × buckets) with which people and values add up, bucket by bucket.
+
+    Buckets whose values add up closely are left alone every few rounds: it is few that need many.
+    """
+    left, own, wanted = np.arange(held.shape[1]), factor, held
+    least = wanted / _MOST_AT_ONCE
+    for step in range(1, rounds + 1):
+        found = np.einsum("pvb,pb->vb", weight, 1 / np.einsum("pvb,vb->pb", weight, own))
+        found *= own
+        ratio = wanted / np.maximum(found, least, out=found)
+        own *= ratio
+        if step % _LOOK_EVERY and step < rounds:
+            continue
+        is_far = np.abs(ratio - 1).max(axis=0) >= close
+        if step == rounds or not is_far.all():
+            factor[:, left] = own
+            if not is_far.any():
+                break
+            left, weight = left[is_far], weight[..., is_far]
+            own, wanted, least = own[:, is_far], wanted[:, is_far], least[:, is_far]
+
+
+def _sorted_rows(place: Ints, n_places: int) -> Ints:
+    """The rows that have a place, by it: digit by digit, which numpy does by counting."""
+    rows = np.flatnonzero(place >= 0)
+    order = np.argsort((place[rows] & 0xFFFF).astype(np.uint16), kind="stable")
+    rows = rows[order]
+    for shift in range(16, max(n_places - 1, 0).bit_length(), 16):
+        rows = rows[np.argsort((place[rows] >> shift & 0xFFFF).astype(np.uint16), kind="stable")]
+    return rows
 
 
 def _blocks(n_rows: Ints, width: Ints) -> tuple[Block, ...]:
     """Of buckets in ascending order of both."""
-    found, entry, slot = [], 0, 0
+    found, person, slot = [], 0, 0
     pairs, n_buckets = np.unique(np.stack([n_rows, width]), axis=1, return_counts=True)
     for size, wide, n in zip(*pairs.tolist(), n_buckets.tolist(), strict=True):
-        ends = entry + n * size * wide, slot + n * wide
+        ends = person + n * size, slot + n * wide
         found.append(
             Block(
-                entries=slice(entry, ends[0]),
+                people=slice(person, ends[0]),
                 slots=slice(slot, ends[1]),
                 shape=(n, size, wide),
                 power=size / max(size - 1, 1),
             )
         )
-        entry, slot = ends
+        person, slot = ends
     return tuple(found)
 
 

@@ -22,12 +22,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
-from dalenius.arrays import Codes, Floats, Ints
+from dalenius.arrays import Codes, Floats, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
-from dalenius.mechanisms.bucketize.estimate.effects import MOST_CELLS, Contents, Fit, fit_effects
-from dalenius.mechanisms.bucketize.estimate.matching import Places
+from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, fit_effects
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
 from dalenius.mechanisms.rows.traits import choose_basis
 from dalenius.question.targets import Estimates, Score, Targets, different_weights
@@ -38,7 +36,7 @@ LARGER = ((1.0, 0.5), (8.0, 0.5))
 
 These numbers were settled on Adult, KDD's education and occupation and the demo's table (docs/coverage.md).
 """
-_LAST_ROUNDS, _CLOSE = 60, 1e-6
+_LAST_ROUNDS, _CLOSE = 60, 1e-5
 _CELLS_AT_ONCE = 2_000_000
 
 
@@ -74,7 +72,7 @@ class Parts:
 class Posterior:
     """The matching of a release, and what remains unknown about it."""
 
-    weights: sp.csr_array
+    weights: Sparse
     """Rows × values: how likely each value is this row's."""
     features: Features
     basis: Basis
@@ -105,15 +103,14 @@ class Posterior:
             region_of_bucket = np.zeros(len(buckets.size), dtype=np.int64)
         features = Features.of(columns, region_of_bucket[buckets.row_bucket])
         contents = Contents.of(buckets, region_of_bucket, features.sizes)
-        uniform = _uniform(buckets)
-        expected = features.means.T @ (np.exp(contents.log_share) * features.sizes[:, None])
-        surprise = (features.indicators.T @ uniform).toarray() - expected
+        everybody = Everybody.of(features, contents, buckets)
+        surprise = everybody.gain(np.zeros((features.kinds.n_features, contents.log_share.shape[1])))[1]
         basis = choose_basis(features, contents.known, surprise, numbers, buckets.counts)
         effects = fit_effects(features, contents, buckets, basis)
         V, vectors = np.linalg.eigh(features.covariance())
         kept = 1e-8 * V.max() < V
         return cls(
-            weights=_weights(buckets, features, contents, effects),
+            weights=_weights(buckets, everybody, effects),
             features=features,
             basis=basis,
             contents=contents,
@@ -168,7 +165,7 @@ class Posterior:
             free, fixed = free + float(part[1][0]), fixed + float(part[2][0])
         if len(first) == 1 or free == 0:
             return fixed
-        likely = self.weights[rows]
+        likely = self.weights.take(rows)
         mean = (np.asarray(likely @ own.T).T * numbers).sum(axis=0)
         pairs = [(i, j) for i in range(len(own)) for j in range(len(own))]
         square = sum(float((numbers[i] * numbers[j]) @ (likely @ (own[i] * own[j]))) for i, j in pairs)
@@ -209,7 +206,7 @@ class _Matched:
     """The rows of one score, bucket by bucket."""
 
     buckets: Buckets
-    weights: sp.csr_array
+    weights: Sparse
     """Of these rows × values."""
     rows: Codes
     values: Floats
@@ -225,7 +222,7 @@ class _Matched:
         home, starts = np.unique(buckets.row_bucket[rows], return_index=True)
         return cls(
             buckets=buckets,
-            weights=posterior.weights[rows],
+            weights=posterior.weights.take(rows),
             rows=rows,
             values=np.ones(len(rows)) if score.values is None else score.values[order],
             starts=starts,
@@ -267,30 +264,15 @@ def _by_score(targets: Targets) -> Iterator[tuple[int, Ints]]:
     return zip(scores.tolist(), np.split(order, starts[1:]), strict=True)
 
 
-def _uniform(buckets: Buckets) -> sp.csr_array:
-    """Rows × values: every matching of a bucket as likely as the next."""
-    kind = buckets.type_of[buckets.row_bucket]
-    held = buckets.composition.take(kind)
-    share = held.data / buckets.type_size[kind][held.rows]
-    return sp.csr_array((share, held.columns, held.starts), shape=held.shape)
-
-
-def _weights(buckets: Buckets, features: Features, contents: Contents, effects: Floats) -> sp.csr_array:
-    """Rows × values: how likely each value is each row's; some buckets at a time."""
-    n_values = buckets.composition.shape[1]
-    n_parts = -(-buckets.n_rows * n_values // MOST_CELLS)
-    rows, width, weight, value = [], [], [], []
-    for chosen in np.array_split(np.arange(len(buckets.size)), n_parts):
-        places = Places.of(buckets, chosen)
-        fit = Fit.of(features, contents, places)
-        rows.append(places.rows)
-        width.append(places.width)
-        weight.append(fit.weights(effects, _LAST_ROUNDS, _CLOSE))
-        value.append(places.value)
-    starts = np.concatenate([[0], np.cumsum(np.concatenate(width))])
-    by_bucket = sp.csr_array(
-        (np.concatenate(weight), np.concatenate(value), starts), shape=(buckets.n_rows, n_values)
-    )
-    back = np.empty(buckets.n_rows, dtype=np.int64)
-    back[np.concatenate(rows)] = np.arange(buckets.n_rows)
-    return sp.csr_array(by_bucket[back])
+def _weights(buckets: Buckets, everybody: Everybody, effects: Floats) -> Sparse:
+    """Rows × values: how likely each value is each row's."""
+    n_values, widths = buckets.composition.shape[1], np.diff(buckets.composition.starts)
+    starts = np.concatenate([[0], np.cumsum(widths[buckets.type_of[buckets.row_bucket]])])
+    weight, value = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
+    for fit in everybody.parts:
+        table, first = fit.log_chances(effects), starts[fit.places.rows]
+        for piece, _, own, _ in fit.scale(table, _LAST_ROUNDS, _CLOSE):
+            place = piece.by_person(first)[:, None] + np.arange(piece.shape[2])[:, None]
+            weight[place] = own
+            value[place] = piece.by_slot(fit.places.value)
+    return Sparse(starts=starts, columns=value, data=weight, n_columns=n_values)

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.perturb.channel import Channel, Laws, reconstruct
 from dalenius.mechanisms.perturb.published import PublishedParts
-from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, climb
+from dalenius.mechanisms.rows.effects import Basis, Climb, Features, Quasi, climb
 from dalenius.mechanisms.rows.traits import choose_basis
 from dalenius.promises.rho_privacy import frequency_behind
 
@@ -147,21 +147,22 @@ class Effects:
         basis = choose_basis(features, told, by_cell @ surprised, numbers, n_each, _WIDER)
         every = max(1, -(-len(records.cell) * len(f) // _MOST_CELLS))
         rows = np.arange(0, len(records.cell), every)
-        place, log_share = np.zeros(basis.precision.shape), np.log(f)
+        found, log_share = Climb(place=np.zeros(basis.precision.shape)), np.log(f)
+        indicators = features.indicators[rows].astype(np.float32)
         for _ in range(_ROUNDS):  # effects, then the base shares with which values are as frequent as before
             fit = _DrawingFit(
-                indicators=features.indicators[rows].astype(np.float32),
+                indicators=indicators,
                 chances=(chances / f).astype(np.float32),
                 log_share=log_share,
                 means=features.means[0],
                 cell=records.cell[rows],
             )
-            place = climb(basis, place, fit.gain, len(rows), _STEPS)
-            log_share = _calibrate(fit.indicators, basis.effects(place), fit.means, f, log_share)
+            found = climb(basis, Climb(place=found.place), fit.gain, len(rows), _STEPS)
+            log_share = _calibrate(fit.indicators, basis.effects(found.place), fit.means, f, log_share)
         return cls(
             features=features,
             basis=basis,
-            likely=basis.effects(place),
+            likely=basis.effects(found.place),
             log_share=log_share,
             fitted=len(rows) / len(records.cell),
         )

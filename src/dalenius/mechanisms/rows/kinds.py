@@ -1,0 +1,152 @@
+"""Kinds of people: all that effects of columns know of a person is which combination of features it has.
+
+A table has fewer combinations than rows, often by far, and whatever is the same for all people of a kind is
+worked out once for each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalenius.arrays import Codes, Floats, Ints
+from dalenius.tables.codes import number
+
+_DENSE = 400_000
+"""Kinds × features that are kept as a dense table of zeros and ones."""
+_JOINED = 1_024
+"""Combinations of some columns that are looked up together."""
+_AT_ONCE = 8_192
+_FAR = 2**62
+"""Keys stay below this, within 64 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Joined:
+    """Some columns together: the combination of each kind, and the features of each combination."""
+
+    code: Codes
+    features: Floats
+    """Combinations × features: 1 where the combination has the feature."""
+    order: Ints
+    """The kinds by their combination."""
+    starts: Ints
+    """Where each combination begins among them."""
+
+    @classmethod
+    def of(cls, places: Ints, n_features: int) -> _Joined:
+        """Of these features of each kind (kinds × columns)."""
+        key = np.zeros(len(places), dtype=np.int64)
+        for column in places.T:
+            key = key * (int(column.max()) + 1 - int(column.min())) + column - column.min()
+        _, first, code = np.unique(key, return_index=True, return_inverse=True)
+        code = code.ravel().astype(np.uint16)
+        features = np.zeros((len(first), n_features))
+        features[np.arange(len(first))[:, None], places[first]] = 1.0
+        order = np.argsort(code, kind="stable")
+        return cls(
+            code=code,
+            features=features,
+            order=order,
+            starts=np.searchsorted(code[order], np.arange(len(first))),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Kinds:
+    """Combinations of features, and sums over what they have in common."""
+
+    places: Ints
+    """Kinds × columns: which features."""
+    n_features: int
+    dense: Floats | None
+    """Kinds × features; None: too many."""
+    joined: tuple[_Joined, ...]
+
+    @classmethod
+    def of(cls, places: Ints, n_features: int) -> Kinds:
+        """Of the features of each kind (kinds × columns)."""
+        if len(places) * n_features > _DENSE:
+            joined = tuple(_Joined.of(places[:, own], n_features) for own in _groups(places))
+            return cls(places=places, n_features=n_features, dense=None, joined=joined)
+        dense = np.zeros((len(places), n_features))
+        dense[np.arange(len(places))[:, None], places] = 1.0
+        return cls(places=places, n_features=n_features, dense=dense, joined=())
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def take(self, kinds: Ints) -> Kinds:
+        """Some of them."""
+        return Kinds.of(self.places[kinds], self.n_features)
+
+    def sum_effects(self, effects: Floats) -> Floats:
+        """Kinds × values, from effects features × values, as exactly as these are."""
+        if self.dense is not None:
+            return np.asarray(self.dense @ effects, dtype=effects.dtype)
+        tables = [(own.features @ effects).astype(effects.dtype) for own in self.joined]
+        found = np.empty((len(self), effects.shape[1]), dtype=effects.dtype)
+        for begin in range(0, len(self), _AT_ONCE):
+            part = slice(begin, begin + _AT_ONCE)
+            some = found[part]
+            np.take(tables[0], self.joined[0].code[part], axis=0, out=some, mode="clip")
+            for own, table in zip(self.joined[1:], tables[1:], strict=True):
+                some += table[own.code[part]]
+        return found
+
+    def add(self, by_kind: Floats) -> Floats:
+        """Features × values: the sums over the kinds that have the feature."""
+        if self.dense is not None:
+            return np.asarray(self.dense.T @ by_kind)
+        found = np.zeros((self.n_features, by_kind.shape[1]))
+        for own in self.joined:
+            found += own.features.T @ np.add.reduceat(by_kind[own.order], own.starts, axis=0)
+        return found
+
+    def cross(self, counts: Floats) -> Floats:
+        """Features × features: how many people have both, given how many people are of each kind."""
+        if self.dense is not None:
+            return np.asarray(self.dense.T @ (counts[:, None] * self.dense))
+        n, columns = self.n_features, self.places.T
+        found = np.zeros(n * n)
+        for i, one in enumerate(columns):
+            for two in columns[i:]:
+                found += np.bincount(one * n + two, counts, n * n)
+        square = found.reshape(n, n)
+        return np.asarray(square + square.T - np.diag(np.diag(square)))
+
+
+def _groups(places: Ints) -> list[list[int]]:
+    """Columns that are looked up together, so that each group has few combinations."""
+    groups: list[list[int]] = []
+    n_joined = _JOINED + 1
+    for column, codes in enumerate(places.T):
+        n_codes = int(codes.max()) + 1 - int(codes.min())
+        if n_joined * n_codes > _JOINED:
+            groups.append([])
+            n_joined = 1
+        groups[-1].append(column)
+        n_joined *= n_codes
+    return groups
+
+
+def find_kinds(columns: Sequence[Codes]) -> tuple[Ints, Ints]:
+    """The different rows of some columns of codes, and which of them each row is.
+
+    >>> rows, kind = find_kinds([np.array([1, 0, 1]), np.array([0, 0, 0])])
+    >>> rows.tolist(), kind.tolist()
+    ([[1, 0], [0, 0]], [0, 1, 0])
+    """
+    kind, n_kinds = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for codes in columns:
+        width = int(codes.max()) + 1
+        if n_kinds * width >= _FAR:
+            kind, known = number(kind)
+            n_kinds = len(known)
+        kind, n_kinds = kind * width + codes, n_kinds * width
+    kind, known = number(kind)
+    first = np.zeros(len(known), dtype=np.int64)
+    first[kind[::-1]] = np.arange(len(kind))[::-1]
+    return np.stack([codes[first] for codes in columns], axis=1).astype(np.int64), kind
