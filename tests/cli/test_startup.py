@@ -73,6 +73,16 @@ def test_publishing_planning_verifying_and_asking_load_what_they_run(home: Path)
     assert loaded(home, "ask", "made", grouped) <= {"sqlglot"}
 
 
+def test_the_default_estimator_of_a_release_large_enough_for_it_needs_no_scipy(home: Path) -> None:
+    rows = (f"{20 + i % 40},{i % 2},{('flu', 'cold', 'cough')[i % 3]}" for i in range(1_200))
+    (home / "more.csv").write_text("\n".join(["age,sex,disease", *rows]))
+    policy = (home / "policy.toml").read_text().replace("t.csv", "more.csv").replace("made", "more")
+    (home / "more.toml").write_text(policy)
+    loaded(home, "publish", "more.toml", "--seed", "1")
+    question = "SELECT COUNT(*) FROM t WHERE age > 30 AND disease = 'flu'"
+    assert loaded(home, "ask", "more", question, "--estimator", "matching") <= {"sqlglot", "randomgen"}
+
+
 def test_releases_of_every_mechanism_are_verified_without_what_plans_and_asks() -> None:
     releases = sorted(str(path.parent) for path in RELEASES.glob("*/manifest.json"))
     code = (
