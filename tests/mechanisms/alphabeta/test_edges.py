@@ -7,13 +7,17 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from scipy import stats
 
 from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, Choice, ViewLaw, Wanted
+from dalenius.mechanisms.alphabeta.apply import shaped_hits, uniform_hits
+from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, LawChoice, ViewLaw, WantedLaw
 from dalenius.mechanisms.alphabeta.plan.views import plan_alphabeta
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
+from dalenius.randomness import Randomness
+from tests.chance import FALSE_ALARM
 
 DOMAIN = Domain.of({"sex": ["F", "M"], "ill": [f"i{n}" for n in range(50)]})
 PROMISE = DGammaPrivacy(gamma=Fraction(1, 2), d=Fraction(1, 10))
@@ -22,7 +26,7 @@ PROMISE = DGammaPrivacy(gamma=Fraction(1, 2), d=Fraction(1, 10))
 def test_the_least_beta_against_one_of_a_set_is_where_the_ratio_is_as_allowed() -> None:
     """s/β · (1−β)/(1−s) = 1/X there, and less noise shows more."""
     d, gamma = Fraction(1, 10), Fraction(1, 2)
-    wanted = Wanted(d=d, gamma=gamma, adversary="exclusive")
+    wanted = WantedLaw(d=d, gamma=gamma, adversary="exclusive")
     for retention in (Fraction(1, 3), Fraction(3, 4)):
         beta = wanted.least_beta(retention)
         allowed = gamma * (1 - d) / (d * (1 - gamma))
@@ -46,14 +50,14 @@ def test_a_view_of_every_row_tells_who_is_not_in_the_table(kind: type[ViewLaw]) 
     assert law.smallest_ratio() == 0
     assert math.isinf(law.epsilon())
     assert not law.hides_absence(Fraction(1, 10), Fraction(1, 2))
-    choice = Choice(alpha=Fraction(3, 4), beta=Fraction(1, 4))
+    choice = LawChoice(alpha=Fraction(3, 4), beta=Fraction(1, 4))
     with pytest.raises(PromiseNotMet, match="keeps 0 of its prior"):
         plan_alphabeta(60, DOMAIN, PROMISE, kind=kind, choice=choice)
 
 
 def test_the_error_bound_of_even_noise_is_that_of_its_own_variance() -> None:
     """Where noise is not even, a tuple's s(t) may be 1/2, which varies most."""
-    plan = plan_alphabeta(60, DOMAIN, PROMISE, choice=Choice(retention=Fraction(3, 5)))
+    plan = plan_alphabeta(60, DOMAIN, PROMISE, choice=LawChoice(retention=Fraction(3, 5)))
     assert plan.law.retention == Fraction(3, 5)
     noise = NoiseLaw.of(DOMAIN, {})
     other = replace(plan, noise=noise)
@@ -74,7 +78,7 @@ def test_noise_that_is_not_even_is_for_one_view() -> None:
 def test_as_many_rows_of_noise_as_are_allowed_may_be_given() -> None:
     alpha, beta = Fraction(1, 5), Fraction(1, 4)
     promise = DGammaPrivacy(gamma=Fraction(3, 4), d=Fraction(1, 10))
-    choice = Choice(alpha=alpha, beta=beta, max_noise_rows=25)  # a quarter of a hundred tuples
+    choice = LawChoice(alpha=alpha, beta=beta, max_noise_rows=25)  # a quarter of a hundred tuples
     assert plan_alphabeta(60, DOMAIN, promise, choice=choice).noise_rows == 25
     with pytest.raises(PolicyError, match="more noise than max_noise_rows"):
         plan_alphabeta(60, DOMAIN, promise, choice=replace(choice, max_noise_rows=24))
@@ -83,3 +87,26 @@ def test_as_many_rows_of_noise_as_are_allowed_may_be_given() -> None:
 def test_the_last_of_several_views_has_the_noise_of_its_own_rate() -> None:
     plan = plan_alphabeta(60, DOMAIN, PROMISE, views=3)
     assert plan._noise_of_last == pytest.approx(float(plan.law.noise_rate(3)) * 100)
+
+
+def two_sided(n: int, mean: float) -> float:
+    """How likely a Poisson number is to be as far from its mean."""
+    return float(2 * min(stats.poisson.cdf(n, mean), stats.poisson.sf(n - 1, mean)))
+
+
+@pytest.mark.parametrize("pieces", [None, 4])
+@pytest.mark.parametrize("shares", [{}, {"sex": ["1/5", "4/5"]}], ids=["even", "declared"])
+def test_pieces_of_the_noise_are_together_all_of_it(shares: dict[str, list[str]], pieces: int | None) -> None:
+    """Σ −ln(1−β(t)) tuples are drawn on average, however many tasks draw them; a tenth more is noticed."""
+    noise, beta, runs = NoiseLaw.of(DOMAIN, shares), Fraction(1, 3), 400
+    rates = [float(beta * share / max(noise.shares[0])) for share in noise.shares[0]]
+    mean = sum(50 * -math.log1p(-rate) for rate in rates) * runs
+    stream, drawn = Randomness.seeded(1).stream("pieces"), 0
+    told = () if pieces is None else (pieces,)
+    for _ in range(runs * (pieces or 1)):
+        if shares:
+            drawn += sum(map(len, shaped_hits(DOMAIN, noise, beta, stream, *told)))
+        else:
+            drawn += sum(map(len, uniform_hits(DOMAIN, beta, stream, *told)))
+    for off in (0.9, 1.1):
+        assert two_sided(drawn, off * mean) < FALSE_ALARM < two_sided(drawn, mean)

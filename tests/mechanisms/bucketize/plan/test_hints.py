@@ -52,7 +52,7 @@ def test_the_hint_is_the_least_that_would_do(method: str) -> None:
 
 def test_one_bucket_of_all_rows_and_a_few_even_ones_are_tried() -> None:
     problem = BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10)
-    search = optimal._Search(problem)
+    search = optimal._SizeSearch(problem)
     search._try_even()
     assert search._best is not None
     sizes = np.array(candidate_sizes(problem))

@@ -25,7 +25,7 @@ from dalenius.mechanisms.perturb.plan.methods import _part, plan_for_release, pl
 from dalenius.mechanisms.perturb.plan.starts import split_band
 from dalenius.mechanisms.perturb.plan.thresholds import find_limits
 from dalenius.promises.d_gamma_privacy import published_rows
-from dalenius.promises.f_privacy import FPrivacy, Linear
+from dalenius.promises.f_privacy import FPrivacy, LinearLimit
 from dalenius.promises.rho_privacy import RhoPrivacy
 from dalenius.tables.histogram import Histogram
 from tests.mechanisms.perturb.histograms import EXAMPLE, array, counts_lists, everything_protected
@@ -128,7 +128,7 @@ def test_thirty_records_of_the_top_value_are_enough_for_a_part() -> None:
 @pytest.mark.parametrize("count", [7, 99, 100, 999, 1_001, 1_099, 25_000, 25_001, 123_456])
 def test_a_limit_by_a_rule_is_taken_below_the_count_and_not_far_below(count: int) -> None:
     """Two digits of the count, or the ten, below it: never more than was asked for."""
-    rule = Linear(times=Fraction(3), plus=Fraction(1, 20))
+    rule = LinearLimit(times=Fraction(3), plus=Fraction(1, 20))
     n_rows = 20 * count + 1_000
     held = Histogram.of(("ill",), {("flu",): count, ("cold",): n_rows - count})
     (limit,) = [
