@@ -14,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dalenius.engines.pages import EncodedGroup, PageWriter, can_be_paged, encode_group
 from dalenius.mechanisms.base import Batches
@@ -65,6 +64,8 @@ def _write_pages(path: Path, groups: Batches, coded: Collection[str]) -> int:
 
 def _write_by_arrow(path: Path, groups: Batches, coded: Collection[str], first: pa.RecordBatch) -> int:
     """Many texts, or numbers far apart, whose codes Arrow finds, or does without."""
+    import pyarrow.parquet as pq  # most releases are written without
+
     schema = first.schema
     # the least and the largest text of a row group help no reader, and take a third of the writer's time
     numbers = [field.name for field in schema if not (field.name in coded or _is_text(field.type))]

@@ -20,7 +20,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dalenius import system
 from dalenius.errors import DaleniusError, ReleaseCorrupt
@@ -156,6 +155,8 @@ def _look(folder: Path, manifest: Manifest) -> bytes:
 
 
 def _look_at(table: str, files: list[Path]) -> dict[str, Any]:
+    import pyarrow.parquet as pq  # who publishes has written the tables, and does not read them so
+
     rows, columns = 0, None
     outside: set[str] = set()
     for path in files:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dalenius import system
@@ -61,6 +60,8 @@ class Roll:
     @classmethod
     def read(cls, path: Path) -> Roll:
         """From the publisher's private file."""
+        import pyarrow.parquet as pq
+
         try:
             table = pq.read_table(path, columns=["person", "value", "bucket", _GONE])
         except (OSError, pa.ArrowException, KeyError) as error:
@@ -77,6 +78,8 @@ class Roll:
 
     def write(self, path: Path) -> None:
         """So that only its owner can read it."""
+        import pyarrow.parquet as pq
+
         if not path.parent.is_dir():
             system.make_private_folder(path.parent)
         make_private(path)

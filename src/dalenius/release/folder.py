@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dalenius import system
 from dalenius.errors import DaleniusError, EngineError, InputError, ReleaseCorrupt
@@ -103,6 +102,8 @@ class StoredRelease:
 
     def read(self, table: str, columns: Sequence[str]) -> pa.Table:
         """Some columns of a table, from the bytes of its files alone: their folders' names mean nothing."""
+        import pyarrow.parquet as pq  # who publishes writes, and does not read so
+
         try:
             files = [pq.ParquetFile(path) for path in self.files(table)]
             return pa.concat_tables([file.read(list(columns)).select(list(columns)) for file in files])
@@ -111,6 +112,8 @@ class StoredRelease:
 
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The same, a few rows at a time."""
+        import pyarrow.parquet as pq
+
         try:
             for path in self.files(table):
                 batches = pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE, columns=list(columns))

@@ -26,7 +26,6 @@ from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingF
 from dalenius.mechanisms.bucketize.plan.windows import densest_share
 from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
 from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
-from dalenius.pages.pictures import COLOURS
 from dalenius.plain import plain_fields
 from dalenius.promises import BucketPromise
 from dalenius.promises.groups import Group, arrange, check_laminar
@@ -357,7 +356,6 @@ def cap_above(share: Fraction, max_bucket: int) -> Fraction | None:
     return next(cap for cap in rounded if cap < 1)
 
 
-_BLUE, _ORANGE = COLOURS[:2]
 _BUCKET = (
     "A bucket is a small group of people. The release",
     "lists them and, apart from them, their values,",
@@ -369,11 +367,15 @@ def draw_buckets(
     altair: Any, histogram: Histogram, thresholds: Sequence[Fraction], buckets: BucketPlan
 ) -> Any:
     """The values with their thresholds, beside the buckets."""
-    both = altair.hconcat(_values(altair, histogram, thresholds), _buckets(altair, buckets))
+    from dalenius.pages.pictures import COLOURS  # not for every plan: few are drawn
+
+    blue, orange = COLOURS[:2]
+    values = _values(altair, histogram, thresholds, blue, orange)
+    both = altair.hconcat(values, _buckets(altair, buckets, blue))
     return both.configure_view(stroke=None)
 
 
-def _values(altair: Any, histogram: Histogram, thresholds: Sequence[Fraction]) -> Any:
+def _values(altair: Any, histogram: Histogram, thresholds: Sequence[Fraction], blue: str, orange: str) -> Any:
     shown = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])[:_MOST_VALUES]
     rows = [
         {
@@ -389,19 +391,19 @@ def _values(altair: Any, histogram: Histogram, thresholds: Sequence[Fraction]) -
         )
     )
     percent = altair.Axis(format="%")
-    bars = base.mark_bar(color=_BLUE).encode(
+    bars = base.mark_bar(color=blue).encode(
         x=altair.X("share:Q", axis=percent, title="share of the table (bar), most in any bucket (mark)")
     )
-    marks = base.mark_tick(color=_ORANGE, thickness=3, height=12).encode(x="threshold:Q")
+    marks = base.mark_tick(color=orange, thickness=3, height=12).encode(x="threshold:Q")
     return (bars + marks).properties(width=320, title="What may be inferred")
 
 
-def _buckets(altair: Any, buckets: BucketPlan) -> Any:
+def _buckets(altair: Any, buckets: BucketPlan, blue: str) -> Any:
     pairs = zip(buckets.sizes, buckets.n_buckets, strict=True)
     rows = [{"size": size, "records": size * count} for size, count in pairs]
     return (
         altair.Chart(altair.Data(values=rows))
-        .mark_bar(color=_BLUE)
+        .mark_bar(color=blue)
         .encode(
             x=altair.X("size:O", title="people in the bucket", axis=altair.Axis(labelAngle=0)),
             y=altair.Y("records:Q", title="records in buckets of this size"),

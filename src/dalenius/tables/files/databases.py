@@ -11,7 +11,6 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dalenius.errors import SourceError, did_you_mean
 from dalenius.sql import connect_shared, identifier, literal
@@ -92,6 +91,8 @@ def _choose(name: str, tables: Sequence[str], wanted: str | None) -> str:
 
 def open_sqlite(file: FileBytes, options: SourceOptions) -> ParquetSource:
     """A table of an SQLite file, copied in batches into a private file that DuckDB reads."""
+    import pyarrow.parquet as pq
+
     options.refuse_others(_OPTIONS, "a database file")
     plain = file.plain()
     kept = PrivateFile()

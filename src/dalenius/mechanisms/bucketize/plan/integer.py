@@ -345,6 +345,12 @@ def _settle(problem: IntegerProblem, last: Ints, near: Floats) -> Ints | None:
     return n_buckets
 
 
+_SEARCHED_WITHIN = 5_000
+_SEARCHES_WITHIN = ("mip_heuristic_run_rins", "mip_heuristic_run_rens", "mip_heuristic_run_root_reduced_cost")
+"""What HiGHS tries before it branches, searches of their own: of problems with more sizes × cuts they take
+most of the time, up to three seconds, and find nothing that branching does not."""
+
+
 def branch_and_bound(
     problem: IntegerProblem, incumbent: Ints | None, abs_gap: float, max_nodes: int
 ) -> BranchResult:
@@ -360,6 +366,9 @@ def branch_and_bound(
     solver.changeColsIntegrality(n_sizes, columns, np.array([highspy.HighsVarType.kInteger] * n_sizes))
     for name, value in (("mip_rel_gap", 0.0), ("mip_abs_gap", abs_gap), ("mip_max_nodes", max_nodes)):
         solver.setOptionValue(name, value)
+    if problem.cuts.coefficients.size > _SEARCHED_WITHIN:
+        for name in _SEARCHES_WITHIN:
+            solver.setOptionValue(name, False)
     if incumbent is not None:
         solver.setSolution(n_sizes, columns, (incumbent - problem.origin).astype(np.float64))
     solver.run()

@@ -97,6 +97,7 @@ _WANTED_IN_TIME = 1e-6  # where more time was given for it
 _EXACT_UP_TO = 1_000  # rows up to which nothing but the proven optimum will do
 _SLACK = 1e-8  # violations of the relaxed problem below this share of the rows are rounding errors
 _HEURISTIC_ENTRIES = 2**21  # (pairs of sizes) × classes up to which Algorithm 2 is run on all sizes
+_MORE_HEURISTIC_ENTRIES = 2**24  # the same where rounding has not come near the bound: about 0.3 s
 _FEW_SIZES = 64  # of more sizes only those of the relaxed answer, and a few more, are used to round
 _MORE = 8
 
@@ -111,7 +112,7 @@ _MAX_NODES = 200
 _MAX_NODES_EXACT = 5_000
 _NODE_ENTRIES = 2 * 10**5  # nodes × sizes × cuts of one search by branch and bound
 _FEWEST_NODES = 10  # what is too large even for these is left as it is
-_BRANCH_ENTRIES = 3 * 10**4  # sizes × cuts of all of them
+_BRANCH_ENTRIES = 25 * 10**3  # sizes × cuts of all of them
 # the root of a search takes most of its first second, a node a millisecond
 _MORE_NODES = 500  # for each further second
 _MORE_NODE_ENTRIES = 10**6
@@ -174,7 +175,8 @@ class _SizeSearch:
         if is_any_enough:
             self._most_entries = _MAX_ENTRIES_FOR_HINT
         n_sizes, n_classes = len(self._source.sizes), len(self._source.counts)
-        self._is_large = n_sizes * (n_sizes - 1) // 2 * n_classes > _HEURISTIC_ENTRIES
+        self._n_tried = n_sizes * (n_sizes - 1) // 2 * n_classes
+        self._is_large = self._n_tried > _HEURISTIC_ENTRIES
 
     def run(self) -> None:
         """Search until the gap is small enough, or the effort allowed is spent."""
@@ -196,6 +198,8 @@ class _SizeSearch:
             if self._is_done() or self._round(master, fractional) or is_spent:
                 break
             fractional = self._relax(master)
+        if not self._is_done() and self._is_large and self._n_tried <= _MORE_HEURISTIC_ENTRIES:
+            self._take_heuristic(np.arange(len(self._source.sizes)))
         if self._best is None and self._is_large:
             used = np.argsort(-fractional * self._source.sizes, kind="stable")[:_FEW_SIZES]
             self._take_heuristic(np.sort(used))
