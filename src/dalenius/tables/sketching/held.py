@@ -21,7 +21,7 @@ from dalenius.sql import count, identifier, identifiers
 from dalenius.tables.codes import narrowest
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, read_batches
 
-_MOST_HELD = 2**27
+_MOST_HELD = 2**28
 """Bytes of columns that are read once and held; more are read twice."""
 _CELL_BYTES = 16
 """Of a number, or of a short text and its hash, before it is numbered."""
