@@ -152,6 +152,10 @@ def export_all(folder: Path) -> None:
             assert not left, f"left behind: {left}"
 
 
+def complete_all(folder: Path) -> None:
+    dalenius.open_release(folder).complete(1, seed=1)
+
+
 def audit_all(folder: Path) -> None:
     table = people()
     names = [column.name for column in open_release(folder).manifest.columns]
@@ -170,6 +174,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], Any], int]] = {
     "verify": (dalenius.verify, 100),
     "ask": (ask_all, 100),
     "export": (export_all, 1000),
+    "complete": (complete_all, 1000),
     "report": (report_all, 1000),
     "audit": (audit_all, 1000),
 }

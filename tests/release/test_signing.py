@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dalenius
+from dalenius.errors import ReleaseCorrupt
 from tests.cli.test_cli import call
 
 serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")
@@ -91,6 +93,26 @@ def test_so_is_a_release_without_its_signature(release: Path, content: str | Non
         path.write_text(content)
     with pytest.raises(dalenius.ReleaseCorrupt, match=r"manifest\.sig is not a signature|that was signed"):
         dalenius.open_release(release)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are those of POSIX")
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "four gigabytes", "a folder"])
+def test_nor_is_anything_read_without_end(release: Path, kind: str) -> None:
+    """A stranger's folder may have anything under this name."""
+    path = release / "manifest.sig"
+    path.unlink()
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a device":
+        path.symlink_to("/dev/zero")
+    elif kind == "a folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(2**32)
+    assert "is not a signature" in signature(release, None)["detail"]
+    with pytest.raises(ReleaseCorrupt, match="is not a signature"):
+        dalenius.open_release(release).ask("SELECT COUNT(*) FROM t")
 
 
 def test_a_signature_that_nobody_claims_is_a_file_too_many(tmp_path: Path) -> None:

@@ -21,12 +21,13 @@ from numpy.typing import ArrayLike
 
 from dalenius.arrays import Floats
 from dalenius.errors import InputError, did_you_mean
+from dalenius.export.staging import refuse_damaged
 from dalenius.export.targets import unfinished
 from dalenius.mechanisms.base import Completion
 from dalenius.mechanisms.registry import find_room
 from dalenius.plain import plain_fields
 from dalenius.randomness import Randomness
-from dalenius.release.folder import StoredRelease, refuse_changed
+from dalenius.release.folder import StoredRelease
 
 COPIES = 20
 MOST_COPIES = 1000
@@ -120,7 +121,7 @@ def _load(release: StoredRelease) -> Completion:
         )
     if release.earlier:
         raise InputError("a series cannot be completed as a whole", hint="complete its releases one by one")
-    refuse_changed(release)
+    refuse_damaged(release)
     completion: Completion = room.complete(release)
     return completion
 

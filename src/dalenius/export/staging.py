@@ -47,8 +47,7 @@ def staged(release: StoredRelease, place: Place, columns: Sequence[str]) -> Iter
         raise InputError(f"releases of mechanism {release.mechanism!r} cannot be exported")
     chosen = _choose(release, columns)
     _refuse_series(release)
-    admit(release)
-    _refuse_damaged(release)
+    refuse_damaged(release)
     own = tuple(entry.name for entry in release.manifest.tables)
     with release.connect(connect()) as connection:
         weighting: Weighting = room.weigh(release, connection, place, chosen)
@@ -76,7 +75,9 @@ def _refuse_series(release: StoredRelease) -> None:
         )
 
 
-def _refuse_damaged(release: StoredRelease) -> None:
+def refuse_damaged(release: StoredRelease) -> None:
+    """Whatever is written from a release, it must be what its manifest says, and keep its promise."""
+    admit(release)
     failed = [check for check in verify_release(release).checks if not check.ok]
     if failed:
         raise ReleaseCorrupt(

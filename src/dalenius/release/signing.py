@@ -19,6 +19,8 @@ from dalenius.release.manifest import FILE_NAME, SIGNATURE_NAME
 
 _CONTEXT = b"dalenius release manifest, version 1\n"
 """Goes before what is signed: a signature for another purpose with the same key is none of a release."""
+_MOST_BYTES = 1024
+"""Of a file with a signature, which has 129."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +92,11 @@ def refuse_false_signature(release: StoredRelease) -> None:
 
 def _problem(release: StoredRelease, public: str) -> str | None:
     library = _library()
+    path = release.path / SIGNATURE_NAME
     try:
-        signature = bytes.fromhex((release.path / SIGNATURE_NAME).read_text(encoding="ascii"))
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:  # nor a pipe, nor a device without end
+            raise ValueError
+        signature = bytes.fromhex(path.read_text(encoding="ascii"))
         key = library.ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
     except (OSError, ValueError):
         return f"the manifest names a signer, and {SIGNATURE_NAME} is not a signature"
