@@ -119,12 +119,15 @@ class Places:
 
     def _change(self, earlier: int, later: int) -> DateEstimator:
         sign = (self.date == later - 1).astype(np.float64) - (self.date == earlier - 1)
-        return self._estimator(MATCHING, sign, f"the change from date {earlier} to date {later}")
+        what = f"the change from date {earlier} to date {later}"
+        return self._estimator(MATCHING, sign, what, later - earlier)
 
-    def _estimator(self, name: str, sign: Floats, what: str) -> DateEstimator:
+    def _estimator(self, name: str, sign: Floats, what: str, steps: int = 0) -> DateEstimator:
         is_few = name == MATCHING and self.buckets.n_rows < FEW_PEOPLE
         made = self._prepare(Shrinkage.name if is_few else name)
-        return DateEstimator(buckets=self.buckets, made=made, place=self.place, sign=sign, what=what)
+        return DateEstimator(
+            buckets=self.buckets, made=made, place=self.place, sign=sign, what=what, steps=steps
+        )
 
     def _prepare(self, name: str) -> Estimator:
         """What is learned from all dates is the same for every question, and learned once."""
@@ -220,11 +223,13 @@ class DateEstimator:
     sign: Floats
     """Of each row: 1 at the date that is asked about, −1 at the one that it is compared with, else 0."""
     what: str
+    steps: int = 0
+    """How many dates lie between the two; 0: one date is asked about."""
 
     @property
     def is_change(self) -> bool:
         """Whether two dates are compared."""
-        return bool((self.sign < 0).any())
+        return self.steps > 0
 
     @property
     def formula(self) -> str:
@@ -241,7 +246,7 @@ class DateEstimator:
         on_places = [self._on_places(score) for score in scores]
         made: Estimator | Leaving = self.made
         if isinstance(made, Calibrated):  # who has left is uncertain in a way of its own
-            made = Leaving(posterior=made.posterior, is_change=self.is_change)
+            made = Leaving(posterior=made.posterior, steps=self.steps)
         return DateEstimation(sums=ScoreSums.of(self.buckets, on_places), estimator=made)
 
     def _on_places(self, score: Score) -> Score:

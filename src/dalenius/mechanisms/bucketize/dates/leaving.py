@@ -25,10 +25,14 @@ OPEN = 0.5
 TOLD = 0.1
 """From this part of a value's variance on it is told, and nothing is left open beside what was learned."""
 _OF_CHANGES = 0.3
-"""The part of the effects' variance that changes have: they add up over few people, who have left."""
-_LARGER = (0.8, 0.2)
+"""The part of the effects' variance that the change from a date to the next has, and more of them as often.
+
+Who leaves at one date and who leaves at the next go with values alike, so over several dates errors add up.
+"""
+_LARGER = (0.9, 0.1)
 """How likely the larger effects of `LARGER` are: the columns of a series were learned from several dates.
 
+A series is not tried on itself: who has left is not drawn with the values, and widths were far too large.
 These numbers were settled on series of Adult (occupation) and KDD (education), and judged on another
 (industry of KDD's workers; docs/promises.md).
 """
@@ -39,15 +43,16 @@ class Leaving:
     """The estimates of a matching whose last column says at which dates people were there."""
 
     posterior: Posterior
-    is_change: bool
-    """Whether the scores are differences between two dates."""
+    steps: int
+    """How many dates later the scores are compared; 0: they are of one date."""
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
         parts = self.posterior.parts(sums, targets)
         fixed = parts.match + OPEN * parts.moved * self._open(sums, targets)
-        if self.is_change:
-            return parts.mixed((fixed + _OF_CHANGES * parts.effects[:, 0])[:, None], [1.0])
+        if self.steps:
+            part = min(_OF_CHANGES * self.steps, 1.0)
+            return parts.mixed((fixed + part * parts.effects[:, 0])[:, None], [1.0])
         return parts.mixed((fixed + RHO * parts.rest)[:, None] + parts.effects, _LARGER)
 
     def _open(self, sums: ScoreSums, targets: Targets) -> Floats:
