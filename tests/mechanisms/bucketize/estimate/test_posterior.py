@@ -13,6 +13,7 @@ from scipy import stats
 from dalenius.arrays import Floats, Sparse
 from dalenius.mechanisms.bucketize.estimate import effects as effects_module
 from dalenius.mechanisms.bucketize.estimate import make_estimator
+from dalenius.mechanisms.bucketize.estimate import posterior as posterior_module
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
 from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
@@ -173,6 +174,42 @@ def test_a_sum_of_terms_is_one_target() -> None:
     found = made.estimate(sums, Targets.of([[(0, weights)], [(1, weights), (2, weights)]]))
     assert found.estimate[0] == pytest.approx(found.estimate[1])
     assert found.std_error[0] == pytest.approx(found.std_error[1], rel=1e-6)
+
+
+def test_averages_by_value_look_only_at_buckets_that_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same variances as with all rows, and rows in all as many as there are pairs of row and value."""
+    rng = np.random.default_rng(13)
+    n, n_values = 600, 30
+    value = np.sort(rng.permutation(np.arange(n) % n_values))
+    buckets = buckets_of(rng.permutation(np.repeat(np.arange(n // 3), 3)), value)
+    made = Posterior.of(buckets, [Quasi(codes=rng.integers(4, size=n))], None)
+    every = np.arange(n)
+    sums = ScoreSums.of(buckets, [Score(rows=every), Score(rows=every, values=rng.normal(size=n))])
+    few = np.where(np.arange(n_values) < 2, 1.0, 0.0)
+    targets = Targets.of(
+        [[(0, -0.7 * np.eye(n_values)[z]), (1, np.eye(n_values)[z])] for z in range(n_values)]
+        + [[(0, few), (1, np.eye(n_values)[5])], [(0, np.ones(n_values)), (1, 1 - few)]]
+    )
+    looked_at: list[int] = []
+    of = posterior_module._Matched.of
+
+    def counted(posterior: Posterior, own: Buckets, score: Score) -> posterior_module._Matched:
+        looked_at.append(len(score.rows))
+        return of(posterior, own, score)
+
+    monkeypatch.setattr(posterior_module._Matched, "of", counted)
+    found = made._matched(sums, targets)
+    by_value = looked_at[2 : 2 + n_values]
+    assert max(by_value[1:]) < n / 3
+    assert sum(by_value[1:]) <= 3 * n
+    monkeypatch.setattr(
+        posterior_module,
+        "_where_uncertain",
+        lambda sums, targets, terms: [sums.scores[targets.score[t]] for t in terms],
+    )
+    everywhere = made._matched(sums, targets)
+    assert found[0] == pytest.approx(everywhere[0])
+    assert found[1] == pytest.approx(everywhere[1], abs=1e-6)
 
 
 def test_intervals_hold_on_seeded_releases() -> None:

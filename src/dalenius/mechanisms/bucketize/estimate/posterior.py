@@ -150,7 +150,7 @@ class Posterior:
 
     def _together(self, sums: ScoreSums, targets: Targets, terms: Ints) -> float:
         """The variance, given the effects, of a target of several terms."""
-        scores = [sums.scores[targets.score[t]] for t in terms]
+        scores = _where_uncertain(sums, targets, terms)
         rows = np.unique(np.concatenate([score.rows for score in scores]))
         first, place, factor = different_weights(targets.weights[terms])
         own = targets.weights[terms][first]
@@ -256,6 +256,28 @@ class _Matched:
         mean = (np.asarray(held @ weights.T)[kind] - first) / some
         square = (np.asarray(held @ (weights**2).T)[kind] - second) / some
         return np.asarray(np.maximum(square - mean**2, 0.0) * n_others[:, None])
+
+
+def _where_uncertain(sums: ScoreSums, targets: Targets, terms: Ints) -> list[Score]:
+    """The terms' scores, without rows in whose buckets all values weigh alike: no matching changes these.
+
+    Groups by the sensitive value ask about one value each, and most buckets hold none of it.
+    """
+    buckets, weights = sums.buckets, targets.weights[terms]
+    matters = (weights != weights[:, :1]).any(axis=0)
+    if not matters[1:].all():  # the first value weighs as itself: it matters where any other does
+        held = buckets.composition
+        kinds = np.bincount(held.rows, matters[held.columns], held.shape[0]) > 0
+        is_uncertain = kinds[buckets.type_of][buckets.row_bucket]
+    else:
+        is_uncertain = np.ones(buckets.n_rows, dtype=bool)
+    found = []
+    for term in terms.tolist():
+        score = sums.scores[targets.score[term]]
+        kept = is_uncertain[score.rows]
+        values = None if score.values is None else score.values[kept]
+        found.append(Score(rows=score.rows[kept], values=values))
+    return found
 
 
 def _by_score(targets: Targets) -> Iterator[tuple[int, Ints]]:
