@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dalenius.ask import ask, ask_many
-from dalenius.ask.course import Course, ask_course
+from dalenius.ask.course import Course, ask_course, ask_each
 from dalenius.auditing import audit_release
 from dalenius.display import View, notebook_progress
 from dalenius.engines.base import Engine
@@ -92,6 +92,10 @@ class Release:
         """Ask this release and later ones the same: a row for each, and the changes from one to the next."""
         return ask_course([self.stored, *(one.stored for one in later)], sql, confidence=confidence)
 
+    def ask_each(self, sql: str, *, confidence: float = 0.95) -> Course:
+        """Ask a series: one answer per date or batch, and the changes from one to the next."""
+        return ask_each(self.stored, sql, confidence=confidence)
+
     def test_independence(self, one: str, two: str, *, where: str = "") -> Independence:
         """Whether two columns are independent: a χ² test that knows the release's noise.
 
@@ -130,7 +134,7 @@ class Release:
 
         How often such intervals hold was measured: docs/complete.md.
         """
-        return fit_copies(draw_copies(self.stored, copies, seed=seed), formula, kind)
+        return fit_copies(draw_copies(self.stored, copies, seed=seed, to_fit=True), formula, kind)
 
     def _repr_html_(self) -> str:
         stated = self.stored.manifest

@@ -6,7 +6,7 @@ SELECT * FROM t;
 SELECT age FROM t;
 -- selects no COUNT
 SELECT sex FROM t GROUP BY sex;
--- a join cannot be answered but with auxiliary tables
+-- a release is joined only with tables that you give with the question
 SELECT COUNT(*) FROM t JOIN others USING (zip);
 -- a join cannot be answered
 SELECT COUNT(*) FROM t, regions;
@@ -144,7 +144,7 @@ SELECT COUNT(*) FROM t WHERE zip IN (SELECT name FROM sqlite_master);
 SELECT COUNT(*) FROM t CROSS JOIN range(1000000000);
 -- a join cannot be answered
 SELECT COUNT(*) FROM t POSITIONAL JOIN regions;
--- a join cannot be answered
+-- a release is joined only with tables
 SELECT COUNT(*) FROM t, LATERAL (SELECT 1) AS x;
 -- JOINS is not possible in a sub-select
 SELECT COUNT(*) FROM t WHERE zip IN (SELECT a.zip FROM regions a CROSS JOIN regions b);

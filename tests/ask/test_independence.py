@@ -14,6 +14,7 @@ from scipy import stats
 import dalenius
 from dalenius.ask import ask
 from dalenius.cli.main import run
+from dalenius.cli.reader.ask import _say_independence
 from dalenius.errors import QueryError
 from dalenius.question.answer import Independence
 from dalenius.release.folder import StoredRelease
@@ -94,3 +95,22 @@ def test_the_command_and_what_it_refuses(release: StoredRelease, capsys: pytest.
     ):
         with pytest.raises(QueryError, match=message):
             ask(release, sql, independence=True)
+
+
+@pytest.mark.parametrize(
+    ("p_value", "shown"),
+    [(0.0, "p < 0.0001"), (9.9e-5, "p < 0.0001"), (1e-4, "p = 0.0001")],
+)
+def test_no_probability_is_shown_as_0(p_value: float, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = Independence(
+        columns=("sex", "disease"),
+        statistic=9.0,
+        freedom=2.0,
+        p_value=p_value,
+        pearson=9.0,
+        larger=1.0,
+        cramers_v=0.1,
+        n_left_out=0,
+    )
+    _say_independence(found)
+    assert f", {shown};" in capsys.readouterr().out

@@ -57,3 +57,18 @@ def test_the_command_takes_a_table_by_either_name(
     counted = "SELECT COUNT(*) FROM t LEFT JOIN regions ON regions.region = t.disease"
     for option in ("--with", "--table"):
         assert run(["ask", str(release.path), counted, option, f"regions={tmp_path / 'regions.csv'}"]) == 0
+
+
+def test_a_table_that_is_not_there_is_named_with_what_would_do(
+    release: StoredRelease, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = "SELECT COUNT(*) FROM t JOIN wards USING (zip)"
+    assert run(["ask", str(release.path), asked]) == 2
+    shown = capsys.readouterr().err
+    assert "joined only with tables that you give" in shown
+    assert "--table wards=FILE" in shown
+    assert run(["ask", str(release.path), asked, "--table", "wards=nowhere.csv"]) == 2
+    shown = capsys.readouterr().err
+    assert "there is no file nowhere.csv" in shown
+    assert "relative to the folder you are in" in shown
+    assert "policy" not in shown

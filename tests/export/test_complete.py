@@ -193,3 +193,26 @@ def test_a_regression_on_copies_finds_what_the_original_has(tmp_path: Path) -> N
 def test_formulas_that_cannot_be_fitted_are_refused(formula: str, kind: Any, part: str) -> None:
     with pytest.raises(InputError, match=part):
         fit_copies([association(50)] * 2, formula, kind)
+
+
+@pytest.mark.parametrize("n_values", [600, 601])
+def test_regressions_are_refused_where_values_are_too_many_to_learn_what_goes_with_them(
+    n_values: int, tmp_path: Path
+) -> None:
+    n = 1_300
+    table = pa.table({"age": [20 + i % 60 for i in range(n)], "code": [f"c{i % n_values}" for i in range(n)]})
+    policy = {
+        "source": table,
+        "release": str(tmp_path / "many"),
+        "columns": {"quasi": ["age"], "sensitive": ["code"]},
+        "promise": {"kind": "f-privacy", "default": 0.5},
+        "mechanism": {"kind": "bucketize"},
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1)
+    if n_values == 600:
+        assert next(draw_copies(release.stored, 1, seed=1, to_fit=True)).num_rows == n
+        return
+    with pytest.raises(InputError, match="more than 600") as refused:
+        release.fit("age ~ C(code == 'c1')", copies=2)
+    assert "recode" in str(refused.value.hint)
+    assert next(iter(release.complete(1))).num_rows == n

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Unpack
 
 from dalenius.ask import Options, ask
-from dalenius.errors import InputError
+from dalenius.errors import InputError, QueryError
 from dalenius.plain import plain, plain_fields
 from dalenius.question.answer import Answer, AnswerRow, Group
 from dalenius.release.folder import StoredRelease
@@ -92,6 +92,64 @@ def ask_course(releases: Sequence[StoredRelease], sql: str, **options: Unpack[Op
     return Course(moments=tuple(moments), changes=tuple(changes))
 
 
+def ask_each(series: StoredRelease, sql: str, **options: Unpack[Options]) -> Course:
+    """Ask one question of every date or batch of a series that was opened whole.
+
+    Dates are estimated by the release's own estimators for them, which know who stayed: changes between
+    dates have a smaller error than two answers by themselves. Batches are about different people.
+    """
+    stated = series.manifest.series
+    if stated is None or not series.earlier:
+        raise InputError(
+            f"{series.path.name} is not a series of several releases",
+            hint="give the folder of a series, or compare releases with --then",
+        )
+    if stated.kind == "batches":
+        return ask_course(series.parts, sql, **options)
+    if stated.kind == "views":
+        raise InputError(
+            "the views of a series are of one table: there is one answer, from all of them",
+            hint="leave out --each",
+        )
+    if options.get("estimator"):
+        raise InputError("--each has an estimator for each date", hint="leave out --estimator")
+    numbers = range(1, len(series.parts) + 1)
+    answers = [_ask_by(series, sql, f"date-{number}", options) for number in numbers]
+    moments = tuple(
+        Moment(release=part.path.name, created=part.manifest.created, answer=answer)
+        for part, answer in zip(series.parts, answers, strict=True)
+    )
+    changes = []
+    for one, two in pairwise(numbers):
+        try:
+            changed = _ask_by(series, sql, f"change-{one}-{two}", options)
+        except (
+            InputError,
+            QueryError,
+        ):  # averages have answers by date, and no change
+            break
+        changes += [_as_change(moments[one - 1], moments[two - 1], row) for row in changed.rows]
+    return Course(moments=moments, changes=tuple(changes))
+
+
+def _ask_by(series: StoredRelease, sql: str, estimator: str, options: Options) -> Answer:
+    chosen: Options = {**options, "estimator": estimator}
+    return ask(series, sql, **chosen)
+
+
+def _as_change(one: Moment, two: Moment, row: AnswerRow) -> Change:
+    return Change(
+        earlier=one.release,
+        later=two.release,
+        group=row.group,
+        column=row.column,
+        estimate=row.estimate,
+        std_error=row.std_error,
+        low=row.low,
+        high=row.high,
+    )
+
+
 def _changes(one: Moment, two: Moment) -> list[Change]:
     """Of the groups that both have."""
     before = {(row.group, row.column): row for row in one.answer.rows}
@@ -100,18 +158,8 @@ def _changes(one: Moment, two: Moment) -> list[Change]:
         first = before.get((row.group, row.column))
         if first is not None:
             estimate, error, low, high = _difference(first, row)
-            found.append(
-                Change(
-                    earlier=one.release,
-                    later=two.release,
-                    group=row.group,
-                    column=row.column,
-                    estimate=estimate,
-                    std_error=error,
-                    low=low,
-                    high=high,
-                )
-            )
+            changed = replace(row, estimate=estimate, std_error=error, low=low, high=high)
+            found.append(_as_change(one, two, changed))
     return found
 
 

@@ -75,11 +75,20 @@ class Completed:
         return {**plain_fields(self), "release": str(self.release), "target": str(self.target)}
 
 
-def draw_copies(release: StoredRelease, copies: int, *, seed: int | None = None) -> Iterator[pa.Table]:
-    """So many whole tables, one after the other."""
+def draw_copies(
+    release: StoredRelease, copies: int, *, seed: int | None = None, to_fit: bool = False
+) -> Iterator[pa.Table]:
+    """So many whole tables, one after the other; `to_fit`: for regressions, if they would be worth it."""
     if not 1 <= copies <= MOST_COPIES:
         raise InputError(f"copies: {copies} must be from 1 to {MOST_COPIES:,}", hint=f"{COPIES} are usual")
     completion = _load(release)
+    if to_fit and completion.too_many_values:
+        raise InputError(
+            "the release has too many sensitive values (more than 600) to learn what goes with each "
+            "of them: in a regression on drawn tables every association would come out too weak",
+            hint="publish fewer values (bins of a number, groups of codes: [recode] in the policy), or ask "
+            "for counts and averages, which have honest errors: `dalenius ask`",
+        )
     randomness = Randomness.fresh() if seed is None else Randomness.seeded(seed)
     return (completion.draw(randomness.stream("complete", number)) for number in range(copies))
 

@@ -365,3 +365,5 @@ class Completion:
     """A table with the published columns, a row per person."""
     assumes: str
     """What the draws take for granted, as a sentence."""
+    too_many_values: bool = False
+    """Whether there are too many sensitive values for what goes with them to be learned, and drawn."""

@@ -33,9 +33,11 @@ def _read(text: str, node: exp.Join, columns: Mapping[str, str], tables: Mapping
         what = " ".join(filter(None, (str(node.args.get("method") or "").upper(), side, kind)))
         raise refuse(text, table, f"a join cannot be answered if it is {what}", _HINT)
     if not isinstance(table, exp.Table) or table.name.lower() not in tables or table.args.get("db"):
-        known = ", ".join(sorted(tables)) or "none was given"
-        what = f"a join cannot be answered but with auxiliary tables given with the question ({known})"
-        raise refuse(text, table, what, "--table NAME=FILE, or tables={…} in Python")
+        name = table.name if isinstance(table, exp.Table) else ""
+        known = f"; given: {', '.join(sorted(tables))}" if tables else ""
+        what = f"a release is joined only with tables that you give with the question, by name{known}"
+        hint = f"--table {name or 'NAME'}=FILE, in Python tables={{{name or 'NAME'!r}: …}}"
+        raise refuse(text, table, what, hint)
     given = tables[table.name.lower()]
     alias = table.alias_or_name.lower()
     own = {name.lower(): name for name in given.column_names}

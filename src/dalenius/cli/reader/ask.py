@@ -15,7 +15,7 @@ import pyarrow as pa
 import typer
 
 from dalenius.ask import Options, ask
-from dalenius.ask.course import Course, ask_course
+from dalenius.ask.course import Course, ask_course, ask_each
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_error, say_table
 from dalenius.errors import InputError, QueryError
 from dalenius.question.answer import Answer, Independence
@@ -52,6 +52,10 @@ def command(
         list[Path] | None,
         typer.Option(help="RELEASE: ask a later release the same, and say what changed; several in order."),
     ] = None,
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="Of a series: one answer per date or batch, and what changed."),
+    ] = False,
     seconds: Annotated[float, typer.Option(min=0.001, help="Time for the question.")] = 60.0,
     memory: Annotated[int, typer.Option(min=1, help="Megabytes for the question.")] = 2048,
 ) -> int:
@@ -66,12 +70,16 @@ def command(
         "independence": independence,
         "limits": limits,
     }
+    if each and then:
+        raise InputError("--each is about one series, --then about releases", hint="give one of them")
     with ended_at(limits, memory, as_json=as_json):
-        if then:
+        if each:
+            course = ask_each(open_release(release), sql, **options)
+        elif then:
             course = ask_course([open_release(path) for path in (release, *then)], sql, **options)
         else:
             answer = ask(open_release(release), sql, **options)
-    if then:
+    if then or each:
         _show_course(course, as_json=as_json, explain=explain)
     elif as_json:
         print_json(_as_dict(answer, explain=explain))
@@ -181,7 +189,7 @@ def _say_independence(found: Independence) -> None:
     say("")
     say(
         f"independence of {one} and {two}: chi-squared {found.statistic:,.1f} with {found.freedom:,.1f} "
-        f"degrees of freedom, p = {found.p_value:.3g}; association (Cramer's V) {found.cramers_v:.3f}"
+        f"degrees of freedom, p {_chance(found.p_value)}; association (Cramer's V) {found.cramers_v:.3f}"
     )
     say(
         f"noise makes Pearson's statistic of the estimates, {found.pearson:,.1f}, {found.larger:,.1f} times "
@@ -189,6 +197,14 @@ def _say_independence(found: Independence) -> None:
     )
     if found.n_left_out:
         say(f"{found.n_left_out} values that too few people have were left out")
+
+
+_LEAST_CHANCE = 1e-4
+
+
+def _chance(p_value: float) -> str:
+    """As people read it: nothing has the probability 0."""
+    return f"< {_LEAST_CHANCE:.4f}" if p_value < _LEAST_CHANCE else f"= {p_value:.3g}"
 
 
 def _say_differences(answer: Answer, per_cent: str) -> None:
@@ -227,5 +243,9 @@ def _read_table(spec: str) -> tuple[str, pa.Table]:
     name, _, file = spec.partition("=")
     if not name or not file:
         raise InputError(f"--table {spec!r} must be NAME=FILE", hint="e.g. --table regions=regions.csv")
+    if "://" not in file and not Path(file).exists():
+        raise InputError(
+            f"--table {name}: there is no file {file}", hint="paths are relative to the folder you are in"
+        )
     with scanning(open_source(file)) as (connection, scan):
         return name, connection.sql(f"SELECT * FROM {scan}").to_arrow_table()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -103,11 +104,13 @@ def complete(release: StoredRelease) -> Completion:
         )
     from dalenius.mechanisms.bucketize.answer import BucketizedRows
     from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
+    from dalenius.mechanisms.bucketize.estimate.matching import MOST_VALUES
 
     rows = BucketizedRows.load(release)
     made = rows.estimator(MATCHING).made
     if not isinstance(made, Calibrated):
-        return _complete_alike(release)
+        many = rows.sensitive.n_rows > MOST_VALUES
+        return replace(_complete_alike(release), too_many_values=many)
     return _complete_from(release, rows, made.posterior)
 
 

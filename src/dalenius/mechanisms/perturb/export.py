@@ -126,7 +126,11 @@ def complete(release: StoredRelease) -> Completion:
             }
         )
 
-    return Completion(draw=draw, assumes=ASSUMES_EFFECTS if can_learn else ASSUMES)
+    return Completion(
+        draw=draw,
+        assumes=ASSUMES_EFFECTS if can_learn else ASSUMES,
+        too_many_values=values.num_rows > MOST_VALUES,
+    )
 
 
 def _numbers(values: pa.Table) -> Floats | None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dalenius
+from dalenius.cli.main import run
 from dalenius.errors import InputError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.bucketize.export import complete
 from dalenius.policy import Policy
@@ -307,3 +308,37 @@ def test_a_date_can_be_asked_completed_and_exported_by_itself(years: Path, tmp_p
     home = buckets(years / "date-2")
     for row in drawn.to_pylist():
         assert allowed[home[row["row"]]][row["disease"]] > 0
+
+
+def test_a_series_is_asked_date_by_date_with_its_own_changes(
+    years: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT sex, COUNT(*) FROM t WHERE disease = 'Flu' GROUP BY sex"
+    series = dalenius.open_release(years)
+    course = series.ask_each(sql)
+    assert [moment.release for moment in course.moments] == ["date-1", "date-2"]
+    for number, moment in enumerate(course.moments, start=1):
+        assert moment.answer.rows == series.ask(sql, estimator=f"date-{number}").rows
+    own = series.ask(sql, estimator="change-1-2").rows
+    assert [(one.group, one.estimate, one.low, one.high) for one in course.changes] == [
+        (row.group, row.estimate, row.low, row.high) for row in own
+    ]
+    # averages have answers by date, and no change
+    average = series.ask_each("SELECT AVG(age) FROM t WHERE disease = 'Flu'")
+    assert (len(average.moments), average.changes) == (2, ())
+    assert run(["ask", str(years), sql, "--each", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [one["release"] for one in shown["moments"]] == ["date-1", "date-2"]
+    assert len(shown["changes"]) == 2
+
+
+def test_what_is_no_series_is_not_asked_date_by_date(years: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT COUNT(*) FROM t"
+    for arguments, part in (
+        ([str(years / "date-1")], "is not a series of several releases"),
+        ([str(years), "--estimator", "date-1"], "has an estimator for each date"),
+        ([str(years), "--then", str(years / "date-1")], "--each is about one series"),
+    ):
+        release, *options = arguments
+        assert run(["ask", release, sql, "--each", *options]) == 2
+        assert part in capsys.readouterr().err

@@ -158,7 +158,7 @@ def test_releases_that_would_take_minutes_are_not_matched(monkeypatch: pytest.Mo
     monkeypatch.setattr(matching, "_MOST_TO_MATCH", 17)
     assert not is_feasible(table.release())
     monkeypatch.setattr(matching, "_MOST_TO_MATCH", 18)
-    monkeypatch.setattr(matching, "_MOST_VALUES", 2)
+    monkeypatch.setattr(matching, "MOST_VALUES", 2)
     assert not is_feasible(table.release())
 
 

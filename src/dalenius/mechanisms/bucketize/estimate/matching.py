@@ -26,7 +26,7 @@ Listed = TypeVar("Listed", Floats, Ints)
 _MOST_AT_ONCE, _LEAST_FACTOR = 1e4, 1e-100
 """What a round multiplies by at most, and where the next scaling begins at least: no product overflows."""
 _LEAST_LOG = -600.0
-_MOST_VALUES = 600
+MOST_VALUES = 600
 _MOST_TO_MATCH = 60_000_000
 """Rows × values: more would take minutes, and gigabytes."""
 
@@ -34,7 +34,7 @@ _MOST_TO_MATCH = 60_000_000
 def is_feasible(buckets: Buckets) -> bool:
     """Whether the matching of such a release can be fitted within seconds."""
     n_values = buckets.composition.shape[1]
-    return n_values <= _MOST_VALUES and n_values * buckets.n_rows <= _MOST_TO_MATCH
+    return n_values <= MOST_VALUES and n_values * buckets.n_rows <= _MOST_TO_MATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
