@@ -22,12 +22,14 @@ import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
-from dalenius.mechanisms.bucketize.estimate.posterior import LARGER, RHO
+from dalenius.mechanisms.bucketize.estimate.posterior import RHO
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, find_basis
 from dalenius.mechanisms.rows.traits import OWN, neighbours, standard_units
 from dalenius.question.targets import Estimates, Targets
 
 N_BINS = 32
+LARGER = ((1.0, 0.75), (6.0, 0.25))
+"""How much larger effects may be than was learned, and how likely; not tried on the release itself."""
 _MOST_EXPLAINED = 0.9
 _ROUNDS, _BELIEVED = 4, 2.0
 """How often single effects' variances are learned, and how many traits' worth those of their column count."""
