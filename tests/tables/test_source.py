@@ -68,6 +68,15 @@ def test_a_folder_inside_a_folder_of_parquet_may_be_one(tmp_path: Path) -> None:
     assert read(tmp_path).to_pylist() == [{"age": 30, "year": 2025}, {"age": 30, "year": 2026}]
 
 
+@pytest.mark.parametrize("folder", ["age=5", "AGE=5"])
+def test_a_folder_does_not_take_the_place_of_a_column(folder: str, tmp_path: Path) -> None:
+    """DuckDB would read 5 for everybody."""
+    (tmp_path / folder).mkdir()
+    pq.write_table(pa.table({"age": [30], "ill": ["flu"]}), tmp_path / folder / "t.parquet")
+    with pytest.raises(SourceError, match="'age' is in the files and in the names of their folders"):
+        open_source(tmp_path)
+
+
 def test_the_index_of_a_data_frame_is_no_column() -> None:
     frame = pd.DataFrame({"age": [30, 40, 50]}, index=["x", "y", "z"])
     assert read(frame).to_pylist() == [{"age": 30}, {"age": 40}, {"age": 50}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import duckdb
 
@@ -35,6 +36,8 @@ class ParquetSource(CheckedSource):
         plain = tuple(file.plain() for file in files)
         scan = _scan(plain, partitioned)
         try:
+            if partitioned:
+                _refuse_two_columns(name, plain)
             checked = check_types(connect_shared(), name, scan, options.missing)
         except duckdb.Error as error:
             raise SourceError(
@@ -58,6 +61,20 @@ class ParquetSource(CheckedSource):
         """The files as one table."""
         hold(connection, self.bytes)
         return self.checked.select(_scan(self.bytes, self.partitioned))
+
+
+def _refuse_two_columns(name: str, files: Sequence[FileBytes]) -> None:
+    """What a folder's name says would take the place of what its files have."""
+    told = connect_shared().execute(f"DESCRIBE SELECT * FROM {_scan(files, False)}").fetchall()
+    within = {column.lower(): column for column, *_ in told}
+    keys = {part.partition("=")[0] for file in files for part in Path(file.path).parts[:-1] if "=" in part}
+    for key in sorted(keys):
+        column = within.get(key.lower())
+        if column is not None:
+            raise SourceError(
+                f"{name}: the column {column!r} is in the files and in the names of their folders",
+                hint=f"they may differ: rename the folders {key}=…, or leave the column out of the files",
+            )
 
 
 def _scan(files: Sequence[FileBytes], partitioned: bool) -> str:
