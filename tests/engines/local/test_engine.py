@@ -260,15 +260,20 @@ def test_a_fingerprint_of_codes_is_that_of_cells(
 
 
 def held_table(n_rows: int = 3_000) -> pa.Table:
-    """Columns that are read as codes, with and without NULL."""
+    """Columns that are read as codes and others, with and without NULL."""
     return pa.table(
         {
             "id": range(n_rows),
             "age": pa.array([None if i % 11 == 0 else i % 300 for i in range(n_rows)], pa.int64()),
             "town": [None if i % 7 == 0 else f"town {i % 13}" for i in range(n_rows)],
+            "name": [None if i % 17 == 0 else f"name {i % 999}" for i in range(n_rows)],
+            "far": pa.array([None if i % 19 == 0 else 10**6 * i for i in range(n_rows)], pa.int64()),
             "disease": [f"disease {i % 5}" for i in range(n_rows)],
         }
     )
+
+
+HELD = {"unit": "id", "quasi": ["age", "town", "name", "far"], "sensitive": ["disease"]}
 
 
 @pytest.mark.parametrize("recode", [{}, {"age": {"bins": [0, 100, 400]}}], ids=["as they are", "recoded"])
@@ -280,7 +285,7 @@ def test_rows_that_are_held_are_those_of_the_source(
     table = held_table()
     if recode:
         table = table.set_column(1, "age", table["age"].fill_null(1))
-    with LocalEngine().open(policy(table, recode=recode), None, silent) as scan:
+    with LocalEngine().open(policy(table, columns=HELD, recode=recode), None, silent) as scan:
         before = [batch.to_pylist() for batch in scan.source.batches()]
         scan.source.held(scan.source.connection)
         with monkeypatch.context() as patch:
@@ -293,9 +298,9 @@ def test_rows_that_are_held_are_those_of_the_source(
 
 def test_a_sample_of_rows_that_are_held_is_of_whole_records() -> None:
     table = held_table(50_000)
-    names = ("age", "town", "disease")
+    names = ("age", "town", "name", "far", "disease")
     known = Counter(map(tuple, (row.values() for row in table.select(names).to_pylist())))
-    with LocalEngine().open(policy(table), None, silent) as scan:
+    with LocalEngine().open(policy(table, columns=HELD), None, silent) as scan:
         scan.source.held(scan.source.connection)
         part = scan.sample(names, 5_000)
         assert scan.sample(names, 50_000).num_rows == 50_000

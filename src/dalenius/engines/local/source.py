@@ -112,14 +112,14 @@ class LocalSource:
 
     def _held_batches(self) -> Iterator[pa.RecordBatch]:
         for start in range(0, self.n_rows, BATCH_ROWS):
-            yield self._held[0].take(self.schema.names, slice(start, start + BATCH_ROWS))
+            yield self._held[0].batch(self.schema.names, start, BATCH_ROWS)
 
     def _is_held(self) -> bool:
-        """Whether all published columns were read before, by their exact codes."""
+        """Whether all published columns were read before, as exact codes or as cells."""
         names = self.schema.names
         if not self._held or set(names) - set(self.as_they_are):
             return False
-        return all(name in self._held[0].coded.listed and name in self._held[0].held for name in names)
+        return all(name in self._held[0].held for name in names)
 
     def held(self, connection: duckdb.DuckDBPyConnection) -> HeldRows:
         """All columns of the source, as they are before recoding: read when they are needed first."""

@@ -4,7 +4,7 @@ A column of few values, or of whole numbers near one another, is read as codes, 
 exact: a release can be made of them too. Other columns of texts, whole numbers and days are numbered here; of
 texts by DuckDB's hash, in a third of the time that comparing them takes. Two texts of one hash, which come by
 chance in one of ten million tables of a million texts, would count as one: nothing is published of these
-numbers.
+numbers, but of the cells.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class HeldRows:
     """How often each occurs, NULL last."""
     held: dict[str, Codes]
     """The codes of all rows, by column; of a large table none, or only of those that are read as codes."""
+    plain: dict[str, pa.Array]
+    """The cells of the columns that were numbered, as they are."""
 
     @classmethod
     def read(
@@ -60,9 +62,9 @@ class HeldRows:
         if n_bytes + n_rows * len(others) * _CELL_BYTES <= _MOST_HELD:
             numbered = _number_columns(connection, select, others, _MOST_HELD - n_bytes)
         codes, counts = _read_codes(connection, select, coded, n_rows, hold=n_bytes <= _MOST_HELD)
-        cells = dict(coded.listed)
-        for name, (own, values) in (numbered or {}).items():
-            codes[name], cells[name] = own, values
+        cells, plain = dict(coded.listed), {}
+        for name, (own, values, as_they_are) in (numbered or {}).items():
+            codes[name], cells[name], plain[name] = own, values, as_they_are
             counts[name] = np.bincount(own, minlength=len(values) + 1)
         return cls(
             connection=connection,
@@ -72,6 +74,7 @@ class HeldRows:
             cells=cells,
             counts=counts,
             held=codes,
+            plain=plain,
         )
 
     @property
@@ -81,6 +84,13 @@ class HeldRows:
             name: (pa.concat_arrays([cells, pa.nulls(1, cells.type)]), self.counts[name])
             for name, cells in self.cells.items()
         }
+
+    def batch(self, names: Sequence[str], start: int, n_rows: int) -> pa.RecordBatch:
+        """Some columns that are held, in some rows, as a release is made of them: exact codes, or cells."""
+        coded = [name for name in names if name not in self.plain]
+        columns = dict(zip(coded, self.take(coded, slice(start, start + n_rows)).columns, strict=True))
+        columns |= {name: self.plain[name].slice(start, n_rows) for name in names if name in self.plain}
+        return pa.RecordBatch.from_arrays([columns[name] for name in names], names=list(names))
 
     def take(self, names: Sequence[str], rows: Ints | slice, *, coded: bool = True) -> pa.RecordBatch:
         """Some columns that are held, in some rows, as dictionary arrays or as their cells."""
@@ -145,8 +155,8 @@ def _can_be_numbered(
 
 def _number_columns(
     connection: duckdb.DuckDBPyConnection, select: str, columns: dict[str, bool], most_bytes: int
-) -> dict[str, tuple[Codes, pa.Array]] | None:
-    """By column its codes and values; None where its cells are more bytes than allowed."""
+) -> dict[str, tuple[Codes, pa.Array, pa.Array]] | None:
+    """By column its codes, values and cells; None where its cells are more bytes than allowed."""
     if not columns:
         return {}
     asked = [identifier(name) for name in columns]
@@ -161,7 +171,7 @@ def _number_columns(
     parts = [pa.chunked_array(list(chunks)).combine_chunks() for chunks in zip(*held, strict=True)]
     hashes = iter(parts[len(columns) :])
     return {
-        name: _number(cells, next(hashes) if is_text else cells)
+        name: (*_number(cells, next(hashes) if is_text else cells), cells)
         for (name, is_text), cells in zip(columns.items(), parts[: len(columns)], strict=True)
     }
 
