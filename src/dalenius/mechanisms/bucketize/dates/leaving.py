@@ -33,8 +33,7 @@ _LARGER = (0.9, 0.1)
 """How likely the larger effects of `LARGER` are: the columns of a series were learned from several dates.
 
 A series is not tried on itself: who has left is not drawn with the values, and widths were far too large.
-These numbers were settled on series of Adult (occupation) and KDD (education), and judged on another
-(industry of KDD's workers; docs/promises.md).
+These numbers were settled on series of Adult (occupation) and KDD (education); docs/promises.md has others.
 """
 
 
