@@ -42,7 +42,7 @@ _SUBSET, _SYNTHETIC = 5, 12_000
 """The seed that rows are taken by, and how many people the table of `coverage_questions` has here."""
 THETAS = (2, 4, 8, 16)
 ESTIMATORS = ("shrinkage", "matching")
-SIZES = {"< 5": (-1, 4), "5 to 20": (5, 20), "21 to 200": (21, 200), "> 200": (201, 1e12)}
+SIZES = {"< 5": (-1, 4), "5 to 20": (5, 20), "21 to 200": (21, 200), "> 200": (201, 1e12), "> 20": (21, 1e12)}
 KINDS = ("count", "sum", "average", "ratio")
 HEAD = """| table | θ | estimator | kind | size | n | mean RE | 90 % | 95 % | 99 % | width |
 |---|---|---|---|---|---|---|---|---|---|---|"""

@@ -1,9 +1,10 @@
 """The same counts asked of what each approach would publish: ours, Anatomy's, OpenDP's.
 
-    python -m bench.side_by_side [--questions 200] [--theta 4] [--data FOLDER]
+    python -m bench.side_by_side [--questions 200] [--theta 4] [--data FOLDER] [--synthetic FILE]
 
 On Adult (`occupation`), Anatomy's workload. The error is |estimate − truth| / truth over questions with a
-true count of at least 0.1 % of the rows. Each approach promises something else: docs/coverage.md.
+true count of at least 0.1 % of the rows. FILE is a synthetic table (`bench.synthesize`). Each approach
+promises something else: docs/coverage.md.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 
 from bench.anatomy_workload import load, publish, questions
 from dalenius.arrays import Floats
@@ -28,6 +32,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--theta", type=int, default=4)
     parser.add_argument("--data", type=Path, default=data_folder())
+    parser.add_argument("--synthetic", type=Path, help="a CSV file with the columns of Adult")
     options = parser.parse_args()
     original = load(options.data, "adult")
     drawn = questions(original, options.questions, np.random.default_rng(_SEED))
@@ -42,6 +47,9 @@ def main() -> None:
             found[f"buckets, {options.theta}f + 0.02, {name}"] = np.array(estimates, dtype=float)
     found["OpenDP, ε = 1 for each question"] = noisy_counts(truth.tolist(), 1.0)
     found[f"OpenDP, ε = 1 for all {len(truth)}"] = noisy_counts(truth.tolist(), float(len(truth)))
+    if options.synthetic:
+        made = csv.read_csv(options.synthetic).select(original.table.column_names)
+        found["MST, ε = 1 for any number of questions"] = _count(made, texts)
     large = truth >= 0.001 * original.n_rows
     print(f"Adult, {original.n_rows:,} rows; {large.sum()} of {len(truth)} questions are large")
     print(
@@ -51,6 +59,12 @@ def main() -> None:
         error = np.abs(estimate - truth)
         relative = error[large] / truth[large]
         print(f"| {name} | {relative.mean():.3f} | {np.median(relative):.3f} | {error[~large].mean():.1f} |")
+
+
+def _count(table: pa.Table, texts: list[str]) -> Floats:
+    with duckdb.connect() as connection:
+        connection.register("t", table)
+        return np.array([(connection.execute(text).fetchone() or (0,))[0] for text in texts], dtype=float)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.estimate.effects import Everybody
 from dalenius.mechanisms.bucketize.estimate.matching import Block, Places
-from dalenius.mechanisms.bucketize.estimate.posterior import LARGER, Posterior
+from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 
 _SWEEPS, _PER_PERSON = 20, 2
 """How often everybody is offered a swap: so often, and as often again for each person of the bucket."""
@@ -27,7 +27,6 @@ def draw_values(
     stream: np.random.Generator,
     *,
     chosen: Ints | None = None,
-    times: float | None = None,
 ) -> Ints:
     """The code of a value for each row.
 
@@ -36,21 +35,22 @@ def draw_values(
         buckets: of the release.
         stream: of random numbers.
         chosen: only the rows of these buckets; the others have -1.
-        times: how much larger than learned the effects' variances are; unless stated that is drawn, too.
     """
-    effects = draw_effects(posterior, stream, times)
+    effects = draw_effects(posterior, stream)
     values = np.full(buckets.n_rows, -1, dtype=np.int64)
     for fit in Everybody.of(posterior.features, posterior.contents, buckets, chosen).parts:
         values[fit.places.rows] = draw_matching(fit.places, fit.logs(effects), stream)
     return values
 
 
-def draw_effects(posterior: Posterior, stream: np.random.Generator, times: float | None = None) -> Floats:
-    """Features × values: the most likely effects, moved by as much as the release leaves them uncertain."""
+def draw_effects(posterior: Posterior, stream: np.random.Generator) -> Floats:
+    """Features × values: the most likely effects, moved by as much as the release leaves them uncertain.
+
+    Not by more, as intervals allow for: an error flattens what an effect does, and associations in copies
+    come out weaker the larger it is.
+    """
     basis = posterior.basis
-    if times is None:
-        times = float(stream.choice([size for size, _ in LARGER], p=[share for _, share in LARGER]))
-    error = np.sqrt(times / (1 + times * (basis.precision - 1)))
+    error = 1 / np.sqrt(basis.precision)
     return posterior.effects + basis.effects(error * stream.normal(size=error.shape))
 
 
