@@ -68,6 +68,7 @@ dist: .venv/.tests  ## wheel and source archive; the same bytes for the same com
 bench: .venv/.tests  ## speed, as ratios in one run; QUICK=--quick takes three minutes
 	$(BIN)/python -m bench.startup
 	$(BIN)/python -m bench.publish_matrix $(QUICK)
+	$(BIN)/python -m bench.ask_speed --demo --queries 500 --raw-queries 100
 
 bench-more: .venv/.tests  ## plans of random histograms, questions, large releases, a hundred million rows
 	$(BIN)/python -m bench.plan_scan

@@ -190,6 +190,7 @@ def test_averages_by_value_look_only_at_buckets_that_hold_it(monkeypatch: pytest
         [[(0, -0.7 * np.eye(n_values)[z]), (1, np.eye(n_values)[z])] for z in range(n_values)]
         + [[(0, few), (1, np.eye(n_values)[5])], [(0, np.ones(n_values)), (1, 1 - few)]]
     )
+    alone = Targets.of([[(0, np.eye(n_values)[7])], [(1, 2 * few)], [(1, few + 3 * np.eye(n_values)[4])]])
     looked_at: list[int] = []
     of = posterior_module._Matched.of
 
@@ -198,7 +199,7 @@ def test_averages_by_value_look_only_at_buckets_that_hold_it(monkeypatch: pytest
         return of(posterior, own, score)
 
     monkeypatch.setattr(posterior_module._Matched, "of", counted)
-    found = made._matched(sums, targets)
+    found = [made._matched(sums, own) for own in (targets, alone)]
     by_value = looked_at[2 : 2 + n_values]
     assert max(by_value[1:]) < n / 3
     assert sum(by_value[1:]) <= 3 * n
@@ -207,9 +208,10 @@ def test_averages_by_value_look_only_at_buckets_that_hold_it(monkeypatch: pytest
         "_where_uncertain",
         lambda sums, targets, terms: [sums.scores[targets.score[t]] for t in terms],
     )
-    everywhere = made._matched(sums, targets)
-    assert found[0] == pytest.approx(everywhere[0])
-    assert found[1] == pytest.approx(everywhere[1], abs=1e-6)
+    for own, some in zip((targets, alone), found, strict=True):
+        everywhere = made._matched(sums, own)
+        assert some[0] == pytest.approx(everywhere[0])
+        assert some[1] == pytest.approx(everywhere[1], abs=1e-6)
 
 
 def test_intervals_hold_on_seeded_releases() -> None:

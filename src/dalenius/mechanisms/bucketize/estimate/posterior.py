@@ -136,11 +136,14 @@ class Posterior:
         """The mean of each target, and its variance given the effects."""
         mean, fixed = np.zeros(len(targets.score)), np.zeros(len(targets.score))
         for score, terms in _by_score(targets):
-            own = _Matched.of(self, sums.buckets, sums.scores[score])
+            some = _where_uncertain(sums, targets, terms)[0]
+            own = _Matched.of(self, sums.buckets, some)
+            certain = float(sums.total[score]) - own.values.sum()  # there all values weigh as the first does
             step = max(1, _CELLS_AT_ONCE // max(len(own.rows), 1))
             for begin in range(0, len(terms), step):
                 part = terms[begin : begin + step]
                 mean[part], _, fixed[part] = own.moments(targets.weights[part])
+                mean[part] += targets.weights[part, 0] * certain
         variance = targets.add_up(fixed)
         several = np.flatnonzero(np.bincount(targets.target, minlength=targets.n_targets) > 1)
         for target in several.tolist():
@@ -235,7 +238,10 @@ class _Matched:
             return np.zeros(len(weights)), np.zeros(len(weights)), np.zeros(len(weights))
         known = weights[:, 0] * self.values.sum()  # of what all values have in common nothing is uncertain
         weights = weights - weights[:, :1]
-        first, second = self.weights @ weights.T, self.weights @ (weights**2).T
+        first = self.weights @ weights.T
+        only = weights[np.arange(len(weights)), np.abs(weights).argmax(axis=1)]
+        is_set = bool(((weights == 0) | (weights == only[:, None])).all())  # a square is then a multiple
+        second = first * only if is_set else self.weights @ (weights**2).T
         own = np.maximum(second - first**2, 0.0)
         score = self.values[:, None]
         squares, products = self._add(score**2 * own), self._add(score * own)
@@ -265,19 +271,17 @@ def _where_uncertain(sums: ScoreSums, targets: Targets, terms: Ints) -> list[Sco
     """
     buckets, weights = sums.buckets, targets.weights[terms]
     matters = (weights != weights[:, :1]).any(axis=0)
-    if not matters[1:].all():  # the first value weighs as itself: it matters where any other does
-        held = buckets.composition
-        kinds = np.bincount(held.rows, matters[held.columns], held.shape[0]) > 0
-        is_uncertain = kinds[buckets.type_of][buckets.row_bucket]
-    else:
-        is_uncertain = np.ones(buckets.n_rows, dtype=bool)
-    found = []
-    for term in terms.tolist():
-        score = sums.scores[targets.score[term]]
-        kept = is_uncertain[score.rows]
+    held = buckets.composition
+    is_uncertain = np.bincount(held.rows, matters[held.columns], held.shape[0]) > 0  # of each type
+    if is_uncertain.all():
+        return [sums.scores[targets.score[term]] for term in terms.tolist()]
+    found: dict[int, Score] = {}
+    for number in np.unique(targets.score[terms]).tolist():
+        score = sums.scores[number]
+        kept = is_uncertain[buckets.type_of[buckets.row_bucket[score.rows]]]
         values = None if score.values is None else score.values[kept]
-        found.append(Score(rows=score.rows[kept], values=values))
-    return found
+        found[number] = Score(rows=score.rows[kept], values=values)
+    return [found[number] for number in targets.score[terms].tolist()]
 
 
 def _by_score(targets: Targets) -> Iterator[tuple[int, Ints]]:
