@@ -249,3 +249,17 @@ def test_tables_are_read_within_the_limits_that_are_documented(
         os.truncate(release / "qit.parquet", size)
     assert admission.look_at_tables(StoredRelease.open(release)) == ()
     assert limits == [(3 * 2**30, seconds)]
+
+
+def test_a_text_that_is_not_utf8_is_refused(release: Path) -> None:
+    """Parquet keeps any bytes; readers would stumble over them one by one."""
+    path = release / "st.parquet"
+    table = pq.read_table(path)
+    at = table.column_names.index("disease")
+    texts = [cell.encode() for cell in table["disease"].to_pylist()]
+    broken = pa.array([b"\xff" + text[1:] for text in texts], pa.binary())
+    forged = pa.StringArray.from_buffers(len(broken), broken.buffers()[1], broken.buffers()[2])
+    pq.write_table(table.set_column(at, "disease", forged), path)
+    sign(release)
+    with pytest.raises(ReleaseCorrupt, match="cannot be read"):
+        admission.look_at_tables(StoredRelease.open(release))

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from dalenius.mechanisms.bucketize import apply, check
 from dalenius.release.folder import sha256
 from dalenius.release.manifest import read_manifest, schema_errors
 from dalenius.release.series import open_release
-from dalenius.release.verify import tell_outright, verify, verify_release
+from dalenius.release.verify import _check_series, tell_outright, verify, verify_release
 from tests.contract.subject import people
 from tests.mechanisms.bucketize.subjects import DIVERSE, LINEAR, SUBJECTS
 
@@ -212,3 +213,16 @@ def test_tables_of_another_mechanism_are_told_in_a_line(
     monkeypatch.setattr("dalenius.release.verify.check_promise", check_promise)
     (check,) = (check for check in dalenius.verify(release.path).checks if not check.ok)
     assert check.detail == f"the tables are not those of this mechanism: {told}"
+
+
+def test_a_series_may_have_as_many_views_as_its_parameters_are_for() -> None:
+    same = SimpleNamespace(parameters={"views": 2})
+
+    def of_two(n_parts: int) -> bool:
+        parts = [SimpleNamespace(series=SimpleNamespace(index=i + 1), manifest=same) for i in range(n_parts)]
+        series: Any = SimpleNamespace(
+            parts=parts, manifest=same, series=SimpleNamespace(of=2, kind="views", index=n_parts)
+        )
+        return _check_series(series).ok
+
+    assert [of_two(n) for n in (1, 2, 3)] == [True, True, False]
