@@ -88,18 +88,28 @@ def look(html: str, width: int, folder: Path) -> Seen:
     )
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_reports_fit_and_are_silent(width: int, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A private report on buckets and one on a view, of names that want to be markup, and a long one."""
+    folder = tmp_path_factory.mktemp("reports")
     table = nasty()
     long = table.append_column("x" * 60, table.column(0))
     quasi, *sensitive = table.column_names
     columns = {"quasi": [quasi, "x" * 60], "sensitive": sensitive}
+    made = []
     for name, how in (
         ("b", {"promise": DIVERSE}),
         ("v", {"promise": {"kind": "d-gamma-privacy", "gamma": 0.3, "d": 0.05}, "mechanism": VIEW}),
     ):
-        release = published(policy(tmp_path / name, long, columns=columns, **how))
-        seen = look(render_html(build_report(release, long, seed=1)), width, tmp_path)
+        release = published(policy(folder / name, long, columns=columns, **how))
+        made.append(render_html(build_report(release, long, seed=1)))
+    return made
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_reports_fit_and_are_silent(width: int, pages: list[str], tmp_path: Path) -> None:
+    for page in pages:
+        seen = look(page, width, tmp_path)
         assert seen.window == width
         assert seen.width <= width
         assert seen.console == []

@@ -123,6 +123,10 @@ class Features:
         return np.asarray(sums / n - shares @ self.means)
 
 
+MOST_TOLD = 50_000
+"""So many people tell all that main effects can be believed; settled on the demo's table of a million."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Basis:
     """Coordinates in which effects are independent and of variance 1, before and (to first order) after."""
@@ -145,6 +149,16 @@ class Basis:
     def gradient(self, of_effects: Floats) -> Floats:
         """By coordinates, from that by effects."""
         return np.asarray(self.features.T @ of_effects @ self.values)
+
+    @property
+    def told(self) -> Floats:
+        """What the contents tell of each direction, from at most `MOST_TOLD` people.
+
+        That values depend on columns by main effects is nearly so. An error that comes from the "nearly" does
+        not become smaller with more people: a posterior that believes the model too much is too sharp where
+        there are many (coarsened posteriors: Miller and Dunson 2019).
+        """
+        return np.asarray((self.precision - 1) * min(1.0, MOST_TOLD / max(self.n_rows, 1)))
 
     def evidence(self, surprise: Floats) -> float:
         """How much likelier these variances make the release than no effects: a logarithm, to first order."""

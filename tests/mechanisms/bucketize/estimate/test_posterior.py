@@ -18,9 +18,9 @@ from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, p
 from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
-from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
+from dalenius.mechanisms.bucketize.estimate.posterior import Parts, Posterior
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
-from dalenius.mechanisms.rows.effects import Features, Quasi, find_basis
+from dalenius.mechanisms.rows.effects import MOST_TOLD, Features, Quasi, find_basis
 from dalenius.question.targets import Score, Targets
 from tests.chance import FALSE_ALARM
 from tests.mechanisms.bucketize.estimate.tables import scale_dense
@@ -151,6 +151,26 @@ def test_variances_of_effects_are_learned() -> None:
     true = np.bincount(value[matters == 2], minlength=6)
     uniform = make_estimator("anatomy", buckets, [matters, noise]).estimate(sums, targets)
     assert np.abs(found.estimate - true).sum() < 0.3 * np.abs(uniform.estimate - true).sum()
+
+
+def test_more_people_than_a_model_can_be_believed_for_tell_no_more() -> None:
+    """Twenty times as many people who are all alike: the same relative errors by effects."""
+    rng = np.random.default_rng(11)
+    value = rng.integers(5, size=3_000)
+    column = np.where(rng.random(3_000) < 0.5, value, rng.integers(5, size=3_000))
+    buckets = buckets_of(rng.permutation(np.repeat(np.arange(1_000), 3)), value)
+    made = Posterior.of(buckets, [Quasi(codes=column)], None)
+    sums = ScoreSums.of(buckets, [Score(rows=np.flatnonzero(column == 1))])
+    targets = Targets.of([[(0, np.eye(5)[z])] for z in range(5)])
+
+    def parts(people: int, times: int) -> Parts:
+        basis = replace(made.basis, n_rows=people, precision=1 + times * (made.basis.precision - 1))
+        return replace(made, basis=basis).parts(sums, targets)
+
+    most, few, many = parts(MOST_TOLD, 100), parts(MOST_TOLD // 20, 5), parts(20 * MOST_TOLD, 2_000)
+    assert np.allclose(most.effects, many.effects, rtol=1e-9)
+    assert (few.effects > 2 * most.effects).all()
+    assert np.array_equal(few.mean, many.mean)
 
 
 def test_what_is_known_is_exact() -> None:

@@ -172,7 +172,7 @@ class Numbers:
         loads, plain = (with_features @ self.basis.features)[place], (with_features @ self.white)[place]
         moved = self._moved(sums.buckets, targets.weights)
         turned = moved @ self.basis.values
-        told = self.basis.precision - 1
+        told = self.basis.told
         added = targets.add_up(np.einsum("tf,fv,tv->t", loads, self.place, turned, optimize=True))
         parts = [times / (1 + times * told) for times, _ in LARGER]
         by_times = [((loads**2 @ part) * turned**2).sum(axis=1) for part in parts]

@@ -176,7 +176,7 @@ class Posterior:
 
     def _uncertain(self) -> Floats:
         """The effects' variances, for each of `LARGER`."""
-        told = self.basis.precision - 1
+        told = self.basis.told
         return np.stack([times / (1 + times * told) for times, _ in LARGER])
 
     def _spread(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats, Floats]:
