@@ -128,13 +128,13 @@ def _diversities() -> Reproduction:
             rows.append((name, theta, ell, "yes" if ell * top <= 1 else "no"))
     possible = [f"{name} at θ = {theta}" for name, theta, _, can in rows if can == "yes"]
     return Reproduction(
+        data=f"{SHAPES}; and {KDD}",
         columns=("data", "theta", "l", "l-diversity possible"),
         rows=tuple(rows),
         stated="except for θ = 32 a rather large l is needed; l-diversity is impossible from l = 14 on for "
         "OCC and from l = 4 on for EDU, so for most θ",
         differs=f"l-diversity is possible for {', '.join(possible) or 'none'} only. KDD's rarest occupation "
         "(0.035 %) asks for a larger l than CENSUS's (0.18 %)",
-        data=f"{SHAPES}; and {KDD}",
     )
 
 

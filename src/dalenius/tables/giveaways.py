@@ -166,15 +166,10 @@ def _tells(name: str, column: _CodedColumn, secrets: Mapping[str | None, _CodedC
         }
         found = next(((how, one) for how, one in ways.items() if one is not None), None)
         if found is not None:
-            how, (people, share) = found
+            how, (n, share) = found
+            loose = how == "nearly" and not groups.tell_most()
             yield Giveaway(
-                column=name,
-                share=share,
-                people=people,
-                looked_at=n_rows,
-                told=told,
-                how=how,
-                is_loose=how == "nearly" and not groups.tell_most(),
+                column=name, share=share, people=n, looked_at=n_rows, told=told, how=how, is_loose=loose
             )
             return
 

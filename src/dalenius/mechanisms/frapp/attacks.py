@@ -106,13 +106,11 @@ def _often(tuples: ComparedTuples, gamma: Fraction, d: float) -> AttackResult:
     j = int(times.max(initial=0))
     n_right = int((_times_shown(tuples) == j).sum())
     d = min(d, 1.0)  # the expected number of a tuple's records, at most which its probability is
+    wants = "whether it is, having seen it in the release more often than any other"
+    knows = f"a tuple that is in the table with probability {d:.3g}"
     return AttackResult(
         name="repeated tuples",
-        threat=Threat(
-            knows=f"a tuple that is in the table with probability {d:.3g}",
-            wants="whether it is, having seen it in the release more often than any other",
-            covered=False,
-        ),
+        threat=Threat(knows=knows, wants=wants, covered=False),
         success=1 - float(1 - gamma) ** j,
         baseline=d,
         detail={"times": j, "tuples": int((times == j).sum()), "in_the_table": n_right},

@@ -31,6 +31,8 @@ _ROUNDS = 30
 _USUAL, _BELIEVED = 0.1, 3.0
 """The variance of log-odds that is expected of a column, and how many effects' worth that is believed."""
 _NOTHING = 1e-9
+MOST_TOLD = 50_000
+"""So many people tell all that main effects can be believed; settled on the demo's table of a million."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,10 +123,6 @@ class Features:
         sums = np.bincount(kinds.places[kind].ravel(), weights, kinds.n_features)
         shares = np.bincount(self.region_of_kind[kind], values, len(self.sizes)) / n
         return np.asarray(sums / n - shares @ self.means)
-
-
-MOST_TOLD = 50_000
-"""So many people tell all that main effects can be believed; settled on the demo's table of a million."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

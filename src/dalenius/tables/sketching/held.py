@@ -62,19 +62,19 @@ class HeldRows:
         if n_bytes + n_rows * len(others) * _CELL_BYTES <= _MOST_HELD:
             numbered = _number_columns(connection, select, others, _MOST_HELD - n_bytes)
         codes, counts = _read_codes(connection, select, coded, n_rows, hold=n_bytes <= _MOST_HELD)
-        cells, plain = dict(coded.listed), {}
-        for name, (own, values, as_they_are) in (numbered or {}).items():
-            codes[name], cells[name], plain[name] = own, values, as_they_are
+        numbered = numbered or {}
+        for name, (own, values, _) in numbered.items():
+            codes[name] = own
             counts[name] = np.bincount(own, minlength=len(values) + 1)
         return cls(
             connection=connection,
             select=select,
+            cells={**coded.listed, **{name: values for name, (_, values, _) in numbered.items()}},
+            plain={name: as_they_are for name, (_, _, as_they_are) in numbered.items()},
             coded=coded,
             n_rows=n_rows,
-            cells=cells,
             counts=counts,
             held=codes,
-            plain=plain,
         )
 
     @property

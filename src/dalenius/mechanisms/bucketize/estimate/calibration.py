@@ -104,10 +104,12 @@ class _Part:
     """Some buckets of a release, with the people in them."""
 
     chosen: Ints
+    """Which buckets."""
     rows: Ints
+    """Who is in them."""
     buckets: Buckets
-    """Of these people."""
     columns: tuple[Quasi, ...]
+    """Of these people."""
     region: Ints
     """Of each of these buckets."""
 

@@ -45,6 +45,7 @@ class Parts:
     """What estimates are made of, target by target."""
 
     mean: Floats
+    """The estimate."""
     match: Floats
     """The variance of the matching, given the effects."""
     effects: Floats
