@@ -110,6 +110,13 @@ def test_contents_are_the_dealt_buckets_under_their_numbers(plan: BucketPlan, se
         assert homes == {number: n for number, code, n in entries if code == value}
 
 
+def test_people_whose_bucket_lists_one_value_are_counted_as_certain() -> None:
+    """Bucket 1 lists one value, for three people; 2 and 3 list two; with a column that is alike in 3."""
+    listed = (np.array([1, 2, 2, 3, 3]), np.array([0, 0, 1, 1, 2]), np.array([3, 1, 1, 2, 2]))
+    assert apply.count_alike([listed], [], only_yes=False, n_fakes=0) == 3
+    assert apply.count_alike([listed], [np.array([0, 1, 1])], only_yes=False, n_fakes=0) == 7
+
+
 @pytest.mark.parametrize("per_batch", [1, 2, 5])
 def test_contents_are_the_same_in_batches_of_any_size(
     per_batch: int, monkeypatch: pytest.MonkeyPatch
