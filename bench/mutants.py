@@ -103,21 +103,19 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "alpha-beta law": (
         (f"{_M}.alphabeta.plan.law",),
-        (*(f"{_T}/alphabeta/test_{n}.py" for n in ("law", "plan", "changing")),),
+        (*(f"{_T}/alphabeta/test_{n}.py" for n in ("law", "plan", "changing", "edges")),),
     ),
     "alpha-beta parameters": (
         (f"{_M}.alphabeta.plan.views", f"{_M}.tuples.plan"),
         (
-            *(f"{_T}/alphabeta/test_{n}.py" for n in ("plan", "law", "series")),
+            *(f"{_T}/alphabeta/test_{n}.py" for n in ("plan", "law", "series", "edges")),
             f"{_T}/tuples/test_plan.py",
         ),
     ),
     "alpha-beta apply": (
         (f"{_M}.alphabeta.apply", f"{_M}.tuples.apply", f"{_M}.tuples.noise"),
         (
-            f"{_T}/alphabeta/test_apply.py",
-            f"{_T}/alphabeta/test_mechanism.py",
-            f"{_T}/alphabeta/test_changing.py",
+            *(f"{_T}/alphabeta/test_{n}.py" for n in ("apply", "mechanism", "changing", "edges")),
             f"{_T}/tuples/test_apply.py",
         ),
     ),
