@@ -58,11 +58,11 @@ class HeldRows:
         n_rows = count(connection, f"SELECT count(*) FROM ({select})")
         n_bytes = n_rows * sum(_width(cells).itemsize for cells in coded.listed.values())
         others = _can_be_numbered(connection, select, coded)
-        numbered = None
-        if n_bytes + n_rows * len(others) * _CELL_BYTES <= _MOST_HELD:
-            numbered = _number_columns(connection, select, others, _MOST_HELD - n_bytes)
-        codes, counts = _read_codes(connection, select, coded, n_rows, hold=n_bytes <= _MOST_HELD)
-        numbered = numbered or {}
+        room = _MOST_HELD - n_bytes
+        if n_rows * len(others) * _CELL_BYTES > room:
+            others = {}
+        codes, counts, parts = _read_rows(connection, coded.code(select), coded, others, n_rows, room)
+        numbered = _number_columns(others, parts)
         for name, (own, values, _) in numbered.items():
             codes[name] = own
             counts[name] = np.bincount(own, minlength=len(values) + 1)
@@ -108,25 +108,41 @@ def _width(cells: pa.Array) -> np.dtype[np.unsignedinteger]:
     return np.dtype(narrowest(len(cells)))
 
 
-def _read_codes(
-    connection: duckdb.DuckDBPyConnection, select: str, coded: DictionaryColumns, n_rows: int, *, hold: bool
-) -> tuple[dict[str, Codes], dict[str, Ints]]:
-    """The codes of all rows, if they are to be held, and how often each occurs."""
+def _read_rows(
+    connection: duckdb.DuckDBPyConnection,
+    rows: str,
+    coded: DictionaryColumns,
+    others: dict[str, bool],
+    n_rows: int,
+    room: int,
+) -> tuple[dict[str, Codes], dict[str, Ints], list[pa.RecordBatch] | None]:
+    """The codes of all rows, if there is room for them, how often each occurs, and the other columns' cells.
+
+    All in one query: a view with a join has its rows in another order each time, and what is read in two
+    would put cells of different people into one row. Where cells are more bytes than there is room, none.
+    """
     own = [name for name in coded.names if name in coded.listed]
     sizes = {name: len(coded.listed[name]) + 1 for name in own}
     counts = {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
-    held = {name: np.empty(n_rows if hold else 0, narrowest(size)) for name, size in sizes.items()}
-    if not own:
-        return {}, {}
-    done = 0
-    for batch in read_batches(connection, f"SELECT {identifiers(own)} FROM ({coded.code(select)})"):
-        for name, column in zip(own, batch.columns, strict=True):
+    held = {name: np.empty(n_rows if room >= 0 else 0, narrowest(size)) for name, size in sizes.items()}
+    asked = [identifier(name) for name in (*own, *others)]
+    asked += [f"hash({identifier(name)})" for name, is_text in others.items() if is_text]
+    cells: list[pa.RecordBatch] | None = []
+    done = n_bytes = 0
+    for batch in read_batches(connection, f"SELECT {', '.join(asked)} FROM ({rows})") if asked else ():
+        for name, column in zip(own, batch.columns, strict=False):
             codes = with_null(column, sizes[name] - 1)
             counts[name] += np.bincount(codes, minlength=sizes[name])
-            if hold:
+            if room >= 0:
                 held[name][done : done + len(codes)] = codes
         done += batch.num_rows
-    return held if hold else {}, counts
+        rest = batch.select(range(len(own), len(asked)))
+        n_bytes += rest.nbytes
+        if cells is not None and n_bytes <= room:
+            cells.append(rest)
+        else:
+            cells = None
+    return held if room >= 0 else {}, counts, cells
 
 
 def with_null(codes: pa.Array, n_values: int) -> Codes:
@@ -154,21 +170,12 @@ def _can_be_numbered(
 
 
 def _number_columns(
-    connection: duckdb.DuckDBPyConnection, select: str, columns: dict[str, bool], most_bytes: int
-) -> dict[str, tuple[Codes, pa.Array, pa.Array]] | None:
-    """By column its codes, values and cells; None where its cells are more bytes than allowed."""
-    if not columns:
+    columns: dict[str, bool], read: list[pa.RecordBatch] | None
+) -> dict[str, tuple[Codes, pa.Array, pa.Array]]:
+    """By column its codes, values and cells, from the cells of all and then the hashes of texts."""
+    if not columns or not read:
         return {}
-    asked = [identifier(name) for name in columns]
-    asked += [f"hash({identifier(name)})" for name, is_text in columns.items() if is_text]
-    held: list[pa.RecordBatch] = []
-    n_bytes = 0
-    for batch in read_batches(connection, f"SELECT {', '.join(asked)} FROM ({select})"):
-        held.append(batch)
-        n_bytes += batch.nbytes
-        if n_bytes > most_bytes:
-            return None
-    parts = [pa.chunked_array(list(chunks)).combine_chunks() for chunks in zip(*held, strict=True)]
+    parts = [pa.chunked_array(list(chunks)).combine_chunks() for chunks in zip(*read, strict=True)]
     hashes = iter(parts[len(columns) :])
     return {
         name: (*_number(cells, next(hashes) if is_text else cells), cells)

@@ -1,0 +1,49 @@
+"""Columns that are read for fingerprint, sketch and release: cells of a row stay together."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from dalenius.tables.sketching import held
+from dalenius.tables.sketching.held import HeldRows
+
+NAMES = ("few", "many", "number", "text")
+SHUFFLED = "(SELECT * FROM t ORDER BY random())"
+"""A view with a join has its rows in another order each time that it is read; this one surely has."""
+
+
+@pytest.fixture
+def connection() -> duckdb.DuckDBPyConnection:
+    made = duckdb.connect()
+    made.execute(
+        "CREATE TABLE t AS SELECT 'f' || i % 5 AS few, 'town ' || i AS many, i * 1000003 AS number, "
+        "CASE WHEN i % 7 > 0 THEN repeat('x', i::INT % 3) || i END AS text FROM range(3000) AS r(i)"
+    )
+    return made
+
+
+def test_cells_of_a_row_stay_together_where_rows_come_in_another_order_each_time(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    read = HeldRows.read(connection, SHUFFLED, NAMES)
+    assert set(read.held) == set(NAMES)
+    rows = read.take(NAMES, slice(0, 3000), coded=False)
+    as_published = read.batch(NAMES, 0, 3000)
+    expected = set(connection.execute("SELECT * FROM t").fetchall())
+    assert set(zip(*(column.to_pylist() for column in rows.columns), strict=True)) == expected
+    assert set(zip(*(column.to_pylist() for column in as_published.columns), strict=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"), [(0, set()), (3000, {"few"}), (60_000, {"few"}), (2**28, set(NAMES))]
+)
+def test_what_does_not_fit_is_not_held_and_counted_all_the_same(
+    most: int, kept: set[str], connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held, "_MOST_HELD", most)
+    read = HeldRows.read(connection, "t", NAMES)
+    assert set(read.held) == kept
+    cells, counts = read.counted["few"]
+    assert cells.to_pylist() == ["f0", "f1", "f2", "f3", "f4", None]
+    assert counts.tolist() == [600] * 5 + [0]
