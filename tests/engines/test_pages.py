@@ -121,6 +121,23 @@ def test_more_values_than_two_bytes_tell_apart(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "t.parquet").equals(expected)
 
 
+@pytest.mark.parametrize(
+    ("kind", "least", "most"),
+    [
+        ("int8", -128, 127),
+        ("int16", -32_768, 32_767),
+        ("int32", 2**31 - 300, 2**31 - 1),
+        ("int64", 2**63 - 300, 2**63 - 1),
+        ("int64", -(2**63), -(2**63) + 300),
+    ],
+)
+def test_numbers_at_the_ends_of_their_type(kind: str, least: int, most: int, tmp_path: Path) -> None:
+    cells = np.array([most, least, *np.random.default_rng(1).integers(least, most, 300)], dtype=kind)
+    table = pa.record_batch({"n": cells})
+    write_parquet(tmp_path / "t.parquet", iter([table]), ["n"])
+    assert pq.read_table(tmp_path / "t.parquet").equals(pa.Table.from_batches([table]))
+
+
 def test_a_stopped_file_has_no_footer(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), PageWriter(tmp_path / "t", pa.schema([("n", pa.int64())])):
         raise KeyboardInterrupt

@@ -171,7 +171,9 @@ def _find_codes(column: pa.Array) -> tuple[Codes, pa.Array] | None:
         least, most = int(numbers.min()), int(numbers.max())
         if most - least >= _MOST_LISTED:
             return None
-        codes, values = numbers - least, _values(np.arange(least, most + 1), column.type)
+        # in 64 bits: of a narrow type, or at the end of a wide one, differences and the next number wrap
+        codes = numbers.astype(np.int64) - least
+        values = _values(least + np.arange(most - least + 1), column.type)
     return _keep_used(codes, values)
 
 
