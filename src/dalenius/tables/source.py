@@ -58,7 +58,7 @@ _MAGIC = {
 
 
 class Source(Protocol):
-    """A table that can be scanned again and again, always in the same row order."""
+    """A table that can be scanned again and again, in the same row order unless it is slow."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,10 @@ class Source(Protocol):
 
     @property
     def is_slow(self) -> bool:
-        """Whether every scan reads texts: worth a copy where it is scanned several times."""
+        """Whether every scan reads texts, or works out a view: copied where it is scanned several times.
+
+        Then the rows are the same ones each time, in the same order, also where a view has a join.
+        """
 
     @property
     def is_shared(self) -> bool:
@@ -86,8 +89,12 @@ class SeveralSource:
 
     name: str
     parts: tuple[Source, ...]
-    is_slow: bool = field(default=False, init=False)
     is_shared: bool = field(default=False, init=False)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether one of them is."""
+        return any(part.is_slow for part in self.parts)
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -197,7 +197,7 @@ def prepare(
 
 
 def _copy_to_parquet(connection: duckdb.DuckDBPyConnection, source: str, spill: Path) -> str:
-    """All columns, as Parquet: publishing reads them several times, and a CSV file is slow."""
+    """All columns, as Parquet: publishing reads them several times, and each time the same rows."""
     target = str(spill / "source.parquet")
     connection.execute(f"COPY (SELECT * FROM {source}) TO {literal(target)} (FORMAT parquet)")
     return scan_parquet([target])

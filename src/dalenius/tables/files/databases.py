@@ -32,7 +32,8 @@ class DuckDbSource(CheckedSource):
     file: FileBytes
     place: str
     """The table in its file, quoted."""
-    is_slow: bool = field(default=False, init=False)
+    is_slow: bool
+    """A view is worked out anew by every scan; one with a join has its rows in another order each time."""
     is_shared: bool = field(default=True, init=False)
 
     @classmethod
@@ -44,25 +45,27 @@ class DuckDbSource(CheckedSource):
         try:
             base = _attach(connection, plain)
             named = (
-                "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = $1 UNION ALL "
-                "SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = $1 AND NOT internal"
+                "SELECT schema_name, table_name, false FROM duckdb_tables() WHERE database_name = $1 "
+                "UNION ALL SELECT schema_name, view_name, true FROM duckdb_views() "
+                "WHERE database_name = $1 AND NOT internal"
             )
-            found = connection.execute(named, [base]).fetchall()
             tables = {
-                (
-                    table if schema == "main" else f"{schema}.{table}"
-                ): f"{identifier(schema)}.{identifier(table)}"
-                for schema, table in found
+                table if schema == "main" else f"{schema}.{table}": (
+                    f"{identifier(schema)}.{identifier(table)}",
+                    is_view,
+                )
+                for schema, table, is_view in connection.execute(named, [base]).fetchall()
             }
             chosen = _choose(file.name, sorted(tables), options.table)
             name = f"{file.name} table {chosen}"
-            checked = check_types(connection, name, f"{identifier(base)}.{tables[chosen]}", options.missing)
+            place, is_view = tables[chosen]
+            checked = check_types(connection, name, f"{identifier(base)}.{place}", options.missing)
         except duckdb.Error as error:
             raise SourceError(
                 f"{file.name} cannot be read as a DuckDB file ({type(error).__name__})",
                 hint="is it damaged, from a newer DuckDB, or open in another program for writing?",
             ) from error
-        return cls(name=name, file=plain, place=tables[chosen], checked=checked)
+        return cls(name=name, file=plain, place=place, is_slow=is_view, checked=checked)
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The table, in its file, which is attached."""

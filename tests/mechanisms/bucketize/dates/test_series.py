@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -91,6 +92,22 @@ def test_who_stays_keeps_the_bucket_and_its_values_and_who_is_new_has_new_ones(y
     # a bucket lists the values of its own people, and at the first date nothing else
     for bucket, listed in then.items():
         assert listed == Counter(DISEASE[[p for p, b in one.items() if b == bucket]].tolist())
+
+
+def test_people_of_a_view_whose_rows_come_in_another_order_each_time_are_in_their_own_buckets(
+    tmp_path: Path,
+) -> None:
+    """As those of a view with a join do: its rows are read once for who is who, and once to be written."""
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as database:
+        database.register("those", people(FIRST))
+        database.execute("CREATE TABLE kept AS FROM those; CREATE VIEW v AS FROM kept ORDER BY random()")
+    source = {"path": "t.duckdb", "table": "v"}
+    dalenius.publish(policy(tmp_path, people(FIRST), source=source))
+    listed = contents(tmp_path / "years" / "date-1")
+    own = {bucket: Counter[str]() for bucket in listed}
+    for person, bucket in buckets(tmp_path / "years" / "date-1").items():
+        own[bucket][str(DISEASE[person])] += 1
+    assert own == listed
 
 
 def test_the_manifest_says_what_is_promised_and_how_many_values_are_of_people_who_left(years: Path) -> None:
