@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import re
@@ -53,6 +54,8 @@ _NOT_MAPPED = "failed to map segment|[Cc]annot allocate memory|unable to allocat
 """What the system says of a library that does not fit into memory."""
 _STOPPED = 130
 """What typer gives back after Ctrl-C."""
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
+"""What is imported is some 90,000 objects, and looking through them for cycles a tenth of a small command."""
 
 
 def application(loaded: Collection[str]) -> typer.Typer:
@@ -97,6 +100,7 @@ def main() -> None:
     # threads of OpenBLAS wait for each other by spinning: on a machine with other work they take ten times as
     # long as one of them alone, and to start them is a tenth of a small question; who sets it has their way
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     if "_DALENIUS_COMPLETE" in os.environ:  # a shell asks how a line may go on
         words = " ".join(os.environ.get(name, "") for name in _COMPLETING).split()
         application(words)(prog_name="dalenius")
@@ -104,6 +108,7 @@ def main() -> None:
     code = system.work_apart_if_limited(lambda: _run_here(arguments))
     if code is None:
         say_error(_too_little_memory().to_dict(), as_json="--json" in arguments)
+    gc.freeze()  # the process ends: nothing of it is worth looking through for cycles
     sys.exit(EngineError.exit_code if code is None else code)
 
 
