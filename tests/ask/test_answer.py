@@ -42,6 +42,23 @@ def test_arrow_has_a_row_per_group_and_aggregate(release: StoredRelease) -> None
     assert table.column("column").to_pylist() == ["COUNT(*)", "AVG(age)"] * 2
 
 
+@pytest.mark.parametrize("estimator", ["shrinkage", "matching"])
+def test_an_average_lies_where_its_sum_can(tmp_path: Path, estimator: str) -> None:
+    """Nine of 1,800 people in buckets of 200 have it: the release tells next to nothing of their ages."""
+    rng = np.random.default_rng(8)
+    buckets, size = 9, 200
+    ill = np.where(np.arange(buckets * size) % size == 0, "rare", rng.choice(["Flu", "Cold"], buckets * size))
+    age = 5 * np.arange(buckets)[:, None] + rng.integers(0, 50, (buckets, size))
+    people = pa.table({"age": age.ravel(), "ill": ill})
+    release = write_release(tmp_path, people, ["ill"], np.arange(buckets * size) // size)
+    question = "SELECT AVG(age), SUM(age), COUNT(*) FROM t WHERE ill = 'rare'"
+    average, total, count = ask(release, question, estimator=estimator).to_dict()["rows"]
+    assert (count["low"], count["high"]) == (9, 9)
+    assert average["low"] >= age.min(axis=1).mean() - 1e-9
+    assert average["high"] <= age.max(axis=1).mean() + 1e-9
+    assert 0 < total["std_error"] <= (total["high"] - total["low"]) / 2
+
+
 def test_empty_groups_of_sensitive_values_are_shown(release: StoredRelease) -> None:
     answer = ask(release, "SELECT disease, COUNT(*) FROM t WHERE age = 20 OR age = 21 GROUP BY disease")
     assert [dict(row.group)["disease"] for row in answer.rows] == ["Cold", "Flu", "Gout", None]

@@ -35,6 +35,7 @@ from dalenius.question.query import (
 )
 
 _NEARLY_ALL = 0.9
+_ROUNDING = 1e-9
 
 
 def denominator(
@@ -270,14 +271,36 @@ def _ratios(
         one, column = first_order[k]
         whole, divisor = one.asked.combination(one.linear), one.asked.combination(below[k])
         pairs.append((whole, column.std_error, divisor, errors[k]))
-    ratios = {}
+    ratios = {k: _possible_only(estimation, *first_order[k], below[k], errors[k]) for k in below}
     for k, covariance in zip(heeded, estimation.covariances(pairs), strict=True):
         one, column = first_order[k]
         uncertain = is_uncertain(below[k].value, errors[k], estimation.certain)
         column = _by_fieller(column, below[k].value, errors[k], covariance, uncertain, normal)
-        query, question = one.asked.query, one.asked.question
-        ratios[k] = _within(column, possible_ratio(one.formula, query.aggregates, question.range_of))
+        ratios[k] = _possible_only(estimation, one, column, below[k], errors[k])
     return ratios
+
+
+def _possible_only(
+    estimation: Estimation, wanted: Wanted, ratio: Column, divisor: Linear, error: Floats
+) -> Column:
+    """A ratio's interval inside what is possible.
+
+    A mean of numbers lies among them. Where the number of people is certain, so are the limits of their sum
+    by it.
+    """
+    asked, query, formula = wanted.asked, wanted.asked.query, wanted.formula
+    low, high = possible_ratio(formula, query.aggregates, asked.question.range_of)
+    if isinstance(formula, AggregateRef):  # an average
+        own = query.aggregates[formula.index]
+        total = asked.question.totals.index(Total(kind="sum", argument=own.argument, condition=own.condition))
+        possible = estimation.possible(asked.number)
+        certain = (error <= _ROUNDING * divisor.value) & (divisor.value > 0)
+        people = np.where(certain, divisor.value, 1.0)
+        least, most = possible.low[:, total] / people, possible.high[:, total] / people
+        return _within(
+            ratio, (np.where(certain, np.fmax(least, low), low), np.where(certain, np.fmin(most, high), high))
+        )
+    return _within(ratio, (low, high))
 
 
 def _errors(estimation: Estimation, wanted: dict[int, tuple[Estimated, Linear]]) -> dict[int, Floats]:
@@ -319,7 +342,7 @@ def _take_root(column: Column) -> Column:
     return Column(estimate=estimate, std_error=error, low=low, high=high)
 
 
-def _within(column: Column, possible: tuple[float, float]) -> Column:
+def _within(column: Column, possible: tuple[float | Floats, float | Floats]) -> Column:
     """An estimate that is not possible is still the estimate: the interval reaches to it."""
     low, high = np.clip(column.low, *possible), np.clip(column.high, *possible)
     return replace(column, low=np.fmin(low, column.estimate), high=np.fmax(high, column.estimate))

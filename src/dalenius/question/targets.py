@@ -90,6 +90,8 @@ class Estimates:
     """Targets × components, adding up to 1."""
     unbiased: Estimates | None = None
     """What an estimator that is right whatever the data says of the same targets."""
+    is_posterior: bool = False
+    """Whether this is a law of the truth, not of an estimate that may be impossible."""
 
     def shift(self, by: Floats) -> Estimates:
         """Estimates of each target plus a number that is known."""
@@ -162,6 +164,19 @@ def widen(ends: Range, estimate: Floats, error: Floats, possible: Range, tail: f
     left, right = (scale * normal_quantiles(tail * np.maximum(share, 1e-300)) for share in within)
     above, below = estimate - left, estimate + right
     return np.where(usable, np.minimum(low, below), low), np.where(usable, np.maximum(high, above), high)
+
+
+def largest_error(mean: Floats, possible: Range) -> Floats:
+    """The largest standard deviation of a law of what is possible; infinite where its mean is not inside.
+
+    A law on [a, b] with mean m has a variance of at most (m − a)·(b − m) (Bhatia and Davis, 2000).
+
+    >>> largest_error(np.array([1.0, 9.0]), (np.zeros(2), np.full(2, 5.0))).tolist()
+    [2.0, inf]
+    """
+    with np.errstate(invalid="ignore"):  # where nothing limits what is possible
+        variance = (mean - possible[0]) * (possible[1] - mean)
+    return np.sqrt(np.where(variance > 0, variance, np.inf))
 
 
 def spanning(ends: Range, unbiased: Range, possible: Range | None) -> Range:

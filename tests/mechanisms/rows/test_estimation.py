@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ SHARE = np.array([[0.25, 0.75], [0.5, 0.5], [1.0, 0.0], [0.125, 0.875]])
 class Found:
     estimate: Floats
     std_error: Floats
+    is_posterior: bool = False
 
     def intervals(self, confidence: float, possible: Range) -> Range:
         assert (possible[0] <= possible[1]).all()
@@ -64,6 +65,17 @@ class Independent:
         return np.nanmin(weights, axis=2).sum(axis=1), np.nanmax(weights, axis=2).sum(axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class Wide(Independent):
+    """The same with an error that is larger than anything possible."""
+
+    is_posterior: bool
+
+    def estimate(self, targets: Targets) -> Found:
+        found = super().estimate(targets)
+        return Found(found.estimate, np.full_like(found.estimate, 50.0), self.is_posterior)
+
+
 def estimation_of(text: str, confidence: float = 0.95) -> tuple[RowEstimation, Summands]:
     workspace = Workspace(database=Database({}, Limits()), deadline=Deadline(Limits()))
     lookup = Lookup(rows=PEOPLE, sensitive=SECRET, workspace=workspace)
@@ -92,6 +104,17 @@ def test_sums_over_nobody_are_null_and_counts_are_whole() -> None:
     column = counted.total(0, 0, counted.totals(0)[:, 0])
     assert column.estimate.tolist() == [2.125]
     assert (column.low.tolist(), column.high.tolist()) == ([0.0], [3.0])  # 0.525 and 3.725, of at most 3
+
+
+@pytest.mark.parametrize("is_posterior", [True, False])
+def test_a_posterior_has_no_larger_error_than_a_law_of_what_is_possible(is_posterior: bool) -> None:
+    found, _ = estimation_of("SELECT COUNT(*) FROM t WHERE ill = 'flu'")
+    wide = replace(found, source=Wide(found.asked, is_posterior))
+    column = wide.total(0, 0, wide.totals(0)[:, 0])
+    # one of four people has it for certain, one of them certainly not: between 1 and 4, on average 1.875
+    expected = np.sqrt((1.875 - 1) * (4 - 1.875)) if is_posterior else 50.0
+    assert column.std_error.tolist() == pytest.approx([expected])
+    assert wide.std_error(0, 0).tolist() == [50.0]  # of which covariances are made
 
 
 def test_groups_by_the_secret_add_up_to_their_rows() -> None:

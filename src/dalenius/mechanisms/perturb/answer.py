@@ -190,6 +190,7 @@ class _PerturbTotals:
 
     totals: Totals
     ends: Callable[[Totals, float], Ends]
+    is_posterior = False
 
     @property
     def estimate(self) -> Floats:

@@ -28,7 +28,7 @@ from dalenius.question.model import (
     refuse_ratio_of_changes,
 )
 from dalenius.question.query import Query, has_ratios
-from dalenius.question.targets import Range, Score, Targets
+from dalenius.question.targets import Range, Score, Targets, largest_error
 from dalenius.tables.columns import CodedTable
 
 _WEIGHTS_AT_ONCE = 20_000_000
@@ -46,6 +46,10 @@ class Found(Protocol):
     @property
     def std_error(self) -> Floats:
         """Its standard error; infinite where the release tells nothing."""
+
+    @property
+    def is_posterior(self) -> bool:
+        """Whether that is of a law of the truth, not of an estimate that may be impossible."""
 
     def intervals(self, confidence: float, possible: Range) -> Range:
         """The ends of each target's interval, which is still to be cut to what is possible."""
@@ -79,7 +83,7 @@ class RowEstimation:
     source: TargetEstimation
     confidence: float
     n_rows: int
-    _known: list[tuple[tuple[Column, ...], tuple[Range, ...]]] = field(default_factory=list)
+    _known: list[tuple[tuple[Column, ...], tuple[Range, ...], bool]] = field(default_factory=list)
     """All totals, once they were asked for: combinations of them need none."""
     certain = 0.03
     """Below this relative error of the denominator the first order is as good."""
@@ -94,12 +98,12 @@ class RowEstimation:
         """Of each question, what these can be at all."""
         return self._all()[1]
 
-    def _all(self) -> tuple[tuple[Column, ...], tuple[Range, ...]]:
+    def _all(self) -> tuple[tuple[Column, ...], tuple[Range, ...], bool]:
         """Estimate all totals at once."""
         if not self._known:
             questions = self.asked.questions
             terms = [parts for one in questions for own in one.groups.values() for parts in own]
-            found, ranges = _estimate(self.source, terms, self.confidence)
+            found, ranges, is_posterior = _estimate(self.source, terms, self.confidence)
             ends = np.cumsum([0, *(len(one.groups) * len(one.totals) for one in questions)]).tolist()
             columns, possible = [], []
             for one, (start, end) in zip(questions, pairwise(ends), strict=True):
@@ -108,7 +112,7 @@ class RowEstimation:
                 own = {f.name: getattr(found, f.name)[part].reshape(shape) for f in fields(Column)}
                 possible.append((ranges[0][part].reshape(shape), ranges[1][part].reshape(shape)))
                 columns.append(_settle(Column(**own), possible[-1], one.totals, self.n_rows))
-            self._known.append((tuple(columns), tuple(possible)))
+            self._known.append((tuple(columns), tuple(possible), is_posterior))
         return self._known[0]
 
     def totals(self, question: int) -> Floats:
@@ -122,7 +126,11 @@ class RowEstimation:
     def total(self, question: int, total: int, estimate: Floats) -> Column:
         """One total in every group, with its interval."""
         low, high = self.columns[question].low[:, total], self.columns[question].high[:, total]
-        return Column(estimate=estimate, std_error=self.std_error(question, total), low=low, high=high)
+        error = self.std_error(question, total)
+        if self._all()[2]:  # it was not cut to what is possible, as the interval was
+            least, most = self.ranges[question]
+            error = np.fmin(error, largest_error(estimate, (least[:, total], most[:, total])))
+        return Column(estimate=estimate, std_error=error, low=low, high=high)
 
     def combine(self, combinations: Sequence[Combination]) -> list[Column]:
         """Linear combinations of totals, each a target of its own in every group."""
@@ -195,7 +203,7 @@ class RowEstimation:
 
     def _estimate_each(self, terms: Sequence[list[list[Term]]]) -> list[Column]:
         """Estimate lists of targets all at once, and give each list its own column."""
-        found, _ = _estimate(
+        found, _, _ = _estimate(
             self.source, [target for targets in terms for target in targets], self.confidence
         )
         ends = np.cumsum([0, *(len(targets) for targets in terms)])
@@ -205,7 +213,9 @@ class RowEstimation:
         ]
 
 
-def _estimate(source: TargetEstimation, terms: list[list[Term]], confidence: float) -> tuple[Column, Range]:
+def _estimate(
+    source: TargetEstimation, terms: list[list[Term]], confidence: float
+) -> tuple[Column, Range, bool]:
     """Estimate targets given by their terms, no more at once than their weights fit into memory."""
     n_values = max((len(weights) for parts in terms for _, weights in parts), default=1)
     filled = np.cumsum([len(parts) for parts in terms]) * n_values // _WEIGHTS_AT_ONCE
@@ -217,21 +227,25 @@ def _estimate(source: TargetEstimation, terms: list[list[Term]], confidence: flo
     if len(found) == 1:
         return found[0]
     columns = {
-        field.name: np.concatenate([getattr(c, field.name) for c, _ in found]) for field in fields(Column)
+        field.name: np.concatenate([getattr(c, field.name) for c, _, _ in found]) for field in fields(Column)
     }
-    return Column(**columns), (
-        np.concatenate([low for _, (low, _) in found]),
-        np.concatenate([high for _, (_, high) in found]),
+    possible = (
+        np.concatenate([low for _, (low, _), _ in found]),
+        np.concatenate([high for _, (_, high), _ in found]),
     )
+    return Column(**columns), possible, found[0][2]
 
 
-def _estimate_together(source: TargetEstimation, targets: Targets, confidence: float) -> tuple[Column, Range]:
+def _estimate_together(
+    source: TargetEstimation, targets: Targets, confidence: float
+) -> tuple[Column, Range, bool]:
     empty = np.zeros(targets.n_targets)
     if not len(targets.target):
-        return Column(estimate=empty, std_error=empty, low=empty, high=empty), (empty, empty)
+        return Column(estimate=empty, std_error=empty, low=empty, high=empty), (empty, empty), False
     found, possible = source.estimate(targets), source.possible_range(targets)
     low, high = found.intervals(confidence, possible)
-    return Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high), possible
+    column = Column(estimate=found.estimate, std_error=found.std_error, low=low, high=high)
+    return column, possible, found.is_posterior
 
 
 def _settle(found: Column, possible: Range, totals: tuple[Total, ...], n_rows: int) -> Column:

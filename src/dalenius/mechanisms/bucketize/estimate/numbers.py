@@ -141,6 +141,7 @@ class Numbers:
             mean=np.tile(np.clip(uniform_mean + added, *possible)[:, None], len(LARGER)),
             variance=(left * match + RHO * rest)[:, None] + effects,
             weight=np.tile([share for _, share in LARGER], (targets.n_targets, 1)),
+            is_posterior=True,
         )
 
     def _explained(self, buckets: Buckets, targets: Targets) -> Floats:

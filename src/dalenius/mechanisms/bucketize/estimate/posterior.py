@@ -66,6 +66,7 @@ class Parts:
             mean=np.tile(self.mean[:, None], len(weights)),
             variance=variance,
             weight=np.tile(weights, (len(self.mean), 1)),
+            is_posterior=True,
         )
 
 

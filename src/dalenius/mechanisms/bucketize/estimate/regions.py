@@ -169,7 +169,8 @@ class RegionalShrinkage:
             deviation += np.sqrt(spread)
             logs += _evidence(part, own, varied)
         together = (1 - ALIKE) * variance + ALIKE * deviation**2
-        return Estimates(mean=mean, variance=together, weight=_normalise(logs + self.log_prior))
+        weight = _normalise(logs + self.log_prior)
+        return Estimates(mean=mean, variance=together, weight=weight, is_posterior=True)
 
 
 def _contrasts(part: Shrinkage, sums: ScoreSums) -> Floats:

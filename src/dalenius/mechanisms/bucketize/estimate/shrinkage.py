@@ -136,6 +136,7 @@ class Shrinkage:
             variance=(variance[:, None, :] + own).reshape(len(mean), -1),
             weight=(OWN_WAYS[:, None] * weight[:, None, :]).reshape(len(mean), -1),
             unbiased=Regression(geometry=g).estimate(sums, targets),
+            is_posterior=True,
         )
 
     def log_likelihood(self, z: Floats, scale: Floats) -> Floats:
