@@ -93,6 +93,7 @@ class Policy:
         source = _open(data, base)
         columns = parse_columns(data.get("columns"), source, data.get("promise"))
         promise = parse_promise(data.get("promise"), columns)
+        refuse_counted(source, columns, promise)
         mechanism = parse_mechanism(data.get("mechanism", {}), promise)
         suppress = parse_suppress(data.get("suppress"), promise, mechanism)
         refuse_k(columns, mechanism, suppress)
@@ -252,6 +253,25 @@ def parse_promise(section: Any, columns: Columns) -> Promise:
     if not isinstance(kind, str) or kind not in PROMISES:
         raise PolicyError(f"[promise] kind {kind!r} is unknown; {did_you_mean(str(kind), PROMISES)}")
     return PROMISES[kind].from_policy(section, columns.sensitive)
+
+
+def refuse_counted(source: Source, columns: Columns, promise: Promise) -> None:
+    """A published number of a person's rows, where it would tell who has which of a bucket's values."""
+    alike: tuple[str, ...] = getattr(promise, "alike", ())
+    for name in alike:
+        if name not in columns.quasi:
+            raise PolicyError(
+                f"[promise] alike: {name!r} is not a quasi column; {did_you_mean(name, columns.quasi)}"
+            )
+    counted = getattr(source, "counted", None)
+    if counted not in columns.quasi or counted in alike or promise.protects == "row":
+        return
+    raise PolicyError(
+        f"[columns] quasi: {counted!r} says how many rows a person has, and who has one has not two values: "
+        "in a bucket of different people that can tell who has which",
+        hint=f'[promise] kind = "sets", alike = ["{counted}"]: people share buckets only with those who have '
+        "as many; or leave persons.count out, and nobody is told",
+    )
 
 
 def parse_mechanism(section: Any, promise: Promise) -> MechanismConfig:

@@ -3,6 +3,9 @@
 The sensitive columns are yes or no, one for each value. In every bucket at most f′_v of the people have v: an
 attacker who knows in which bucket a person is, and nothing else, is at most so sure that the person has v.
 Not to have a value is no secret; to have none of them is, as a value of its own, with at least 1/2.
+
+A published column that says how many rows a person had says how many values the person can have: who has one
+row is not the one with two values. People of a bucket are then to be alike in that column (`alike`).
 """
 
 from __future__ import annotations
@@ -58,6 +61,8 @@ class SetPrivacy:
     columns: tuple[str, ...]
     default: LinearLimit | Fraction | None
     named: tuple[tuple[str, Fraction], ...] = ()
+    alike: tuple[str, ...] = ()
+    """Quasi columns in which the people of a bucket do not differ."""
 
     kind = "sets"
     protects = "value"
@@ -122,6 +127,7 @@ class SetPrivacy:
                 {"column": None if one.column is None else one.name, "at_most": as_written(one.at_most)}
                 for one in self.having(histogram)
             ],
+            **({"alike": list(self.alike)} if self.alike else {}),
         }
 
     @staticmethod
@@ -143,12 +149,13 @@ class SetPrivacy:
         """What a manifest states: every value is named."""
         limits = [one for one in read_having(promise) if one.column is not None]
         names = tuple(one.name for one in limits)
-        return cls(columns=names, default=None, named=tuple((one.name, one.at_most) for one in limits))
+        named = tuple((one.name, one.at_most) for one in limits)
+        return cls(columns=names, default=None, named=named, alike=read_alike(promise))
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> SetPrivacy:
         """Read the `[promise]` section."""
-        refuse_unknown_keys(section, ("kind", "default", "values"), "[promise] sets")
+        refuse_unknown_keys(section, ("kind", "default", "values", "alike"), "[promise] sets")
         default = parse_default(section["default"]) if "default" in section else None
         spec = section.get("values", {})
         if not isinstance(spec, Mapping):
@@ -156,7 +163,10 @@ class SetPrivacy:
                 "[promise] values must be a table of thresholds", hint="values = { HIV = 0.05 }"
             )
         named = tuple((str(key), parse_fraction(f, f"[promise] values.{key}")) for key, f in spec.items())
-        return cls(columns=sensitive, default=default, named=named)
+        alike = section.get("alike", [])
+        if not isinstance(alike, list | tuple) or not all(isinstance(name, str) for name in alike):
+            raise PolicyError("[promise] alike must be a list of quasi columns", hint='alike = ["visits"]')
+        return cls(columns=sensitive, default=default, named=named, alike=tuple(alike))
 
 
 def read_having(promise: Mapping[str, Any]) -> tuple[Having, ...]:
@@ -169,3 +179,9 @@ def read_having(promise: Mapping[str, Any]) -> tuple[Having, ...]:
             Having(name=NONE if is_none else name.text(), column=None if is_none else number, at_most=at_most)
         )
     return tuple(found)
+
+
+def read_alike(promise: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns in which the people of a bucket do not differ, as a manifest's `promise` lists them."""
+    names = Stated.of(promise, "promise").get("alike")
+    return () if names is None else tuple(name.text() for name in names.entries())

@@ -13,6 +13,9 @@ from dalenius.errors import SourceError
 from dalenius.sql import connect_shared, identifier
 from dalenius.tables.types import check_types, plain_table
 
+COUNTED = b"dalenius.counted"
+"""Of a table's metadata: the name of the column that counts the rows of a person."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameSource:
@@ -20,6 +23,8 @@ class FrameSource:
 
     name: str
     table: pa.Table
+    counted: str | None = None
+    """The column that says how many rows a person had, where several were made one."""
     is_slow: bool = field(default=False, init=False)
     is_shared: bool = field(default=False, init=False)
 
@@ -28,14 +33,16 @@ class FrameSource:
         cls, frame: Any, name: str = "the data frame", missing: Sequence[str] | None = None
     ) -> FrameSource:
         """Take the frame as an Arrow table, without its index, categories or metadata."""
-        table = plain_table(_to_arrow(frame), name)
+        given = _to_arrow(frame)
+        counted = (given.schema.metadata or {}).get(COUNTED)
+        table = plain_table(given, name)
         with connect_shared() as connection:
             connection.register("frame", table)
             checked = check_types(connection, name, "frame", missing)
             selected = checked.select("frame")
             if selected != "frame":
                 table = connection.sql(f"SELECT * FROM {selected}").to_arrow_table()
-        return cls(name=name, table=table)
+        return cls(name=name, table=table, counted=counted.decode() if counted else None)
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -203,7 +203,7 @@ def test_given_contents_are_published_under_random_numbers() -> None:
     )
     contents, seen = [np.array([[0, 1]]), np.array([[0, 1, 1]])], set()
     for seed in range(20):
-        layout = GivenLayout(plan, contents, Randomness.seeded(seed))
+        layout = GivenLayout.shuffled(plan, contents, Randomness.seeded(seed))
         small, large = layout.numbers.tolist()
         ((bucket, code, count),) = layout.contents()
         found = dict(zip(zip(bucket.tolist(), code.tolist(), strict=True), count.tolist(), strict=True))

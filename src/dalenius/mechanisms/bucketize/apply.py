@@ -158,15 +158,21 @@ def _run_lengths(buckets: Ints, codes: Ints) -> Entries:
 class GivenLayout(NumberedBuckets):
     """The places of buckets whose contents are given one by one: buckets × places of each size."""
 
-    def __init__(self, plan: BucketPlan, contents: Sequence[Ints], randomness: Randomness) -> None:
+    def __init__(self, plan: BucketPlan, contents: Sequence[Ints], numbers: Ints) -> None:
         self.plan = plan
-        self.numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+        self.numbers = numbers
         codes = np.concatenate([held.ravel() for held in contents])
         bucket = np.repeat(self.numbers, np.repeat(plan.sizes, plan.n_buckets))
         order = np.lexsort((bucket, codes))
         self._bucket = bucket[order]
         self._ends = np.cumsum(np.bincount(codes, minlength=len(plan.loads)))
         self._codes = codes[order]
+
+    @classmethod
+    def shuffled(cls, plan: BucketPlan, contents: Sequence[Ints], randomness: Randomness) -> GivenLayout:
+        """With random bucket numbers, from 1."""
+        numbers = randomness.stream("bucketize", "numbers").permutation(sum(plan.n_buckets)) + 1
+        return cls(plan, contents, numbers)
 
     def places(self, value: int) -> Ints:
         """The bucket number of every place of a value."""
@@ -175,12 +181,18 @@ class GivenLayout(NumberedBuckets):
 
     def contents(self) -> Iterator[Entries]:
         """All buckets, by bucket number and code."""
+        yield self.entries(np.arange(len(self.numbers)))
+
+    def entries(self, chosen: Ints) -> Entries:
+        """What is in the chosen buckets, numbered as in the plan; by bucket number and code."""
         order = np.argsort(self._bucket, kind="stable")
+        if len(chosen) < len(self.numbers):
+            order = order[np.isin(self._bucket[order], self.numbers[chosen])]
         buckets, codes = self._bucket[order], self._codes[order]
         is_first = np.ones(len(codes), dtype=bool)
         is_first[1:] = (buckets[1:] != buckets[:-1]) | (codes[1:] != codes[:-1])
         starts = np.flatnonzero(is_first)
-        yield buckets[starts], codes[starts], np.diff(starts, append=len(codes))
+        return buckets[starts], codes[starts], np.diff(starts, append=len(codes))
 
 
 def mix_contents(plan: BucketPlan, problem: BucketProblem, randomness: Randomness) -> list[Ints]:

@@ -20,7 +20,7 @@ from dalenius.promises.groups import Group
 from dalenius.promises.proximity import Proximity, is_number
 from dalenius.promises.sets import Having
 from dalenius.release.manifest import Manifest
-from dalenius.sql import count, identifier
+from dalenius.sql import count, identifier, identifiers
 from dalenius.tables.codes import number
 from dalenius.tables.histogram import write_cells
 from dalenius.tables.reading import read_batches
@@ -83,6 +83,8 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     yield Check(name="promise", ok=n_broken == 0, detail=detail)
     if stated.groups:
         yield _check_groups(n_groups_broken, len(stated.groups))
+    if stated.alike:
+        yield _check_alike(connection, stated.alike)
     if stated.proximity:
         yield _check_near(n_near_broken, stated.proximity, are_numbers=near is not None)
 
@@ -107,6 +109,20 @@ def _people(connection: duckdb.DuckDBPyConnection, numbers: range) -> Ints:
         found = np.bincount(buckets - least)
         people[least : least + len(found)] += found
     return people
+
+
+def _check_alike(connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...]) -> Check:
+    """The people of a bucket have the same cells in these columns."""
+    listed = identifiers(columns)
+    different = f"SELECT bucket FROM (SELECT DISTINCT bucket, {listed} FROM qit)"
+    n_mixed = count(connection, f"SELECT count(*) FROM ({different} GROUP BY bucket HAVING count(*) > 1)")
+    return Check(
+        name="alike",
+        ok=n_mixed == 0,
+        detail=f"the people of {n_mixed} buckets differ in {', '.join(columns)}"
+        if n_mixed
+        else f"the people of every bucket are alike in {', '.join(columns)}",
+    )
 
 
 def _check_sizes(n_uneven: int, n_fakes: int) -> Check:

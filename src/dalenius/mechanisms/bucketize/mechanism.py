@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.arrays import Ints
+from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Batches, Check, Draft, KeptPeople, PublishedTable, Repeated, Scan
 from dalenius.mechanisms.bucketize.check import check_buckets
 from dalenius.mechanisms.bucketize.config import MEASURES
@@ -42,11 +43,18 @@ class Bucketize:
 
     def plan(self, policy: BucketPolicy, scan: Scan) -> BucketizePlan:
         """The bucket sizes, how many of each, and how many records of each value go to each size."""
-        from dalenius.mechanisms.bucketize.table_plan import mix_numbers, plan_counts, plan_in_regions
+        from dalenius.mechanisms.bucketize.table_plan import (
+            mix_numbers,
+            plan_among_alike,
+            plan_counts,
+            plan_in_regions,
+        )
 
         histogram = mix_numbers(scan.histogram(policy.columns.sensitive), scan.schema)
         plan = plan_counts(policy, histogram, scan.schema)
-        return plan_in_regions(policy, plan, scan) if policy.mechanism.regions else plan
+        if policy.mechanism.regions:
+            return plan_in_regions(policy, plan, scan)
+        return plan_among_alike(policy, plan, scan)
 
     def plan_counts(self, policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
         """The same for a table with these counts."""
@@ -67,6 +75,8 @@ class Bucketize:
         from dalenius.mechanisms.bucketize.shards import qit_shards, st_shards
         from dalenius.mechanisms.bucketize.statement import state_plan
 
+        if getattr(policy.promise, "alike", ()) and plan.regions is None:
+            raise InternalError("buckets were planned for people who are not alike as promised")
         encoder = plan.histogram.encoder(plan.schema)
         coder: Coder = RegionCoder(tree=plan.regions.tree, encoder=encoder) if plan.regions else encoder
         quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
@@ -159,10 +169,13 @@ def _lay_out(plan: BucketizePlan, randomness: Randomness) -> Places:
 
     if plan.fakes:
         return MixedLayout(plan.buckets, plan.problem, plan.fakes, randomness)
-    if plan.problem.is_mixed:
-        return GivenLayout(plan.buckets, mix_contents(plan.buckets, plan.problem, randomness), randomness)
     if plan.regions:
-        return RegionLayout.shuffled(plan.regions, randomness)
+        return RegionLayout.shuffled(
+            plan.regions, randomness, plan.problem if plan.problem.is_mixed else None
+        )
+    if plan.problem.is_mixed:
+        mixed = mix_contents(plan.buckets, plan.problem, randomness)
+        return GivenLayout.shuffled(plan.buckets, mixed, randomness)
     return Layout.shuffled(plan.buckets, randomness)
 
 

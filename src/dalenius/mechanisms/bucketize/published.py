@@ -27,7 +27,7 @@ from dalenius.promises import read_promise
 from dalenius.promises.bounds import Thresholds
 from dalenius.promises.groups import Group, read_groups
 from dalenius.promises.proximity import Proximity, ascending
-from dalenius.promises.sets import NONE, Having, SetPrivacy, read_having
+from dalenius.promises.sets import NONE, Having, SetPrivacy, read_alike, read_having
 from dalenius.release.folder import StoredRelease
 from dalenius.release.manifest import MOST_ROWS, Manifest
 from dalenius.sql import count, identifier, one_row
@@ -47,6 +47,8 @@ class PublishedBuckets:
     """Sets of values that have a threshold together."""
     proximity: Proximity | None
     """The limit of numbers that are near each other."""
+    alike: tuple[str, ...]
+    """Quasi columns in which the people of a bucket do not differ."""
     fakes: PublishedFakes | None
     """None: every entry of the sensitive table is somebody's."""
     regions: PublishedRegions | None
@@ -99,10 +101,18 @@ def read(manifest: Manifest) -> PublishedBuckets:
         thresholds=thresholds,
         groups=groups or having,
         proximity=_read_proximity(manifest),
+        alike=_read_alike(manifest) if is_of_sets else (),
         fakes=PublishedFakes.of(fakes, len(sensitive)) if fakes and fakes.section() else None,
         regions=None if regions is None else PublishedRegions.of(regions, manifest.columns_of("quasi")),
         dates=None if dates is None else PublishedDates.of(dates),
     )
+
+
+def _read_alike(manifest: Manifest) -> tuple[str, ...]:
+    columns = read_alike(manifest.promise)
+    if not set(columns) <= set(manifest.columns_of("quasi")):
+        raise ReleaseCorrupt("the manifest's promise names a column that is not published")
+    return columns
 
 
 def _read_proximity(manifest: Manifest) -> Proximity | None:

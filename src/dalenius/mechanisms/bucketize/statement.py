@@ -33,7 +33,13 @@ _OTHER_DISTANCES_NOT_COVERED = (
 _OTHER_SETS_OF_A_PERSON = (
     "that a person does not have a value, which values a person has together, and how many"
 )
+_KNOWN_SIZES = (
+    "an attacker who knows how many values, or how many rows, a person has: nobody with one has two; the "
+    "release tells it only where the promise says that the people of a bucket are alike in it"
+)
 _ONE_ROW_OF_SETS = "one row is one person, with all values that the person has"
+_SETS_DISCLOSED = "which sets of values the people of each bucket have, and so how many values"
+_ALIKE_DISCLOSED = "how often each set of values occurs among the people who are alike in {}"
 DISCLOSED = (
     "the number of records",
     "how often each sensitive value occurs",
@@ -62,9 +68,14 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
         parameters["fakes"] = plan.fakes.to_dict(plan.buckets, plan.histogram)
         corruption, fakes_disclosed = plan.fakes.statement(), _FAKES_DISCLOSED
     regions_disclosed: tuple[str, ...] = ()
+    is_cut = plan.regions is not None and plan.regions.least_rows is not None
     if plan.regions:
-        parameters |= {"regions": plan.regions.to_manifest(), "region_least_rows": plan.regions.least_rows}
+        parameters["regions"] = plan.regions.to_manifest()
+    if plan.regions and is_cut:
+        parameters["region_least_rows"] = plan.regions.least_rows
         regions_disclosed = _REGIONS_DISCLOSED
+    if isinstance(promise, SetPrivacy):
+        regions_disclosed = _disclose_sets(promise)
     return Statement(
         promise=promise.to_dict(plan.histogram),
         assumes=(_ONE_ROW_OF_SETS, *ASSUMES[1:]) if isinstance(promise, SetPrivacy) else ASSUMES,
@@ -72,12 +83,18 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
             corruption,
             *NOT_COVERED,
             _sets_not_covered(promise),
-            *(_REGIONS_NOT_COVERED if plan.regions else ()),
+            *([_KNOWN_SIZES] if isinstance(promise, SetPrivacy) else []),
+            *(_REGIONS_NOT_COVERED if is_cut else ()),
             *([COMPOUND] if compound else []),
         ),
         disclosed=(*DISCLOSED, *fakes_disclosed, *regions_disclosed),
         parameters=parameters,
     )
+
+
+def _disclose_sets(promise: SetPrivacy) -> tuple[str, ...]:
+    named = (_ALIKE_DISCLOSED.format(", ".join(promise.alike)),) if promise.alike else ()
+    return (_SETS_DISCLOSED, *named)
 
 
 def _sets_not_covered(promise: BucketPromise) -> str:

@@ -24,6 +24,7 @@ from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run, violations
 from dalenius.mechanisms.bucketize.plan.windows import densest_share
+from dalenius.mechanisms.bucketize.regions.alike import check_alike, find_alike
 from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
 from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
 from dalenius.plain import plain_fields
@@ -210,6 +211,19 @@ def plan_in_regions(policy: BucketPolicy, plan: BucketizePlan, scan: Scan) -> Bu
         scan, encoder, plan.thresholds, policy.columns.quasi, max_bucket=config.max_bucket, least=least
     )
     regions = plan_regions(tree, counts, plan.problem, plan.buckets, least)
+    buckets = regions.merged()
+    buckets.check(plan.problem)
+    return replace(plan, buckets=buckets, regions=regions)
+
+
+def plan_among_alike(policy: BucketPolicy, plan: BucketizePlan, scan: Scan) -> BucketizePlan:
+    """The plan with its buckets made among people who are alike, where the promise says in what."""
+    columns = policy.promise.alike if isinstance(policy.promise, SetPrivacy) else ()
+    if not columns:
+        return plan
+    people, counts = find_alike(scan, plan.histogram, columns)
+    check_alike(counts, plan.problem, plan.having, columns)
+    regions = plan_regions(people, counts, plan.problem, plan.buckets, None)
     buckets = regions.merged()
     buckets.check(plan.problem)
     return replace(plan, buckets=buckets, regions=regions)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dalenius.errors import PolicyError, SourceError, refuse_unknown_keys
 from dalenius.sql import identifier, one_row
+from dalenius.tables.frames import COUNTED
 from dalenius.tables.histogram import label_cell
 
 MOST_VALUES = 64
@@ -77,10 +78,11 @@ def gather(
     same = [f"any_value(r.{identifier(name)}) AS {identifier(name)}" for name in kept]
     counted = [f"count(*) AS {identifier(asked.count)}"] if asked.count else []
     listed = ", ".join([f"r.{unit}", *same, *counted, *has])
-    return connection.sql(
+    found = connection.sql(
         f"SELECT {listed} FROM {relation} AS r LEFT JOIN persons_values AS p ON r.{cell} = p.v "
         f"GROUP BY r.{unit} ORDER BY r.{unit}"
     ).to_arrow_table()
+    return found.replace_schema_metadata({COUNTED: asked.count}) if asked.count else found
 
 
 def _refuse_differing(

@@ -10,9 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Int32s, Ints
-from dalenius.mechanisms.bucketize.apply import BUCKETS_PER_BATCH, Entries, Layout, by_bucket
+from dalenius.mechanisms.bucketize.apply import (
+    BUCKETS_PER_BATCH,
+    Entries,
+    GivenLayout,
+    Layout,
+    by_bucket,
+    mix_contents,
+)
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.regions.alike import AlikePeople
 from dalenius.mechanisms.bucketize.regions.cut import RegionTree
 from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
@@ -24,8 +32,9 @@ class RegionsPlan:
 
     without: BucketPlan
     """What the whole table would have without regions."""
-    tree: RegionTree
-    least_rows: int
+    tree: RegionTree | AlikePeople
+    least_rows: int | None
+    """None: who shares a region is not for the rule of cuts to say."""
     counts: Ints
     """Regions × values."""
     plans: tuple[BucketPlan, ...]
@@ -75,7 +84,7 @@ class RegionsPlan:
         """The regions as `dalenius plan --json` prints them."""
         return {
             "count": self.n_regions,
-            "least_rows": self.least_rows,
+            **({} if self.least_rows is None else {"least_rows": self.least_rows}),
             "rows": self.rows,
             "mse_without": self.without.mse,
             "conditions": self.tree.conditions(),
@@ -90,9 +99,10 @@ class RegionsPlan:
 
     def __str__(self) -> str:
         rows, mse = self.rows, self.merged().mse
-        lines = [f"{self.n_regions} regions of {min(rows)} to {max(rows)} rows (at least {self.least_rows});"]
+        least = "" if self.least_rows is None else f" (at least {self.least_rows})"
+        lines = [f"{self.n_regions} regions of {min(rows)} to {max(rows)} rows{least};"]
         lines[0] += f" MSE {mse:.4f} inside them, {self.without.mse:.4f} without regions"
-        if self.n_regions == 1:
+        if self.n_regions == 1 and self.least_rows is not None:
             return f"1 region: no cut is sure to keep every threshold; MSE {mse:.4f}, as without regions"
         most = 12  # regions that are listed
         for n, conditions in list(zip(rows, self.tree.conditions(), strict=True))[:most]:
@@ -121,7 +131,11 @@ def show_condition(condition: dict[str, Any]) -> str:
 
 
 def plan_regions(
-    tree: RegionTree, counts: Ints, problem: BucketProblem, without: BucketPlan, least_rows: int
+    tree: RegionTree | AlikePeople,
+    counts: Ints,
+    problem: BucketProblem,
+    without: BucketPlan,
+    least_rows: int | None,
 ) -> RegionsPlan:
     """Plan the buckets of each region, with the thresholds of the whole table."""
     plans = [
@@ -134,11 +148,17 @@ def plan_regions(
 def problem_of_region(problem: BucketProblem, counts: Ints) -> BucketProblem:
     """The values that occur in a region, with the thresholds that they have in the whole table."""
     used = np.flatnonzero(counts).tolist()
+    place = {code: number for number, code in enumerate(used)}
     return BucketProblem(
         counts=tuple(int(counts[code]) for code in used),
         thresholds=tuple(problem.thresholds[code] for code in used),
         max_bucket=problem.max_bucket,
+        min_bucket=problem.min_bucket,
         seconds=problem.seconds,
+        overlapping=tuple(
+            (tuple(place[code] for code in codes if code in place), limit)
+            for codes, limit in problem.overlapping
+        ),
     )
 
 
@@ -146,7 +166,7 @@ def problem_of_region(problem: BucketProblem, counts: Ints) -> BucketProblem:
 class RegionCoder:
     """The code of a row is region · m + value."""
 
-    tree: RegionTree
+    tree: RegionTree | AlikePeople
     encoder: Encoder
 
     def encode(self, batch: pa.RecordBatch) -> Int32s:
@@ -159,21 +179,31 @@ class RegionCoder:
 class RegionLayout:
     """The places of all regions; bucket numbers are random over the whole table."""
 
-    layouts: tuple[Layout, ...]
+    layouts: tuple[Layout | GivenLayout, ...]
     used: tuple[Ints, ...]
     """Of each region, the values that occur in it."""
     counts: Ints
     """Regions × values."""
 
     @classmethod
-    def shuffled(cls, plan: RegionsPlan, randomness: Randomness) -> RegionLayout:
-        """With random bucket numbers, from 1."""
+    def shuffled(
+        cls, plan: RegionsPlan, randomness: Randomness, problem: BucketProblem | None = None
+    ) -> RegionLayout:
+        """With random bucket numbers, from 1; buckets of a problem with overlapping limits trade."""
         n_buckets = [sum(own.n_buckets) for own in plan.plans]
         numbers = randomness.stream("bucketize", "numbers").permutation(sum(n_buckets)) + 1
         own = np.split(numbers, np.cumsum(n_buckets)[:-1])
-        layouts = tuple(Layout.numbered(p, some) for p, some in zip(plan.plans, own, strict=True))
+        layouts: list[Layout | GivenLayout] = []
+        for region, (part, some) in enumerate(zip(plan.plans, own, strict=True)):
+            if problem is None:
+                layouts.append(Layout.numbered(part, some))
+                continue
+            mixed = mix_contents(
+                part, problem_of_region(problem, plan.counts[region]), randomness.child("region", region)
+            )
+            layouts.append(GivenLayout(part, mixed, some))
         used = tuple(np.flatnonzero(counts) for counts in plan.counts)
-        return cls(layouts=layouts, used=used, counts=plan.counts)
+        return cls(layouts=tuple(layouts), used=used, counts=plan.counts)
 
     @property
     def n_places(self) -> list[int]:
