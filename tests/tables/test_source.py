@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from dalenius.errors import SourceError
 from dalenius.sql import connect
@@ -57,6 +58,7 @@ def test_a_folder_on_the_path_is_no_column(tmp_path: Path) -> None:
     folder = tmp_path / "age=7"
     folder.mkdir()
     assert read(write(folder / "t.csv", "age\n30\n")).to_pylist() == [{"age": 30}]
+    (folder / "t.csv").unlink()
     pq.write_table(pa.table({"age": [30]}), folder / "t.parquet")
     assert read(folder / "t.parquet").to_pylist() == read(folder).to_pylist() == [{"age": 30}]
 
@@ -145,6 +147,40 @@ def test_missing_paths_and_empty_folders(tmp_path: Path) -> None:
         open_source(tmp_path)
     with pytest.raises(SourceError, match="of type int is not a table"):
         open_source(3)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("name", [".b", "_b", "_temporary/b", ".cache/b"])
+def test_nobody_is_in_a_hidden_file(tmp_path: Path, ending: str, name: str) -> None:
+    """Some programs leave it out and some read it: neither is done without a word."""
+
+    def save(path: Path) -> None:
+        path.parent.mkdir(exist_ok=True)
+        (pq.write_table if ending == "parquet" else csv.write_csv)(pa.table({"age": [30]}), path)
+
+    save(tmp_path / f"a.{ending}")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / f".a.{ending}.crc").touch()
+    assert open_source(tmp_path).column_names == ("age",)  # nobody takes these for tables
+    save(tmp_path / f"{name}.{ending}")
+    with pytest.raises(SourceError, match=f"holds {name}.{ending}, a hidden file") as refused:
+        open_source(tmp_path)
+    assert refused.value.hint == "remove it, or rename it if it belongs to the table"
+
+
+def test_a_partition_may_begin_with_a_line(tmp_path: Path) -> None:
+    (tmp_path / "_year=2020").mkdir()
+    pq.write_table(pa.table({"age": [30]}), tmp_path / "_year=2020" / "a.parquet")
+    assert open_source(tmp_path).column_names == ("age", "_year")
+
+
+def test_parquet_and_other_tables_are_not_one_table(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"age": [30]}), tmp_path / "a.parquet")
+    (tmp_path / "notes.txt.gz.bak").touch()
+    open_source(tmp_path)
+    csv.write_csv(pa.table({"age": [31]}), tmp_path / "b.csv")
+    with pytest.raises(SourceError, match=r"holds Parquet files and b\.csv"):
+        open_source(tmp_path)
 
 
 def test_a_folder_of_parquet_is_read_in_the_order_of_names(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import PolicyError, SourceError
+from dalenius.plain import escape_controls
 from dalenius.sql import connect, identifiers, refuse_unusable_names
 from dalenius.tables.files.bytes import COMPRESSED_SUFFIXES, STANDARD_INPUT, FileBytes
 from dalenius.tables.files.csv import CSV_SUFFIXES, CsvSource
@@ -214,17 +215,41 @@ def _open_path(path: Path, options: SourceOptions) -> Source:
 
 
 def _open_folder(path: Path, options: SourceOptions) -> Source:
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    parquet = [file for file in files if file.suffix.lower() in PARQUET_SUFFIXES]
-    if parquet:
-        partitioned = any("=" in part for file in parquet for part in file.relative_to(path).parts[:-1])
-        found = [FileBytes.of(file) for file in parquet]
-        return ParquetSource.open(found, options, str(path), partitioned=partitioned)
     known = {suffix for endings in ENDINGS.values() for suffix in endings}
-    tables = [file for file in files if _inner_suffix(file) in known and not file.name.startswith(".")]
+    tables = sorted(file for file in path.rglob("*") if file.is_file() and _inner_suffix(file) in known)
     if not tables:
         raise SourceError(f"folder {path} holds no table", hint=f"endings that are read: {_KNOWN}")
-    return _open_files(str(path), tables, options)
+    _refuse_hidden(path, tables)
+    parquet = [file for file in tables if file.suffix.lower() in PARQUET_SUFFIXES]
+    if not parquet:
+        return _open_files(str(path), tables, options)
+    others = [file for file in tables if file not in parquet]
+    if others:
+        raise SourceError(
+            f"folder {path} holds Parquet files and {_shown(path, others[0])}, so that it is not clear who "
+            "is in the table",
+            hint=f"move one or the other away, or name the files: '{path}/*.parquet'",
+        )
+    partitioned = any("=" in part for file in parquet for part in file.relative_to(path).parts[:-1])
+    return ParquetSource.open(
+        [FileBytes.of(file) for file in parquet], options, str(path), partitioned=partitioned
+    )
+
+
+def _refuse_hidden(folder: Path, tables: Sequence[Path]) -> None:
+    """Names that begin with a dot or a line are left out by some programs and read by others."""
+    for file in tables:
+        parts = file.relative_to(folder).parts
+        if any(part.startswith((".", "_")) and "=" not in part for part in parts):
+            raise SourceError(
+                f"folder {folder} holds {_shown(folder, file)}, a hidden file by its name, so that it is not "
+                "clear who is in the table",
+                hint="remove it, or rename it if it belongs to the table",
+            )
+
+
+def _shown(folder: Path, file: Path) -> str:
+    return escape_controls(str(file.relative_to(folder)))
 
 
 def _inner_suffix(path: Path) -> str:
