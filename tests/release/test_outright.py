@@ -451,3 +451,29 @@ def test_nan_is_one_cell_where_it_is_certain(tmp_path: Path) -> None:
     assert (dalenius.plan(own).outright or 0) == release.manifest["outright"] > 0
     assert release.verify().ok
     assert perturbing._is_certain([("w1", float("nan")), ("w2", float("nan"))])
+
+
+def two_of_a_series(tmp_path: Path, kind: str) -> tuple[Path, list[int]]:
+    """Two batches, or two dates, that tell some people's value; and of how many people each of them does."""
+    everybody, counted = table().append_column("id", [list(range(60))]), []
+    for part in (everybody if kind == "dates" else everybody.slice(0, 50), everybody.slice(10)):
+        own = policy(
+            tmp_path,
+            source=part,
+            columns={"unit": "id", "quasi": ["age"], "sensitive": ["disease"]},
+            series={"kind": kind},
+            ledger={"path": str(tmp_path / "ledger")},
+            outright="allowed",
+        )
+        counted.append(certain_people(dalenius.publish(own, seed=1).path))
+    return tmp_path / "out", counted
+
+
+@pytest.mark.parametrize("kind", ["batches", "dates"])
+def test_a_series_tells_what_its_releases_tell(tmp_path: Path, kind: str) -> None:
+    """The people of batches are different ones; at the last date everybody is in who is told of at all."""
+    out, counted = two_of_a_series(tmp_path, kind)
+    assert min(counted) > 0
+    found = dalenius.verify(out)
+    assert found.ok
+    assert found.outright == (sum(counted) if kind == "batches" else counted[-1])

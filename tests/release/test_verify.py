@@ -216,7 +216,7 @@ def test_tables_of_another_mechanism_are_told_in_a_line(
 
 
 def test_a_series_may_have_as_many_views_as_its_parameters_are_for() -> None:
-    same = SimpleNamespace(parameters={"views": 2})
+    same = SimpleNamespace(parameters={"views": 2}, promise={"kind": "l-diversity", "l": 2})
 
     def of_two(n_parts: int) -> bool:
         parts = [SimpleNamespace(series=SimpleNamespace(index=i + 1), manifest=same) for i in range(n_parts)]
@@ -226,3 +226,22 @@ def test_a_series_may_have_as_many_views_as_its_parameters_are_for() -> None:
         return _check_series(series).ok
 
     assert [of_two(n) for n in (1, 2, 3)] == [True, True, False]
+
+
+@pytest.mark.parametrize("kind", ["views", "batches", "dates"])
+def test_a_series_has_one_promise(kind: str) -> None:
+    def of_two(**other: Any) -> str:
+        promises = [{"kind": "l-diversity", "l": 3}, {"kind": "l-diversity", "l": 3} | other]
+        parts = [
+            SimpleNamespace(
+                series=SimpleNamespace(index=index, kind=kind, of=None),
+                manifest=SimpleNamespace(parameters={}, columns=(), promise=promise),
+            )
+            for index, promise in enumerate(promises, start=1)
+        ]
+        last = parts[-1]
+        series: Any = SimpleNamespace(parts=parts, manifest=last.manifest, series=last.series)
+        return _check_series(series).detail
+
+    assert of_two() == "releases 1, 2"
+    assert of_two(l=2).endswith("made with different promises")

@@ -38,7 +38,33 @@ def read_promise(promise: Mapping[str, Any]) -> Promise:
     LDiversity(l=4)
     """
     kind = Stated.of(promise, "promise")["kind"].one_of(*PROMISES)
+    _refuse_another(promise, kind)
     try:
         return PROMISES[kind].from_manifest(promise)
     except (InputError, PromiseNotMet) as error:
         raise ReleaseCorrupt(f"the manifest states a promise that cannot be: {error}") from error
+
+
+def _refuse_another(promise: Mapping[str, Any], kind: str) -> None:
+    """A promise of one kind that states what another kind does: some would read the one, some the other."""
+    own = PROMISES[kind].states
+    for other in PROMISES.values():
+        for key in other.states:
+            if key in promise and key not in own:
+                raise ReleaseCorrupt(
+                    f"the manifest promises {kind}, and states {key!r} of {other.kind} as well"
+                )
+
+
+def promises_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two releases of a series promise the same; each lists the thresholds of the values that it has.
+
+    >>> promises_alike({"kind": "l-diversity", "l": 4}, {"kind": "l-diversity", "l": 2})
+    False
+    """
+    first, second = read_promise(one), read_promise(other)
+    if isinstance(first, FPrivacy) and isinstance(second, FPrivacy):
+        return set(first.groups) == set(second.groups)
+    if isinstance(first, SetPrivacy) and isinstance(second, SetPrivacy):
+        return first.columns == second.columns
+    return first == second

@@ -54,6 +54,8 @@ class Thresholds:
     def of_value(self, cells: tuple[str | None, ...]) -> Fraction | None:
         """The threshold of a value."""
         if self.having is not None:
+            if not set(cells) <= {"true", "false"}:  # neither says whether the person has the value
+                return None
             yes = [limit for cell, limit in zip(cells, self.having, strict=False) if cell == "true"]
             return min(yes, default=self.having[-1] if self.having else Fraction(0))
         return self.listed.get(cells, self.common)

@@ -40,6 +40,7 @@ class DGammaPrivacy:
 
     kind = "d-gamma-privacy"
     protects = "row"
+    states = ("d", "gamma", "k", "adversary", "views", "changing")
 
     @staticmethod
     def in_words(promise: Mapping[str, Any], what: str) -> str:  # noqa: ARG004  (it is about whole rows)

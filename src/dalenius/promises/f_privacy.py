@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dalenius.errors import PolicyError, PromiseNotMet, refuse_unknown_keys
+from dalenius.errors import PolicyError, PromiseNotMet, ReleaseCorrupt, refuse_unknown_keys
 from dalenius.exact import as_written, parse_fraction, percent, show
 from dalenius.plain import Stated
 from dalenius.promises.bounds import Bound, link_at_most
@@ -76,6 +76,7 @@ class FPrivacy:
 
     kind = "f-privacy"
     protects = "value"
+    states = ("thresholds", "groups")
 
     def __post_init__(self) -> None:
         if isinstance(self.default, Fraction):
@@ -167,12 +168,14 @@ class FPrivacy:
 
     @classmethod
     def from_manifest(cls, promise: Mapping[str, Any]) -> FPrivacy:
-        """What a manifest states: every value is named."""
-        named = tuple(
-            (tuple(map(label_cell, entry["value"].cells())), entry["at_most"].fraction(at_least=0, at_most=1))
-            for entry in Stated.of(promise, "promise")["thresholds"].entries()
-        )
-        return cls(default=None, named=named, groups=read_groups(promise))
+        """What a manifest states: every value is named, and once."""
+        entries = Stated.of(promise, "promise")["thresholds"].entries()
+        values = [entry["value"].cells() for entry in entries]
+        if len(set(values)) < len(values):
+            raise ReleaseCorrupt("the manifest states two thresholds of one value")
+        limits = [entry["at_most"].fraction(at_least=0, at_most=1) for entry in entries]
+        labels = [tuple(map(label_cell, value)) for value in values]
+        return cls(default=None, named=tuple(zip(labels, limits, strict=True)), groups=read_groups(promise))
 
     @classmethod
     def from_policy(cls, section: Mapping[str, Any], sensitive: tuple[str, ...]) -> FPrivacy:

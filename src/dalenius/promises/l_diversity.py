@@ -26,6 +26,7 @@ class LDiversity:
 
     kind = "l-diversity"
     protects = "value"
+    states = ("l",)
     groups = ()
 
     def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:

@@ -90,6 +90,7 @@ class Proximity:
 
     kind = "proximity"
     protects = "value"
+    states = ("within", "at_most")
     groups = ()
 
     def __post_init__(self) -> None:

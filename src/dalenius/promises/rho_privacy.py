@@ -50,6 +50,7 @@ class RhoPrivacy:
 
     kind = "rho-privacy"
     protects = "value"
+    states = ("rho1", "rho2", "prior_at_most")
 
     def __post_init__(self) -> None:
         if not 0 < self.rho2 < 1:

@@ -66,6 +66,7 @@ class SetPrivacy:
 
     kind = "sets"
     protects = "value"
+    states = ("having",)
     groups = ()
 
     def __post_init__(self) -> None:

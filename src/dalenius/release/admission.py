@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from dalenius import system
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms import registry
+from dalenius.mechanisms.config import config_of
 from dalenius.promises import read_promise
 from dalenius.release.folder import MALFORMED, StoredRelease, refuse_changed
 from dalenius.release.manifest import FILE_NAME, MOST_ROWS, NUMBERING, Manifest
@@ -94,7 +95,7 @@ def read_stated(release: StoredRelease) -> None:
             f"{release.path}: mechanism {release.mechanism!r} is unknown", hint="upgrade Dalenius"
         )
     try:
-        read_promise(manifest.promise)
+        _refuse_promise(manifest, read_promise(manifest.promise).kind)
         for room in (
             registry.find_room(release.mechanism, release.method, "published"),
             *registry.stage_rooms("published"),
@@ -109,6 +110,16 @@ def read_stated(release: StoredRelease) -> None:
             f"({type(error).__name__})",
             hint=_VERIFY,
         ) from error
+
+
+def _refuse_promise(manifest: Manifest, promised: str) -> None:
+    """What a mechanism does not keep, and would not check, cannot be promised of it."""
+    made = manifest.mechanism
+    config = config_of(made.kind, made.method)
+    if promised not in config.promises:
+        raise ReleaseCorrupt(f"the manifest promises {promised}, which {made.kind} does not keep")
+    if not config.stages and manifest.promise.get("suppression") is not None:
+        raise ReleaseCorrupt(f"the manifest says that records were withheld, which {made.kind} never does")
 
 
 def look_at_tables(release: StoredRelease) -> tuple[TableContents, ...]:
@@ -217,6 +228,7 @@ def wrong_columns(manifest: Manifest, contents: tuple[TableContents, ...]) -> It
     found = {name: kind_of(kind) for table in contents for name, kind in table.columns}
     wrong = [name for name in listed if listed[name] != found.get(name)]
     wrong += [name for name in found if name not in (*listed, *NUMBERING)]
+    wrong += [name for name in NUMBERING if found.get(name, "int") != "int"]
     if wrong:
         yield f"other columns or types than in the manifest: {', '.join(map(ascii, wrong))}"
         return

@@ -14,6 +14,7 @@ from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.stages import check_dates, check_release, count_outright
 from dalenius.plain import plain_fields
+from dalenius.promises import promises_alike
 from dalenius.release.admission import look_at_tables, read_stated, wrong_columns, wrong_rows
 from dalenius.release.folder import MALFORMED, StoredRelease, check_files
 from dalenius.release.manifest import Manifest
@@ -63,8 +64,11 @@ def verify_release(
         read_stated(release)
         checks.extend(_check_tables(release))
         if all(check.ok for check in checks):
-            outright = count_published_outright(release)
-            checks.append(check_outright(release.manifest, outright))
+            try:
+                outright = count_published_outright(release)
+                checks.append(check_outright(release.manifest, outright))
+            except MALFORMED as error:
+                checks.append(_strange_tables(error))
     if strict:
         checks.append(_check_publishable(release.manifest))
     damaged = any(check.name in _DAMAGE for check in checks if not check.ok)
@@ -141,6 +145,8 @@ def _check_series(release: StoredRelease) -> Check:
         shared, same = "columns", all(part.manifest.columns == last.columns for part in parts)
     else:
         shared, same = "parameters", all(part.manifest.parameters == last.parameters for part in parts)
+    if same and not all(promises_alike(part.manifest.promise, last.promise) for part in parts):
+        shared, same = "promises", False
     return Check(
         name="series",
         ok=same and indices == list(range(1, len(parts) + 1)) and (of is None or len(parts) <= of),
@@ -191,9 +197,13 @@ def _check_tables(release: StoredRelease) -> Iterator[Check]:
             yield from check_k(release)
             yield from check_promise(release)
     except (DaleniusError, *MALFORMED) as error:
-        known = isinstance(error, duckdb.Error | DaleniusError)
-        detail = str(error).splitlines()[0] if known else type(error).__name__
-        yield Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")
+        yield _strange_tables(error)
+
+
+def _strange_tables(error: Exception) -> Check:
+    known = isinstance(error, duckdb.Error | DaleniusError)
+    detail = str(error).splitlines()[0] if known else type(error).__name__
+    return Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")
 
 
 def _check(name: str, problems: Iterable[str], fine: str) -> Check:

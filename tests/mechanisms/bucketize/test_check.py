@@ -56,6 +56,7 @@ def checked(
     data["parameters"] = {"fakes": fakes(n_fakes)} if n_fakes else {}
     if dates:
         data["parameters"]["dates"] = {"last_bucket": dates[0], "absent": dates[1]}
+        data["series"] = {"id": "s", "kind": "dates", "index": 2, "of": None}
     data["rows"] = {"published": len(people) if published is None else published, "suppressed": 0}
     bucket, ill, n = zip(*entries, strict=True)
     with connect_shared() as connection:
@@ -234,6 +235,25 @@ def test_near_numbers_are_counted_together() -> None:
     two = [(1, 100, 1), (1, 105, 1), (1, 200, 2), (2, 100, 2), (2, 105, 1), (2, 300, 3)]
     assert failed(many, two, promise=promise) == []
     assert failed(many[:-1], [*two[:-1], (2, 300, 2)], promise=promise) == ["promise on near numbers"]
+
+
+def test_near_numbers_are_a_share_of_the_people_and_not_of_the_fakes() -> None:
+    """Two near ones are half of four values, and more of three people."""
+    promise = {"kind": "proximity", "within": "10%", "at_most": "1/2"}
+    entries = [(1, 100, 1), (1, 105, 1), (1, 200, 1), (1, 300, 1)]
+    assert failed([1] * 4, entries, promise=promise) == []
+    assert "promise on near numbers" in failed([1] * 3, entries, promise=promise, n_fakes=1)
+
+
+def test_buckets_of_dates_may_have_any_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of them are gone after many dates: only the ranges that hold one are looked at."""
+    monkeypatch.setattr("dalenius.mechanisms.bucketize.check._WINDOW", 2)
+    far = 2**40
+    entries = [(3, "a", 1), (3, "b", 1), (far, "a", 1), (far, "b", 1)]
+    assert failed([3, 3, far, far], entries, dates=(far, 0)) == []
+    assert failed([3, 3, far, far], [*entries[:-1], (far, "a", 1)], dates=(far, 0)) == ["sensitive table"]
+    assert "bucket sizes" in failed([3, 3, far, far, far + 1], entries, dates=(far, 0))
+    assert "bucket sizes" in failed([3, 3], entries, dates=(far, 0))
 
 
 def test_near_texts_are_no_numbers() -> None:

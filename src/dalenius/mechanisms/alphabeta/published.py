@@ -57,6 +57,8 @@ def read(manifest: Manifest) -> PublishedView:
     if not isinstance(stated, DGammaPrivacy):
         raise ReleaseCorrupt(f"the manifest's promise is {stated.kind}, which views do not keep")
     shares = given.get("noise_shares")
+    if promise["unit"].text() != given["unit"].text():
+        raise ReleaseCorrupt("the manifest promises something of other units than it counts")
     try:
         return PublishedView(
             domain=domain,

@@ -42,7 +42,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     n_malformed = n_broken = n_groups_broken = n_absent = n_near_broken = 0
     n_uneven = _n_strange(connection, last_number)
     # by ranges of bucket numbers: memory does not grow with the release, whose files are sorted by them
-    for first in range(1, last_number + 1, _WINDOW):
+    for first in range(1, last_number + 1, _WINDOW) if stated.dates is None else _windows(connection):
         numbers = range(first, min(first + _WINDOW, last_number + 1))
         people = _people(connection, numbers)
         last = first - 1
@@ -50,7 +50,7 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
             n_malformed += _count_malformed(entries, last)
             n_broken += limits.broken(entries)
             n_groups_broken += _count_broken(stated.groups, entries, n_fakes)
-            n_near_broken += 0 if near is None else _count_near_broken(near, entries)
+            n_near_broken += 0 if near is None else _count_near_broken(near, entries, n_fakes)
             last = int(entries.bucket[-1])
             here = entries.bucket[entries.starts] - first
             # a bucket that nobody is in is not listed, though others of its people may have left
@@ -93,6 +93,13 @@ def _n_strange(connection: duckdb.DuckDBPyConnection, last_number: int) -> int:
     """Rows with numbers that cannot be: there are no more buckets than people, unless some have left."""
     strange = f"WHERE bucket IS NULL OR bucket < 1 OR bucket > {last_number}"
     return sum(count(connection, f"SELECT count(*) FROM {table} {strange}") for table in ("qit", "st"))
+
+
+def _windows(connection: duckdb.DuckDBPyConnection) -> list[int]:
+    """Where the ranges begin that hold a bucket: of those that people have left, most may be gone."""
+    every = "SELECT bucket FROM qit UNION ALL SELECT bucket FROM st"
+    query = f"SELECT DISTINCT (bucket - 1) // {_WINDOW} FROM ({every}) WHERE bucket >= 1 ORDER BY 1"
+    return [1 + number * _WINDOW for (number,) in connection.execute(query).fetchall()]
 
 
 def _within(numbers: range) -> str:
@@ -211,9 +218,9 @@ def _are_numbers(connection: duckdb.DuckDBPyConnection, sensitive: tuple[str, ..
     return is_number(connection.sql(query).to_arrow_table().schema.field(0).type)
 
 
-def _count_near_broken(promise: Proximity, entries: Entries) -> int:
-    """How many values begin a run of near numbers that is above the limit in their bucket."""
-    sizes, size_index = np.unique(entries.places, return_inverse=True)
+def _count_near_broken(promise: Proximity, entries: Entries, n_fakes: int) -> int:
+    """How many values begin a run of near numbers that is above the limit in their bucket, of its people."""
+    sizes, size_index = np.unique(entries.places - n_fakes, return_inverse=True)
     top, bottom = promise.at_most.as_integer_ratio()
     limits = np.array([top * size // bottom for size in sizes.tolist()], dtype=np.int64)
     allowed = limits[size_index[entries.bucket_of_row()]]

@@ -36,6 +36,15 @@ from dalenius.tables.columns import CodedTable
 from dalenius.tables.histogram import Histogram, count_values, write_cells
 from dalenius.tables.reading import DictionaryColumns, read_batches
 
+_NOT_TOGETHER = (
+    ("fakes", "regions"),
+    ("fakes", "dates"),
+    ("fakes", "suppression"),
+    ("regions", "dates"),
+    ("regions", "limits of several values"),
+    ("regions", "suppression"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PublishedBuckets:
@@ -72,11 +81,11 @@ class PublishedDates:
     """How many values are listed whose people are not in the table."""
 
     @classmethod
-    def of(cls, stated: Stated) -> PublishedDates:
-        """From the manifest's section."""
+    def of(cls, stated: Stated, *, is_first: bool) -> PublishedDates:
+        """From the manifest's section; before the first date there is nobody who could have left."""
         return cls(
             last_bucket=stated["last_bucket"].integer(at_least=1, at_most=MOST_ROWS),
-            absent=stated["absent"].integer(at_least=0, at_most=MOST_ROWS),
+            absent=stated["absent"].integer(at_least=0, at_most=0 if is_first else MOST_ROWS),
         )
 
 
@@ -96,15 +105,16 @@ def read(manifest: Manifest) -> PublishedBuckets:
     having = read_having(manifest.promise) if is_of_sets else ()
     if is_of_sets and [one.name for one in having] != [*sensitive, NONE]:
         raise ReleaseCorrupt("the manifest's promise does not have a limit per sensitive column")
+    _refuse_unchecked(manifest, groups)
     return PublishedBuckets(
         sensitive=sensitive,
         thresholds=thresholds,
-        groups=groups or having,
+        groups=(*groups, *having),
         proximity=_read_proximity(manifest),
         alike=_read_alike(manifest) if is_of_sets else (),
         fakes=PublishedFakes.of(fakes, len(sensitive)) if fakes and fakes.section() else None,
         regions=None if regions is None else PublishedRegions.of(regions, manifest.columns_of("quasi")),
-        dates=None if dates is None else PublishedDates.of(dates),
+        dates=None if dates is None else PublishedDates.of(dates, is_first=manifest.index == 1),
     )
 
 
@@ -113,6 +123,28 @@ def _read_alike(manifest: Manifest) -> tuple[str, ...]:
     if not set(columns) <= set(manifest.columns_of("quasi")):
         raise ReleaseCorrupt("the manifest's promise names a column that is not published")
     return columns
+
+
+def _refuse_unchecked(manifest: Manifest, groups: tuple[Group, ...]) -> None:
+    """What no policy can ask for together is not checked together either."""
+    promise, series, has = manifest.promise, manifest.series, manifest.parameters.get
+    is_dated = series is not None and series.kind == "dates"
+    if "prior" in promise:
+        raise ReleaseCorrupt("the manifest's promise is for a belief beforehand, which buckets do not keep")
+    if is_dated != (has("dates") is not None):
+        raise ReleaseCorrupt("the manifest says of a release who has left that is not of a date, or does not")
+    is_together = bool(groups) or promise["kind"] in (Proximity.kind, SetPrivacy.kind)
+    kept_apart = {
+        "fakes": bool(has("fakes")),
+        "regions": has("regions") is not None,
+        "dates": is_dated,
+        "limits of several values": is_together,
+        "suppression": "suppression" in promise,
+    }
+    asked = {name for name, is_so in kept_apart.items() if is_so}
+    for pair in _NOT_TOGETHER:
+        if asked.issuperset(pair):
+            raise ReleaseCorrupt(f"the manifest has {' and '.join(pair)}, which no policy has together")
 
 
 def _read_proximity(manifest: Manifest) -> Proximity | None:

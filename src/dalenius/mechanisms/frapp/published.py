@@ -36,6 +36,11 @@ def read(manifest: Manifest) -> PublishedFrapp:
         gamma_f=given["gamma_f"].fraction(at_least=0, at_most=1),
         domain_size=domain.size,
     )
+    is_as_stated = promise["d"].fraction() == law.prior and promise["adversary"].value == "independent"
+    if not is_as_stated or promise["views"].value != 1 or promise["unit"].value != "record":
+        raise ReleaseCorrupt("the manifest promises what holds for one record, at most k/m likely, otherwise")
+    if promise.is_set("changing"):
+        raise ReleaseCorrupt("the manifest promises of a table that may change, which FRAPP does not keep")
     if domain.size < 2 or not 0 < law.k < domain.size or not 0 < law.slope < 1:
         raise ReleaseCorrupt("the manifest states a law by which no record is both kept and changed")
     return PublishedFrapp(

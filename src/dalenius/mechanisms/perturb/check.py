@@ -82,7 +82,7 @@ def _check_laws(sizes: list[int], stated: PublishedParts, manifest: Manifest) ->
     wrong = [
         number
         for number, (n_rows, channel) in enumerate(zip(sizes, channels, strict=True), start=1)
-        if not _fits(n_rows, channel, rho2, covers_all=covers_all)
+        if channel.weights is not None or not _fits(n_rows, channel, rho2, covers_all=covers_all)
     ]
     return Check(
         name="promise",

@@ -142,8 +142,10 @@ def read(manifest: Manifest) -> PublishedParts:
         channels = tuple(_read_law(part, len(values)) for part in parts)
     except InputError as error:
         raise ReleaseCorrupt(f"the manifest lists a part that cannot be: {error}") from error
-    promise = read_promise(manifest.promise)
+    promise, stated = read_promise(manifest.promise), Stated.of(manifest.promise, "promise")
     if isinstance(promise, FPrivacy):
+        if promise.groups or stated.get("prior") is None:
+            raise ReleaseCorrupt("the manifest's promise is one of buckets, which perturbation does not keep")
         limits = _read_limits(manifest.promise, values)
         before, after = _tightest(limits)
         return PublishedParts(
@@ -154,9 +156,11 @@ def read(manifest: Manifest) -> PublishedParts:
             prior_at_most=before,
             limits=limits,
         )
-    prior_at_most = Stated.of(manifest.promise, "promise").get("prior_at_most")
+    prior_at_most = stated.get("prior_at_most")
     if not isinstance(promise, RhoPrivacy):
         raise ReleaseCorrupt(f"the manifest's promise is {promise.kind}, which perturbation does not keep")
+    if prior_at_most is not None and manifest.mechanism.method != "uniform":
+        raise ReleaseCorrupt("the manifest promises for any belief what holds for the histogram of a part")
     return PublishedParts(
         columns=columns,
         texts=values,

@@ -8,6 +8,7 @@ from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.suppress.d_suppression import is_candidate_for_l
 from dalenius.mechanisms.suppress.limits import fewest_alike
 from dalenius.mechanisms.suppress.published import PublishedSuppression, read
+from dalenius.mechanisms.suppress.statement import METHODS
 from dalenius.promises.bounds import Thresholds
 from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Histogram, write_cells
@@ -26,8 +27,28 @@ def check_stage(manifest: Manifest, counted: Histogram | None) -> Check:
     else:
         problem = _problem(manifest, sorted(() if counted is None else counted.counts, reverse=True))
     withheld = manifest.rows.suppressed
+    if problem is None and stated is not None:
+        problem = _problem_of_words(stated, is_withheld=bool(withheld))
     fine = f"{withheld} records were withheld, and the counts fit the method" if withheld else "none withheld"
     return Check(name="suppression", ok=problem is None, detail=problem or fine)
+
+
+def _problem_of_words(stated: PublishedSuppression, *, is_withheld: bool) -> str | None:
+    """What is said of the method's bound must be what was checked."""
+    if stated.method not in METHODS:
+        return f"the manifest names a method that there is not: {stated.method!a}"
+    if not is_withheld or (stated.l is not None and not METHODS[stated.method].is_bounded):
+        bound = None
+    elif stated.l is not None:
+        bound = Fraction(1, stated.l)
+    else:
+        bound = max(stated.limits, key=lambda limit: 1 / (limit.alike * limit.at_most)).at_most
+    if stated.bound != bound:
+        return f"the stated bound is {stated.bound}, and what was withheld gives {bound or 'none'}"
+    posterior = stated.posterior
+    if posterior is not None and posterior.exact is not None and posterior.value != float(posterior.exact):
+        return f"the stated posterior {posterior.value} is not {posterior.exact}"
+    return None
 
 
 def _problem(manifest: Manifest, counts: list[int]) -> str | None:

@@ -23,6 +23,7 @@ from dalenius.errors import InputError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.bucketize.export import complete
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease
+from tests.auditing.releases import sign
 
 N = 900
 VALUES = np.array(["Flu", "Cold", "Gout", "HIV"])
@@ -146,6 +147,25 @@ def rehash(path: Path) -> None:
             file["sha256"] = hashlib.sha256((path / file["file"]).read_bytes()).hexdigest()
         table["rows"] = pq.read_metadata(path / table["files"][0]["file"]).num_rows
     (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_new_bucket_lists_the_values_of_its_people_and_no_other(years: Path) -> None:
+    """Who has just come has not left: a value more would hide that a bucket has too few."""
+    date = years / "date-2"
+    manifest = json.loads((date / "manifest.json").read_text())
+    qit = pq.read_table(date / "qit.parquet")
+    newest = max(qit["bucket"].to_pylist())
+    keep = np.flatnonzero(np.array(qit["bucket"]) != newest)
+    pq.write_table(qit.take(np.append(keep, qit["bucket"].to_pylist().index(newest))), date / "qit.parquet")
+    gone = qit.num_rows - len(keep) - 1
+    manifest["parameters"]["dates"]["absent"] += gone
+    manifest["rows"]["published"] -= gone
+    (date / "manifest.json").write_text(json.dumps(manifest))
+    sign(date)
+    assert gone
+    assert dalenius.verify(date).ok  # by itself it cannot be told
+    (wrong,) = (check for check in dalenius.verify(years).checks if not check.ok)
+    assert wrong.detail.endswith("and 1 new ones list values of nobody")
 
 
 def test_each_date_and_the_change_are_answered(years: Path) -> None:

@@ -15,7 +15,7 @@ from dalenius.sql import connect, count, identifiers
 
 def check_dates(parts: Sequence[StoredRelease]) -> Iterator[Check]:
     """That nobody was bucketized twice cannot be seen; that no bucket has changed can."""
-    n_changed = n_old = 0
+    n_changed = n_old = n_padded = 0
     columns = ("bucket", *parts[-1].columns("sensitive"), "count")
     seen: pa.Table | None = None
     last = 0
@@ -23,6 +23,8 @@ def check_dates(parts: Sequence[StoredRelease]) -> Iterator[Check]:
         listed = part.read("st", columns)
         with connect() as connection:
             connection.register("listed", listed)
+            connection.register("people", part.read("qit", ("bucket",)))
+            n_padded += _count_padded(connection, last)
             if seen is not None:
                 connection.register("seen", seen)
                 n_changed += _count_changed(connection, columns)
@@ -39,11 +41,19 @@ def check_dates(parts: Sequence[StoredRelease]) -> Iterator[Check]:
         last = max(last, 0 if dates is None else dates.last_bucket)
     yield Check(
         name="kept buckets",
-        ok=n_changed == n_old == 0,
-        detail=f"{n_changed} entries differ from an earlier date, and {n_old} buckets have old numbers"
-        if n_changed or n_old
+        ok=n_changed == n_old == n_padded == 0,
+        detail=f"{n_changed} entries differ from an earlier date, {n_old} buckets have old numbers, and "
+        f"{n_padded} new ones list values of nobody"
+        if n_changed or n_old or n_padded
         else "every bucket lists the same values at every date",
     )
+
+
+def _count_padded(connection: duckdb.DuckDBPyConnection, last: int) -> int:
+    """New buckets that list more values than they have people: nobody has left what has just come."""
+    values = f'SELECT bucket, sum("count") AS n FROM listed WHERE bucket > {last} GROUP BY bucket'
+    people = f"SELECT bucket, count(*) AS n FROM people WHERE bucket > {last} GROUP BY bucket"
+    return count(connection, f"SELECT count(*) FROM ({values}) ANTI JOIN ({people}) USING (bucket, n)")
 
 
 def _count_changed(connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...]) -> int:
