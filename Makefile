@@ -95,7 +95,9 @@ fuzz: .venv/.tests  ## damaged input of every kind by the hundred thousand; find
 	  $(BIN)/python -m tests.fuzz $$kind --cases $(FUZZ_CASES) --keep tests/fuzz/corpus.jsonl || exit 1; done
 
 audit: .venv/.tests  ## known vulnerabilities of the pinned versions; needs the network
-	$(BIN)/pip-audit -r requirements.lock --disable-pip --require-hashes --strict
+	@$(BIN)/pip-audit -r requirements.lock --disable-pip --require-hashes --strict || { echo \
+	  "Not audited, or not clean. \"Dependency not found on PyPI\" above means that advisories could not be looked up:" \
+	  "pip-audit needs pypi.org itself, and a mirror of its packages has none."; exit 1; }
 
 sbom: .venv/.tests  ## a bill of materials beside the wheel
 	mkdir -p dist
