@@ -29,6 +29,7 @@ def test_gamma_takes_a_prior_of_rho1_exactly_to_rho2(rho1: Fraction, rho2: Fract
         (Fraction(0), Fraction(1, 3), "rho1 (0) must lie between 0 and 1"),
         (Fraction(3, 2), Fraction(1, 3), "rho1 (3/2) must lie between 0 and 1"),
         (None, Fraction(1), "rho2 (1) must lie between 0 and 1"),
+        (None, Fraction(0), "rho2 (0) must lie between 0 and 1"),
         (Fraction(1, 3), Fraction(-1), "rho2 (-1) must lie between 0 and 1"),
     ],
 )

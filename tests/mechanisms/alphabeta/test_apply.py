@@ -166,6 +166,7 @@ def test_duplicates_are_refused_and_numbered() -> None:
     [
         ({"a": ["1/2", "1/3"]}, "add up to 1, not 5/6"),
         ({"a": ["1", "0"]}, "above 0"),
+        ({"b": ["1", "0"]}, "noise shares of column 3 "),
         ({"a": ["1"]}, "2 values and 1 noise"),
         ({"z": ["1"]}, "does not have"),
         ({"a": [Fraction(1, 3**60), 1 - Fraction(1, 3**60)]}, "too many digits"),

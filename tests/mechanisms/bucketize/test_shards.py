@@ -67,6 +67,15 @@ def test_what_is_not_planned_is_withheld() -> None:
     assert groups.shards().n_records == 12
 
 
+def test_who_is_withheld_is_sent_to_no_group() -> None:
+    groups = qit_groups(np.array([[5, 3, 1], [3, 2, 2]]), [0, 1, -1])
+    rows = pa.record_batch({"age": list(range(9)), "ill": ["a"] * 5 + ["b"] * 3 + ["c"]}, schema=SCHEMA)
+    ((sent, kept),) = groups.scatter(0, iter([rows]))
+    assert sent.max() < 2
+    assert len(sent) == kept.num_rows < 9
+    assert kept.column("code").to_pylist().count(-1) == 0
+
+
 def test_partitions_send_every_record_once_and_groups_fill_their_buckets() -> None:
     """Twelve people in two partitions; every planned one arrives, in a bucket that lists their value."""
     ill = np.array(list("aaaaaabbbbcc"))

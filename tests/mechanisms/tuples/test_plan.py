@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,13 @@ from dalenius.engines.base import silent
 from dalenius.engines.local.engine import LocalEngine
 from dalenius.errors import PolicyError
 from dalenius.mechanisms.tuples.config import COPY
-from dalenius.mechanisms.tuples.plan import TupleSource, describe_source, disclose_domains, news_of_domains
+from dalenius.mechanisms.tuples.plan import (
+    TupleSource,
+    describe_source,
+    disclose_domains,
+    news_of_domains,
+    warn_of_impossibility,
+)
 
 ROWS = pa.table({"age": [3, 1, 1, 1, 2, 3], "ill": ["flu", "flu", "flu", "flu", "cold", "cold"]})
 DECLARED: dict[str, Any] = {"age": "1..4", "ill": ["cold", "flu", "hiv"]}
@@ -73,3 +80,11 @@ def test_only_the_columns_that_are_named_are_read_off_the_data(read_off: str, mi
         source({}, read_off=[read_off])
     found = source({missing: DECLARED[missing]}, read_off=[read_off])
     assert found.public.active == (read_off,)
+
+
+@pytest.mark.parametrize(("k", "is_near"), [(99, False), (100, True)])
+def test_a_tenth_of_the_root_of_the_domain_is_near_it(k: int, is_near: bool) -> None:
+    """√m is 1,000, and a k of 100 the first that is warned of; counts are good enough in both."""
+    d = Fraction(k * 50, 10**6)
+    warnings = warn_of_impossibility(d, 10**6, 50, rho=0.1, miss=0.05)
+    assert any("is near √m = 1e+03" in text for text in warnings) == is_near

@@ -64,6 +64,15 @@ def test_one_size_looks_at_more_sizes_than_a_block_has() -> None:
         plan_one_size(replace(problem, max_bucket=fits - 1))
 
 
+def test_one_size_looks_at_the_first_size_of_the_second_block() -> None:
+    """2¹²·3⁴ has 65 divisors, of which 1 is too small where something is promised, and the last one fits."""
+    n = 2**12 * 3**4
+    for counts in ((1, n - 1), (2, n - 2)):
+        limits = (Fraction(counts[0], n), Fraction(1))
+        plan = plan_one_size(BucketProblem(counts=counts, thresholds=limits, max_bucket=n))
+        assert plan.sizes == (n // counts[0],)
+
+
 def anatomize(counts: tuple[int, ...], diversity: int) -> list[list[int]]:
     """Anatomy as it is printed: ℓ values from the ℓ largest lists, and leftovers to groups that lack them."""
     left = Counter(dict(enumerate(counts)))

@@ -175,6 +175,15 @@ def test_what_cannot_be_kept_is_said(
         dalenius.plan(policy(tmp_path, promise, method=method))
 
 
+def test_of_impossible_limits_the_one_furthest_below_its_share_is_named() -> None:
+    """0.5 for a share of 0.6 is nearer to it than 0.1 for 0.4, though both numbers are larger."""
+    limits = FPrivacy(default=None, named=((("a",), Fraction(1, 2)), (("b",), Fraction(1, 10))))
+    with pytest.raises(
+        PromiseNotMet, match=r"2 values have .* a limit of 0\.1 for a share of at most 0\.4\b"
+    ):
+        plan_thresholds(histogram(a=600, b=400), limits, "best")
+
+
 def people() -> pa.Table:
     rng = np.random.default_rng(3)
     return pa.table(
