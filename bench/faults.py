@@ -1,6 +1,6 @@
 """What happens to a run of `publish` when something fails: the fault table of docs/testing.md.
 
-    python -m bench.faults --kills 200 [--only kills] [--every 1]
+    python -m bench.faults --kills 200 [--only kills] [--every 1] [--policies perturb] [--errors EIO]
 
 kills that many runs at random moments, over all mechanisms, makes every third file operation of a run fail in
 four ways, and tries every other fault once; `--only` does one of these. After each: what is under the
@@ -29,7 +29,7 @@ from bench.fault_states import STATES, State, try_at_once
 
 _KILLS = (signal.SIGKILL, signal.SIGTERM)
 _PARTS = ("states", "errors", "kills")
-_ERRORS = (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EMFILE)
+_ERRORS = {errno.errorcode[n]: n for n in (errno.ENOSPC, errno.EIO, errno.EACCES, errno.EMFILE)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ def outcomes(folder: Path, given: argparse.Namespace) -> Iterator[Outcome]:
     """Every fault, one after the other."""
     rng = random.Random(given.seed)  # noqa: S311  (no secret)
     operations = {}
-    for name in POLICIES:
+    for name in given.policies:
         list(run_again(folder, name))  # so that there is a ledger
         shutil.rmtree(folder / f"{name}.release")
         operations[name] = count_operations(folder, publish(name))
@@ -131,15 +131,17 @@ def outcomes(folder: Path, given: argparse.Namespace) -> Iterator[Outcome]:
             told, problems = try_at_once(folder, n_runs, same_target=same_target)
             where = "one target" if same_target else "one ledger"
             yield Outcome(fault=f"{n_runs} at once, {where}", ended=told, problems=problems)
-    for name in POLICIES if "errors" in given.only else ():
-        for number in _ERRORS:
+    for name in given.policies if "errors" in given.only else ():
+        for number in map(_ERRORS.__getitem__, given.errors):
             for at in range(1 + given.skip, operations[name] + 1, given.every):
                 yield fail(folder, name, number, at)
+    if "kills" not in given.only:
+        return
     started = time.monotonic()
-    start(folder, publish("perturb")).wait()
+    start(folder, publish(given.policies[0])).wait()
     usual = time.monotonic() - started
-    for _ in range(given.kills if "kills" in given.only else 0):
-        name = rng.choice(sorted(POLICIES))
+    for _ in range(given.kills):
+        name = rng.choice(sorted(given.policies))
         yield kill(folder, name, rng, usual, operations[name])
 
 
@@ -150,6 +152,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills")
     parser.add_argument("--rows", type=int, default=2_000)
     parser.add_argument("--only", nargs="*", choices=_PARTS, default=_PARTS)
+    parser.add_argument("--policies", nargs="*", choices=tuple(POLICIES), default=tuple(POLICIES))
+    parser.add_argument("--errors", nargs="*", choices=tuple(_ERRORS), default=tuple(_ERRORS))
     parser.add_argument("--every", type=int, default=3, help="1 lets every file operation fail; 3 a third")
     parser.add_argument("--skip", type=int, default=0, help="so many operations are let alone first")
     given = parser.parse_args()
