@@ -135,3 +135,18 @@ def test_bad_arguments(release: StoredRelease) -> None:
         ask(release, "SELECT COUNT(*) FROM t", tables={"__row": ROWS})
     with pytest.raises(QueryError, match="is empty"):
         ask(release, "  ")
+
+
+MANY = {
+    "whole numbers": f"SELECT COUNT(*) FROM t WHERE age = {'9' * 5_000}",
+    "listed numbers": f"SELECT COUNT(*) FROM t WHERE age IN (1, {'9' * 5_000})",
+    "sums": f"SELECT {'-'.join(['COUNT(*)'] * 4_000)} FROM t",
+    "conditions": f"SELECT age, COUNT(*) FROM t GROUP BY age HAVING {' AND '.join(['COUNT(*) > 1'] * 4_000)}",
+    "brackets": f"SELECT COUNT(*) FROM t WHERE {'(' * 5_000}age = 1{')' * 5_000}",
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_what_is_too_long_or_too_deep_is_refused(release: StoredRelease, what: str) -> None:
+    with pytest.raises(QueryError, match="too large" if "numbers" in what else "nested too deeply"):
+        ask(release, MANY[what])

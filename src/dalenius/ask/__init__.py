@@ -34,7 +34,7 @@ from dalenius.question.answer import Answer, AnswerRow
 from dalenius.question.database import Database, Deadline, Limits, Remembered, Request, Workspace
 from dalenius.question.model import Asked, Estimation, Model, Question
 from dalenius.question.query import AggregateRef, Query, StatisticRef
-from dalenius.question.sql import parse_shared
+from dalenius.question.sql import not_too_deep, parse_shared
 from dalenius.release.admission import admit
 from dalenius.release.folder import MALFORMED, StoredRelease
 from dalenius.release.verify import blamed_on
@@ -147,7 +147,7 @@ def ask_many(
         independence=independence,
         limits=limits or Limits(seconds=60.0 + 0.5 * len(texts)),
     )
-    with blamed_on(release):
+    with blamed_on(release), not_too_deep():
         return _answer(release, texts, request)
 
 

@@ -77,9 +77,14 @@ def _literals(node: exp.Expr) -> tuple[str, ...] | tuple[int, ...] | None:
         return None
     if all(item.is_string for item in listed):
         return tuple(str(item.this) for item in listed)
-    if all(not item.is_string and str(item.this).isdigit() and int(item.this) < _INT64 for item in listed):
+    if all(not item.is_string and _is_int64(str(item.this)) for item in listed):
         return tuple(int(item.this) for item in listed)
     return None
+
+
+def _is_int64(text: str) -> bool:
+    """Whether a literal is a whole number that a column can hold; Python reads no more than 4,300 digits."""
+    return text.isascii() and text.isdigit() and len(text) <= len(str(_INT64)) and int(text) < _INT64
 
 
 _KINDS: dict[type[exp.Expr], Literal["count", "sum", "avg"]] = {

@@ -13,7 +13,8 @@ text, what is left is parsed and remembered, and the lists are put back into the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -53,6 +54,16 @@ _NAMES = {
 _MAX_LENGTH = 1_000_000
 
 
+@contextmanager
+def not_too_deep() -> Iterator[None]:
+    """A question that is nested so deeply that Python gives up is refused, wherever that happens."""
+    try:
+        yield
+    except RecursionError as error:
+        raise QueryError("the question is nested too deeply", hint="ask in several questions") from error
+
+
+@not_too_deep()
 def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | None = None) -> Query:
     """The question that a text asks of a release with these columns.
 
@@ -101,8 +112,6 @@ def _only_select(text: str, columns: Sequence[str]) -> exp.Select:
         statements = [node for node in sqlglot.parse(text, dialect="duckdb") if node is not None]
     except sqlglot.errors.SqlglotError as error:
         raise _syntax_error(error, columns) from error
-    except RecursionError as error:
-        raise QueryError("the question is nested too deeply") from error
     if not statements:
         raise QueryError("the question is empty", hint=POSSIBLE)
     if len(statements) > 1:
