@@ -66,5 +66,5 @@ def promises_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if isinstance(first, FPrivacy) and isinstance(second, FPrivacy):
         return set(first.groups) == set(second.groups)
     if isinstance(first, SetPrivacy) and isinstance(second, SetPrivacy):
-        return first.columns == second.columns
+        return (first.columns, first.alike) == (second.columns, second.alike)
     return first == second

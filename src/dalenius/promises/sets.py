@@ -66,7 +66,7 @@ class SetPrivacy:
 
     kind = "sets"
     protects = "value"
-    states = ("having",)
+    states = ("having", "alike")
     groups = ()
 
     def __post_init__(self) -> None:
