@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -155,11 +156,11 @@ def test_a_hierarchy_is_read_as_arx_writes_it(delimiter: str, tmp_path: Path) ->
         parse_recode("x", {"hierarchy": "zip.csv", "level": 4}, tmp_path)
 
 
-def chosen(values: pa.Array, spec: Any) -> list[Any]:
+def chosen(values: pa.Array, spec: Any, column: str = "x", other: str = "y") -> list[Any]:
     with connect() as connection:
-        connection.register("t", pa.table({"x": values}))
-        recode = parse_recode("x", spec, Path(), lambda: (connection, "t"))
-        return [row[0] for row in connection.execute(f"SELECT {recode.expression('x')} FROM t").fetchall()]
+        connection.register("t", pa.table({column: values, other: np.arange(len(values))}))
+        recode = parse_recode(column, spec, Path(), lambda: (connection, "t"))
+        return [row[0] for row in connection.execute(f"SELECT {recode.expression(column)} FROM t").fetchall()]
 
 
 def test_quantiles_have_about_equally_many_people_and_hide_the_ends() -> None:
@@ -178,4 +179,6 @@ def test_quantiles_have_about_equally_many_people_and_hide_the_ends() -> None:
 def test_rare_values_become_other() -> None:
     towns = ["Ulm"] * 3 + ["Bonn"] * 2 + ["Rom", None]
     assert chosen(pa.array(towns), {"rare": 2}) == ["Ulm"] * 3 + ["Bonn"] * 2 + ["other", None]
-    assert chosen(pa.array(towns), [{"prefix": 1}, {"rare": 3}]) == ["U"] * 3 + ["other"] * 3 + [None]
+    for names in (("x", "y"), ("x", "v"), ("v", "y"), ("t", "x")):  # whatever columns are called
+        found = chosen(pa.array([*towns, "Unna"]), [{"prefix": 1}, {"rare": 4}], *names)
+        assert found == ["U"] * 3 + ["other"] * 3 + [None, "U"]

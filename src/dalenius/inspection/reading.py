@@ -98,8 +98,8 @@ def _shape(connection: duckdb.DuckDBPyConnection, column: ColumnFacts) -> str:
     for pattern, mark in _MARKS.items():
         shape = f"regexp_replace({shape}, {literal(pattern)}, '{mark}', 'g')"
     found = connection.execute(
-        f"SELECT {shape} AS s, count(*) AS n FROM sample WHERE {name} IS NOT NULL "
-        "GROUP BY s ORDER BY n DESC, s LIMIT 1"
+        f"SELECT {shape}, count(*) FROM sample WHERE {name} IS NOT NULL "
+        "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"  # a name could be that of a column
     ).fetchall()
     if not found or found[0][1] < _FEWEST:
         return "–"

@@ -155,8 +155,8 @@ def _choose(column: str, kind: str, wanted: int, before: Recode, look: Look) -> 
     cell = before.expression(identifier(column))
     if kind == "rare":
         found = connection.execute(
-            f"SELECT ({cell})::VARCHAR AS v FROM {relation} WHERE ({cell}) IS NOT NULL "
-            f"GROUP BY v HAVING count(*) >= {wanted} ORDER BY v"
+            f"SELECT ({cell})::VARCHAR FROM {relation} WHERE ({cell}) IS NOT NULL "
+            f"GROUP BY 1 HAVING count(*) >= {wanted} ORDER BY 1"  # a name could be that of a column
         ).fetchall()
         return Common(kept=tuple(text for (text,) in found))
     (given,) = one_row(connection, f"SELECT any_value(typeof({cell})) FROM {relation}")
