@@ -11,12 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dalenius.inspection.first_policy import FirstPolicy
 from dalenius.inspection.looking import guess_roles, inspect_source, look_at
+from dalenius.inspection.reading import look_closer
 from dalenius.inspection.roles import Guess
 from dalenius.tables.source import open_source
 from tests.inspection.messy import Messy, tables
 
 MESSY = tables()
+NAMES = ("Ann", "Bo", "Cem", "Dan", "Eva", "Fay", "Gus", "Hal", "Ina")
 
 
 def guesses(table: pa.Table) -> dict[str, Guess]:
@@ -63,6 +66,7 @@ def test_no_evidence_quotes_a_cell(name: str) -> None:
         ("case_no", [i // 2 for i in range(50)], "unit"),
         ("patient", [i // 2 for i in range(50)], "unit"),
         ("Patients", [f"P{i}" for i in range(50)], "identifiers"),
+        ("Patient", [f"{a}, {b}" for a in ("Ek", "Roe", "Doe") for b in NAMES] * 9, "identifiers"),
         ("member", ["yes", "no"] * 25, "quasi"),
         ("patient_age", [30 + i % 40 for i in range(50)], "quasi"),
         ("who", [f"P{i}" for i in range(8)], "dropped"),
@@ -86,6 +90,22 @@ def test_no_evidence_quotes_a_cell(name: str) -> None:
 )
 def test_a_column_by_its_name_and_its_cells(column: str, cells: list[Any], role: str) -> None:
     assert guesses(pa.table({column: cells}))[column].role == role
+
+
+def test_the_unit_that_is_proposed_is_a_number_that_repeats_and_not_one_of_rows(tmp_path: Path) -> None:
+    """By a number of rows everybody would have one row, and nothing would be said of those who have more."""
+    numbers = pa.table({"record_no": range(50), "insured_no": [i // 2 for i in range(50)]})
+    pq.write_table(numbers, tmp_path / "t.parquet")
+    policy = FirstPolicy.of(tmp_path / "t.parquet", {}).to_toml("t.parquet", Path("t.toml"), "t.release")
+    assert '# unit = "insured_no"' in policy
+
+
+@pytest.mark.parametrize("names", [("s", "n"), ("sample", "s"), ("n", "count")])
+def test_columns_may_have_any_name(names: tuple[str, str]) -> None:
+    source = open_source(
+        pa.table(dict(zip(names, ([f"ab{i}" for i in range(9)], [1, 2, 3] * 3), strict=True)))
+    )
+    assert look_closer(source, look_at(source)).shapes == ("aa9", "9")
 
 
 def test_what_is_left_out_without_asking_is_what_nobody_publishes() -> None:

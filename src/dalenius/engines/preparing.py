@@ -68,7 +68,8 @@ def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
     if n_repeated:
         raise SourceError(
             f"{n_repeated} people have more than one row (unit {unit!r}), and every promise is per row",
-            hint="keep one row a person, e.g. the latest, before publishing",
+            hint="keep one row a person, e.g. the latest, before publishing; or let `persons` under `source` "
+            "make one of several",
         )
 
 

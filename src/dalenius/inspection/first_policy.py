@@ -153,7 +153,9 @@ class FirstPolicy:
 
     def _unit(self) -> str:
         names = self.columns("unit")
-        guessed = [guess.column for guess in self.guesses if guess.role in ("unit", "identifiers")]
+        # a number that repeats before one of rows: by the latter, somebody with several rows passes for many
+        roles: tuple[Role, ...] = ("unit", "identifiers")
+        guessed = [guess.column for role in roles for guess in self.guesses if guess.role == role]
         mark, name = ("", names[0]) if names else ("# ", (*guessed, "person_id")[0])
         return (
             f"{mark}unit = {_text(name)}   # whose rows are whose: dropped; a person with two rows is refused"

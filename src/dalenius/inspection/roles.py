@@ -155,6 +155,10 @@ class _ColumnLook:
         return frozenset([*parts, *(one + two for one, two in pairwise(parts)), "".join(parts)])
 
     @property
+    def is_called_a_person(self) -> bool:
+        return len(self.name_words) == 1 and self.name_words[0].removesuffix("s") in PEOPLE
+
+    @property
     def is_text(self) -> bool:
         return self.facts.type == "varchar" or self.facts.type.startswith("enum")
 
@@ -241,7 +245,8 @@ def _address(look: _ColumnLook) -> Guess | None:
 def _name(look: _ColumnLook) -> Guess | None:
     called = look.tokens & NAMES
     is_thing = look.tokens & THINGS and called <= {"name", "names", "nom", "nombre", "nome"}
-    by_cells = look.is_text and look.differs(0.3) and look.shape.words < 6 and look.shape.name >= _MOST
+    differs = look.differs(0.3) or (look.is_called_a_person and look.is_varied)
+    by_cells = look.is_text and differs and look.shape.words < 6 and look.shape.name >= _MOST
     by_name = look.is_text and called and not is_thing
     return _reads(look, by_name, by_cells, "a person's name", "identifiers")
 
@@ -258,8 +263,7 @@ def _birth(look: _ColumnLook) -> Guess | None:
 
 def _named_number(look: _ColumnLook) -> Guess | None:
     """A number of a record or a person; one that repeats may say whose rows are whose."""
-    names_a_person = len(look.name_words) == 1 and look.name_words[0].removesuffix("s") in PEOPLE
-    may_be = look.tokens & MAYBE_NUMBERS or names_a_person
+    may_be = look.tokens & MAYBE_NUMBERS or look.is_called_a_person
     if not (look.tokens & NUMBERS or (may_be and look.differs(0.2))):
         return None
     evidence = f"its name looks like a number of a record or a person ({look.values})"
