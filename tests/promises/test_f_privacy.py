@@ -135,8 +135,8 @@ def test_the_threshold_of_a_set_is_the_strictest_of_what_is_in_it() -> None:
         (("false", "true"), "1/5"),
         (("true", "true"), "1/5"),
         (("false", "false"), "9/10"),
-        ((None, "false"), "9/10"),
     ]
     for cells, limit in expected:
         assert stated.of_value(cells) == Fraction(limit)
+    assert stated.of_value((None, "false")) is stated.of_value(("1", "false")) is None  # neither yes nor no
     assert Thresholds(common=None, listed={}, having=()).of_value(("true",)) == 0

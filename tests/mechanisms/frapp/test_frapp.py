@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dalenius
-from dalenius.errors import InputError, PolicyError, PromiseNotMet
+from dalenius.errors import InputError, PolicyError, PromiseNotMet, ReleaseCorrupt
 from dalenius.mechanisms.base import PublishedTable
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import frapp_retention, plan_frapp
@@ -211,7 +211,6 @@ def test_verify_checks_frapp_too(tmp_path: Path) -> None:
     [
         {"parameters__gamma_f": "3/5"},
         {"promise__gamma": "1/50"},
-        {"promise__k": "9"},
         {"parameters__domain_size": "12"},
     ],
 )
@@ -220,6 +219,16 @@ def test_verify_finds_parameters_that_do_not_keep_the_promise(
 ) -> None:
     release = rewrite(dalenius.publish(policy(tmp_path / "r", method="frapp")), **changes)
     assert [check.name for check in release.verify().checks if not check.ok] == ["promise"]
+
+
+def test_verify_finds_a_prior_that_the_law_is_not_for(tmp_path: Path) -> None:
+    release = dalenius.publish(policy(tmp_path / "r", method="frapp"))
+    stated = release.manifest["promise"]
+    d = 9 * Fraction(stated["d"]) / Fraction(stated["k"])
+    changed = rewrite(release, promise__k="9", promise__d=str(d))
+    assert [check.name for check in changed.verify().checks if not check.ok] == ["promise"]
+    with pytest.raises(ReleaseCorrupt, match="what holds for one record"):
+        rewrite(release, promise__k="8").verify()
 
 
 def test_verify_finds_a_row_outside_the_domain(tmp_path: Path) -> None:
