@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 
 import numpy as np
@@ -37,9 +37,11 @@ from dalenius.mechanisms.bucketize.estimate import (
     make_estimator,
 )
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
+from dalenius.mechanisms.bucketize.estimate.by_type import PlacesByType
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.mechanisms.rows.estimation import RowEstimator, RowModel
+from dalenius.mechanisms.rows.kinds import Alike
 from dalenius.question.model import Estimators
 from dalenius.question.targets import Estimates, Score, Targets
 from dalenius.release.folder import StoredRelease
@@ -87,11 +89,26 @@ class BucketizedRows:
         """As questions are asked of it."""
         makers = {name: partial(self.estimator, name) for name in ESTIMATORS}
         return RowModel(
-            rows=self.rows,
+            rows=self.rows if self.alike is None else self.alike.table,
+            n_people=self.rows.n_rows,
             sensitive=self.sensitive,
             estimators=Estimators(makers=makers),
             summary=self.summary(),
             more=_MORE if self.region_of_bucket is None else _MORE_BESIDES,
+        )
+
+    @cached_property
+    def alike(self) -> Alike | None:
+        """People whose rows are the same, whom every question treats alike; None: hardly any are."""
+        return Alike.of(self.rows)
+
+    @cached_property
+    def places(self) -> PlacesByType | None:
+        """The buckets type by type."""
+        own, alike = self.buckets, self.alike
+        kinds = None if alike is None else alike.kind_of_row
+        return (
+            None if self.has_fakes else PlacesByType.of(own.row_bucket, own.type_of, own.composition, kinds)
         )
 
     def estimator(self, name: str) -> BucketEstimator:
@@ -102,7 +119,13 @@ class BucketizedRows:
             name = Shrinkage.name
         secret = self.numbers if name == MATCHING else None
         made = make_estimator(name, self.buckets, codes, self.region_of_bucket, numbers, secret, self.fewest)
-        return BucketEstimator(buckets=self.buckets, made=made, has_fakes=self.has_fakes)
+        return BucketEstimator(
+            buckets=self.buckets,
+            made=made,
+            has_fakes=self.has_fakes,
+            alike=self.alike,
+            places=self.places,
+        )
 
     @property
     def can_match(self) -> bool:
@@ -141,6 +164,9 @@ class BucketEstimator:
     buckets: Buckets
     made: Estimator
     has_fakes: bool
+    alike: Alike | None = None
+    """The kinds of rows that scores are of; None: rows."""
+    places: PlacesByType | None = None
 
     @property
     def formula(self) -> str:
@@ -155,7 +181,7 @@ class BucketEstimator:
 
     def estimation(self, scores: Sequence[Score]) -> BucketEstimation:
         """Sum the scores in the buckets."""
-        sums = ScoreSums.of(self.buckets, scores)
+        sums = ScoreSums.of(self.buckets, scores, self.alike, self.places)
         return BucketEstimation(sums=sums, estimator=self.made, has_fakes=self.has_fakes)
 
 
@@ -288,11 +314,13 @@ class _CentredEstimator:
     def assumption(self) -> str:
         return f"around each batch's own mean, {self.inner.assumption}"
 
-    def estimation(self, scores: Sequence[Score]) -> _Centred:
+    def estimation(self, listed: Sequence[Score]) -> _Centred:
+        alike, inner = self.inner.alike, replace(self.inner, alike=None, places=None)
+        scores = [score if alike is None else alike.spread(score) for score in listed]
         means = np.stack([self._means(score) for score in scores]) if scores else np.zeros((0, 1))
         return _Centred(
-            deviations=self.inner.estimation(self._centre(scores, means)),
-            scores=self.inner.estimation(scores),
+            deviations=inner.estimation(self._centre(scores, means)),
+            scores=inner.estimation(scores),
             known=means @ self.counts if len(means) else np.zeros((0, self.counts.shape[1])),
         )
 

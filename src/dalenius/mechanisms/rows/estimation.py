@@ -285,11 +285,14 @@ class RowModel:
     """The rows and sensitive values of such a release, encoded."""
 
     rows: CodedTable
-    """The quasi columns, a row per published row."""
+    """The quasi columns: a row per published row, or per kind of rows that are the same."""
     sensitive: CodedTable
     """The sensitive columns, a row per sensitive value."""
     estimators: Estimators[RowEstimator]
+    """Of scores of these rows."""
     summary: str
+    n_people: int | None = None
+    """How many rows were published, where `rows` are kinds of them."""
     more: str = "looser thresholds would tell more"
     together = 128
     coins = "the coins of the publisher alone"
@@ -317,4 +320,5 @@ class RowModel:
         if asked.divides and getattr(chosen, "is_change", False):
             raise refuse_ratio_of_changes(estimator)
         source = chosen.estimation(asked.scores)
-        return RowEstimation(asked=asked, source=source, confidence=confidence, n_rows=self.rows.n_rows)
+        n_rows = self.rows.n_rows if self.n_people is None else self.n_people
+        return RowEstimation(asked=asked, source=source, confidence=confidence, n_rows=n_rows)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalenius.arrays import Codes, Floats, Ints
-from dalenius.tables.codes import number
+from dalenius.question.targets import Score
+from dalenius.tables.codes import narrowest, number
+from dalenius.tables.columns import Coded, CodedTable
 
 _DENSE = 400_000
 """Kinds × features that are kept as a dense table of zeros and ones."""
@@ -21,6 +23,8 @@ _JOINED = 1_024
 _AT_ONCE = 8_192
 _FAR = 2**62
 """Keys stay below this, within 64 bits."""
+_HARDLY = 0.5
+"""Where more than this part of all rows are different, kinds are no shorter to look at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -150,3 +154,57 @@ def find_kinds(columns: Sequence[Codes]) -> tuple[Ints, Ints]:
     first = np.zeros(len(known), dtype=np.int64)
     first[kind[::-1]] = np.arange(len(kind))[::-1]
     return np.stack([codes[first] for codes in columns], axis=1).astype(np.int64), kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Alike:
+    """People whose published rows are the same: a question is about all of a kind, or about none."""
+
+    table: CodedTable
+    """One row a kind, in the codes of all rows."""
+    kind_of_row: Codes
+    counts: Floats
+    """How many rows are of each kind."""
+    first: Ints
+    """A row of each kind."""
+
+    @classmethod
+    def of(cls, rows: CodedTable) -> Alike | None:
+        """The kinds of a table's rows; None: hardly any two are alike."""
+        columns = rows.columns
+        if not columns or not rows.n_rows:
+            return None
+        listed, kind = find_kinds([column.codes for column in columns.values()])
+        n_kinds = len(listed)
+        if n_kinds > _HARDLY * rows.n_rows:
+            return None
+        codes = (listed[:, j].astype(column.codes.dtype) for j, column in enumerate(columns.values()))
+        coded = zip(columns.items(), codes, strict=True)
+        first = np.empty(n_kinds, dtype=np.int64)
+        first[kind[::-1]] = np.arange(len(kind))[::-1]
+        return cls(
+            table=CodedTable(
+                n_rows=n_kinds,
+                columns={name: Coded(codes=own, values=column.values) for (name, column), own in coded},
+            ),
+            kind_of_row=kind.astype(narrowest(n_kinds)),
+            counts=np.bincount(kind, minlength=n_kinds).astype(np.float64),
+            first=first,
+        )
+
+    def spread(self, score: Score) -> Score:
+        """A score of kinds as one of rows."""
+        chosen = np.zeros(len(self.counts), dtype=np.bool_)
+        chosen[score.rows] = True
+        rows = np.flatnonzero(chosen[self.kind_of_row])
+        if score.values is None:
+            return Score(rows=rows)
+        values = np.zeros(len(self.counts))
+        values[score.rows] = score.values
+        return Score(rows=rows, values=values[self.kind_of_row[rows]])
+
+    def weigh(self, score: Score) -> Score:
+        """A score of kinds, each as often as there are people of it, on one row of each kind."""
+        counts = self.counts[score.rows]
+        values = counts if score.values is None else counts * score.values
+        return Score(rows=self.first[score.rows], values=values)

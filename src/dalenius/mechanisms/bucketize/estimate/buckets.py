@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from dalenius.arrays import Bools, Codes, Floats, Int32s, Ints, Sparse
+from dalenius.mechanisms.bucketize.estimate.by_type import Chosen, PlacesByType
+from dalenius.mechanisms.rows.kinds import Alike
 from dalenius.question.targets import Estimates, Range, Score, Targets
 
 _CELLS_AT_ONCE = 4_000_000
@@ -88,35 +90,103 @@ def _types(full: Sparse) -> tuple[Ints, Int32s]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Spread(Sequence[Score]):
+    """Scores of kinds, as scores of rows once they are asked for."""
+
+    alike: Alike
+    listed: tuple[Score, ...]
+    _found: dict[int, Score] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number not in self._found:
+            self._found[number] = self.alike.spread(self.listed[number])
+        return self._found[number]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreSums:
-    """Scores, summed in each bucket."""
+    """Scores, and what they add up to: in all, and in each bucket."""
 
     buckets: Buckets
-    scores: tuple[Score, ...]
-    sums: Sparse
-    """Scores × buckets: Σ score over the bucket's rows."""
+    listed: tuple[Score, ...]
+    """Of rows, or of kinds of rows."""
+    alike: Alike | None
+    """The kinds; None: rows."""
+    scores: Sequence[Score]
+    """The same of rows."""
+    places: PlacesByType | None
+    """The buckets by type, where counts are added up that way."""
     total: Floats
     squares: Floats
     """Σ score² of each score."""
+    _sums: list[Sparse] = field(default_factory=list)
     _by_value: list[Floats] = field(default_factory=list)
     _products: dict[tuple[int, int], float] = field(default_factory=dict)
     """Sums of products of two scores that were needed already: groups by the sensitive value share them."""
+    _numbers: dict[tuple[int, int], Ints] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, buckets: Buckets, scores: Sequence[Score]) -> ScoreSums:
-        """Sum each score in each bucket."""
-        columns = [_sum_in_buckets(buckets, score.rows, score.values) for score in scores]
-        ends = np.cumsum([0, *(len(where) for where, _ in columns)])
-        where = np.concatenate([where for where, _ in columns]) if columns else np.zeros(0, dtype=np.int64)
-        data = np.concatenate([sums for _, sums in columns]) if columns else np.zeros(0)
-        sums = Sparse(starts=ends, columns=where, data=data, n_columns=len(buckets.size))
+    def of(
+        cls,
+        buckets: Buckets,
+        scores: Sequence[Score],
+        alike: Alike | None = None,
+        places: PlacesByType | None = None,
+    ) -> ScoreSums:
+        """Of scores of rows, or of the kinds of rows that are alike."""
+        moments = [_moments(score, alike) for score in scores]
         return cls(
             buckets=buckets,
-            scores=tuple(scores),
-            sums=sums,
-            total=sums.sum_rows(),
-            squares=np.array([_dot(score, score) for score in scores]),
+            listed=tuple(scores),
+            alike=alike,
+            scores=tuple(scores) if alike is None else _Spread(alike=alike, listed=tuple(scores)),
+            places=places,
+            total=np.array([total for total, _ in moments]),
+            squares=np.array([square for _, square in moments]),
         )
+
+    @property
+    def sums(self) -> Sparse:
+        """Scores × buckets: Σ score over the bucket's rows."""
+        if not self._sums:
+            columns = [_sum_in_buckets(self.buckets, score.rows, score.values) for score in self.scores]
+            ends = np.cumsum([0, *(len(where) for where, _ in columns)])
+            where = (
+                np.concatenate([where for where, _ in columns]) if columns else np.zeros(0, dtype=np.int64)
+            )
+            data = np.concatenate([sums for _, sums in columns]) if columns else np.zeros(0)
+            sums = Sparse(starts=ends, columns=where, data=data, n_columns=len(self.buckets.size))
+            self._sums.append(sums)
+        return self._sums[0]
+
+    def row_of_kind(self, score: int) -> Score:
+        """A score of rows of which one stands for all that are alike, with the sum of their numbers."""
+        own = self.listed[score]
+        return own if self.alike is None else self.alike.weigh(own)
+
+    def choose(self, score: int) -> Bools:
+        """What a score that counts chooses: of the units of the places."""
+        chosen = np.zeros(self.buckets.n_rows if self.alike is None else len(self.alike.counts), dtype=bool)
+        chosen[self.listed[score].rows] = True
+        return chosen
+
+    def choose_in(self, score: int, part: int, units: Bools) -> Chosen:
+        """Whom it chooses in a part of the places."""
+        assert self.places is not None  # noqa: S101  (who asks has looked)
+        found = self.places.choose(part, units)
+        self._numbers[score, part] = np.concatenate(found.numbers)
+        return found
+
+    def numbers(self, score: int, parts: Sequence[int]) -> list[Ints]:
+        """How many buckets have 0, 1, … people whom a score chooses, type by type of some parts."""
+        missing = [part for part in parts if (score, part) not in self._numbers]
+        units = self.choose(score) if missing else np.zeros(0, dtype=bool)
+        for part in missing:
+            self.choose_in(score, part, units)
+        return [self._numbers[score, part] for part in parts]
 
     @property
     def by_value(self) -> Floats:
@@ -128,7 +198,7 @@ class ScoreSums:
     @property
     def is_count(self) -> Bools:
         """Which scores are 0 or 1."""
-        return np.array([score.values is None for score in self.scores], dtype=bool)
+        return np.array([score.values is None for score in self.listed], dtype=bool)
 
     @property
     def variance(self) -> Floats:
@@ -140,9 +210,13 @@ class ScoreSums:
         """The covariance of two scores over the published rows."""
         n = self.buckets.n_rows
         if (first, second) not in self._products:
-            self._products[first, second] = _dot(self.scores[first], self.scores[second])
+            self._products[first, second] = self._add_products(first, second)
         dot = self._products[first, second]
         return float(dot / n - self.total[first] * self.total[second] / n**2)
+
+    def _add_products(self, first: int, second: int) -> float:
+        rows, values = _product(self.listed[first], self.listed[second])
+        return _moments(Score(rows=rows, values=values), self.alike)[0]
 
     def in_buckets(self, score: int) -> tuple[Ints, Floats]:
         """Buckets where a score has a sum, and the sums."""
@@ -202,9 +276,16 @@ def _product(first: Score, second: Score) -> tuple[Codes, Floats | None]:
     return rows, np.asarray(one * two, dtype=np.float64)
 
 
-def _dot(first: Score, second: Score) -> float:
-    rows, values = _product(first, second)
-    return float(len(rows) if values is None else values.sum())
+def _moments(score: Score, alike: Alike | None) -> tuple[float, float]:
+    """The sums of a score and of its squares over all rows; of `alike` where it is one of kinds."""
+    values = score.values
+    if alike is None:
+        n_rows = float(len(score.rows))
+        return (n_rows, n_rows) if values is None else (float(values.sum()), float((values**2).sum()))
+    counts = alike.counts[score.rows]
+    if values is None:
+        return float(counts.sum()), float(counts.sum())
+    return float(counts @ values), float(counts @ values**2)
 
 
 def possible_range(sums: ScoreSums, targets: Targets) -> Range:
@@ -216,7 +297,10 @@ def possible_range(sums: ScoreSums, targets: Targets) -> Range:
     """
     low, high = np.zeros(len(targets.score)), np.zeros(len(targets.score))
     is_set, is_count = _are_sets(targets), sums.is_count
-    for score, terms in _by_score(targets, np.flatnonzero(is_set)):
+    for score, terms in by_score(targets, np.flatnonzero(is_set)):
+        if sums.places is not None and is_count[score]:
+            low[terms], high[terms] = _bound_by_type(sums, score, targets.weights[terms])
+            continue
         for start, part in _parts(terms, len(sums.scores[score].rows)):
             held = sums.buckets.composition @ targets.weights[part].T
             found = _bound_count(sums, score, held) if is_count[score] else _bound_sum(sums, score, held)
@@ -237,7 +321,8 @@ def _are_sets(targets: Targets) -> Bools:
     return np.asarray(((targets.weights == 0) | (targets.weights == 1)).all(axis=1))
 
 
-def _by_score(targets: Targets, terms: Ints) -> Iterator[tuple[int, Ints]]:
+def by_score(targets: Targets, terms: Ints) -> Iterator[tuple[int, Ints]]:
+    """The scores of some terms, and which terms each has."""
     order = terms[np.argsort(targets.score[terms], kind="stable")]
     scores, starts = np.unique(targets.score[order], return_index=True)
     ends = np.append(starts, len(order))[1:]
@@ -249,6 +334,20 @@ def _parts(terms: Ints, n_rows: int) -> Iterator[tuple[int, Ints]]:
     step = max(1, _CELLS_AT_ONCE // max(n_rows, 1))
     for start in range(0, len(terms), step):
         yield start, terms[start : start + step]
+
+
+def _bound_by_type(sums: ScoreSums, score: int, weights: Floats) -> Range:
+    """As `_bound_count`, of terms × values: buckets of a type with as many chosen people have one bound."""
+    assert sums.places is not None  # noqa: S101  (looked at before)
+    parts = np.flatnonzero(sums.places.is_held @ weights.any(axis=0)).tolist()
+    if not parts:
+        return np.zeros(len(weights)), np.zeros(len(weights))
+    types = np.concatenate([sums.places.parts[k].types for k in parts])
+    lengths = sums.places.size[types] + 1
+    q = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    s = np.repeat(weights @ sums.places.contents[types].T, lengths, axis=1)  # terms × (types × numbers)
+    buckets, size = np.concatenate(sums.numbers(score, parts)), np.repeat(lengths - 1, lengths)
+    return np.maximum(0.0, q + s - size) @ buckets, np.minimum(q, s) @ buckets
 
 
 def _bound_count(sums: ScoreSums, score: int, held: Floats) -> Range:

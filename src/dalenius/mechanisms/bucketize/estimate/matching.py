@@ -18,6 +18,7 @@ import numpy as np
 
 from dalenius.arrays import Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
+from dalenius.mechanisms.bucketize.estimate.by_type import sort_rows
 
 _ENTRIES_AT_ONCE = 1 << 15
 """People × values that are scaled together: few enough to stay in the processor's cache."""
@@ -138,7 +139,7 @@ class Places:
         place[own] = np.arange(len(own))
         first, offset = _ranges(held.starts[buckets.type_of[own]], widths[own])
         return cls(
-            rows=_sorted_rows(place[buckets.row_bucket], len(own)),
+            rows=sort_rows(place[buckets.row_bucket], len(own)),
             value=held.columns[first + offset].astype(np.int64),
             held=held.data[first + offset],
             n_values=held.shape[1],
@@ -195,16 +196,6 @@ def _balance(weight: Floats, held: Floats, factor: Floats, rounds: int, close: f
                 break
             left, weight = left[is_far], weight[..., is_far]
             own, wanted, least = own[:, is_far], wanted[:, is_far], least[:, is_far]
-
-
-def _sorted_rows(place: Ints, n_places: int) -> Ints:
-    """The rows that have a place, by it: digit by digit, which numpy does by counting."""
-    rows = np.flatnonzero(place >= 0)
-    order = np.argsort((place[rows] & 0xFFFF).astype(np.uint16), kind="stable")
-    rows = rows[order]
-    for shift in range(16, max(n_places - 1, 0).bit_length(), 16):
-        rows = rows[np.argsort((place[rows] >> shift & 0xFFFF).astype(np.uint16), kind="stable")]
-    return rows
 
 
 def _blocks(n_rows: Ints, width: Ints) -> tuple[Block, ...]:

@@ -18,13 +18,14 @@ beyond the first order is measured (`calibration`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dalenius.arrays import Codes, Floats, Ints, Sparse
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.arrays import Bools, Codes, Floats, Ints, Sparse
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, by_score
+from dalenius.mechanisms.bucketize.estimate.by_type import Chances
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, fit_effects
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
 from dalenius.mechanisms.rows.traits import choose_basis
@@ -38,6 +39,8 @@ These numbers were settled on Adult, KDD's education and occupation and the demo
 """
 _LAST_ROUNDS, _CLOSE = 60, 1e-5
 _CELLS_AT_ONCE = 2_000_000
+_MOST_BYTES = 256_000_000
+"""Weights that are kept a second time, in the order in which questions are added up fastest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,6 +88,8 @@ class Posterior:
     """Features × directions: makes the features uncorrelated, of variance 1."""
     numbers: Floats | None = None
     """The sensitive values, where they are numbers."""
+    _by_type: list[Chances] = field(default_factory=list)
+    """The weights again, type by type, for the last places that were asked about."""
     name = "matching"
     assumption = (
         "a value depends on the published columns by a main effect of each, of a size that the release "
@@ -137,7 +142,10 @@ class Posterior:
     def _matched(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
         """The mean of each target, and its variance given the effects."""
         mean, fixed = np.zeros(len(targets.score)), np.zeros(len(targets.score))
-        for score, terms in _by_score(targets):
+        is_quick = self._are_quick(sums, targets)
+        for score, terms in by_score(targets, np.flatnonzero(is_quick)):
+            mean[terms], fixed[terms] = self._by_types(sums, score, targets.weights[terms] != 0)
+        for score, terms in by_score(targets, np.flatnonzero(~is_quick)):
             some = _where_uncertain(sums, targets, terms)[0]
             own = _Matched.of(self, sums.buckets, some)
             certain = float(sums.total[score]) - own.values.sum()  # there all values weigh as the first does
@@ -152,6 +160,28 @@ class Posterior:
             terms = np.flatnonzero(targets.target == target)
             variance[target] = self._together(sums, targets, terms)
         return targets.add_up(mean), np.maximum(variance, 0.0)
+
+    def _are_quick(self, sums: ScoreSums, targets: Targets) -> Bools:
+        """Which terms count people with one of a set of values, and can be added up type by type."""
+        if sums.places is None or self.weights.data.nbytes > _MOST_BYTES:
+            return np.zeros(len(targets.score), dtype=np.bool_)
+        is_set = ((targets.weights == 0) | (targets.weights == 1)).all(axis=1)
+        return np.asarray(is_set & sums.is_count[targets.score])
+
+    def _by_types(self, sums: ScoreSums, score: int, wanted: Bools) -> tuple[Floats, Floats]:
+        """Mean and variance of how many people of a score have one of the values (terms × values)."""
+        places = sums.places
+        assert places is not None  # noqa: S101  (looked at before)
+        if not self._by_type or self._by_type[0].places is not places:
+            self._by_type[:] = [Chances(places=places, weights=self.weights)]
+        chances, units, found = self._by_type[0], sums.choose(score), [0j] * len(wanted)
+        n_wanted, last = (places.is_held @ wanted.T).astype(np.int64).tolist(), -1  # parts × terms
+        for part, term in ((p, t) for p, own in enumerate(n_wanted) for t, n in enumerate(own) if n):
+            if part != last:
+                chosen, last = sums.choose_in(score, part, units), part
+            is_all = n_wanted[part][term] == len(places.parts[part].values)
+            found[term] += chosen.n_people if is_all else chances.add_up(chosen, part, wanted[term])
+        return np.array([own.real for own in found]), np.array([own.imag for own in found])
 
     def _together(self, sums: ScoreSums, targets: Targets, terms: Ints) -> float:
         """The variance, given the effects, of a target of several terms."""
@@ -185,7 +215,7 @@ class Posterior:
         """Of each target: variances by effects (for each of `LARGER`), by the rest, of uniform matchings."""
         used, place = np.unique(targets.score, return_inverse=True)
         place = place.ravel()
-        related = [self.features.with_score(sums.scores[k].rows, sums.scores[k].values) for k in used]
+        related = [self.features.with_score(own.rows, own.values) for own in map(sums.row_of_kind, used)]
         with_features = np.stack(related) if related else np.zeros((0, len(self.white)))
         loads, plain = with_features @ self.basis.features, with_features @ self.white
         moved = targets.weights @ self.contents.hidden  # terms × values
@@ -284,12 +314,6 @@ def _where_uncertain(sums: ScoreSums, targets: Targets, terms: Ints) -> list[Sco
         values = None if score.values is None else score.values[kept]
         found[number] = Score(rows=score.rows[kept], values=values)
     return [found[number] for number in targets.score[terms].tolist()]
-
-
-def _by_score(targets: Targets) -> Iterator[tuple[int, Ints]]:
-    order = np.argsort(targets.score, kind="stable")
-    scores, starts = np.unique(targets.score[order], return_index=True)
-    return zip(scores.tolist(), np.split(order, starts[1:]), strict=True)
 
 
 def _weights(buckets: Buckets, everybody: Everybody, effects: Floats) -> Sparse:
