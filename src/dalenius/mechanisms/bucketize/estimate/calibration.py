@@ -19,6 +19,7 @@ import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.by_type import PlacesByType
 from dalenius.mechanisms.bucketize.estimate.drawing import draw_values
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 from dalenius.mechanisms.rows.effects import Quasi
@@ -161,7 +162,8 @@ def _try(posterior: Posterior, buckets: Buckets, own: _Part, stream: np.random.G
     if not asked:
         return None
     found = Posterior.of(dealt, own.columns, own.region, posterior.numbers)
-    sums = ScoreSums.of(dealt, [Score(rows=rows) for rows, _ in asked])
+    places = PlacesByType.of(dealt.row_bucket, dealt.type_of, dealt.composition)
+    sums = ScoreSums.of(dealt, [Score(rows=rows) for rows, _ in asked], None, places)
     targets = Targets.of([[(k, weights)] for k, (_, weights) in enumerate(asked)])
     parts = found.parts(sums, targets)
     truth = np.array([weights[value[rows]].sum() for rows, weights in asked])
@@ -176,13 +178,14 @@ def _questions(
     One in three is about one code of one column, one in three about one value, as people ask.
     """
     counts, n_rows = own.buckets.counts, len(own.rows)
+    of_codes = [np.bincount(column.codes).astype(np.float64) for column in own.columns]
     for k in range(_QUESTIONS):
         n = 1 if k % 3 == 1 else min(int(stream.integers(1, 5)), len(own.columns))
         part = _SELECTED ** (1 / (n + 1))
         rows = np.ones(n_rows, dtype=bool)
         for j in stream.choice(len(own.columns), n, replace=False).tolist():
             codes = own.columns[j].codes
-            some = _some(np.bincount(codes).astype(np.float64), 0.0 if k % 3 == 1 else part, stream)
+            some = _some(of_codes[j], 0.0 if k % 3 == 1 else part, stream)
             rows &= some[codes]
         held = _some(counts, 0.0 if k % 3 == 2 else part, stream)
         if numbers is not None:  # numbers are asked about as ranges: as many of them, one after the other

@@ -58,7 +58,7 @@ _STAGES = ((6_000, 60), (24_000, 60))
 """People by whom the effects of a larger release are sought at first, and in how many steps at most."""
 _STEPS, _ALL_STEPS = 25, 120
 """And then by as many people as there may be cells."""
-_LEAST_GAIN, _LEAST_SHARE, _MANY = 0.1, 1e-4, 100_000
+_LEAST_GAIN, _LEAST_SHARE, _MANY = 0.1, 2e-5, 100_000
 """A search ends where three steps add less to the log-likelihood: for the last of at most so many people the
 first, which leaves a tenth of a standard error; for others the second, times the people."""
 MOST_CELLS = 8_000_000
