@@ -76,7 +76,7 @@ def test_every_page_shows_progress_instead_of_reading_the_table(
     for place in (
         "data.open_source_of",
         "roles.FirstPolicy.of_source",
-        "coarser.study_people",
+        "roles.study_people",
         "promise.look_at",
         "promise.preview",
         "choose.find_ways",

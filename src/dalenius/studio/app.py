@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -54,10 +55,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        usual, tempfile.tempdir = (
-            tempfile.tempdir,
-            str(uploads),
-        )  # uploads are nowhere else
+        usual, tempfile.tempdir = tempfile.tempdir, str(uploads)  # uploads are nowhere else
         yield
         tempfile.tempdir = usual
         studio.tasks.close()
@@ -88,21 +86,14 @@ def _routes() -> list[Route]:
         Route("/ask/again", results.ask_again, methods=["POST"]),
         Route("/download/{what}", results.download),
     ]
-    return [Route("/", _start), Route("/healthz", _health), *_assets(), *pages]
+    assets = [Route(path, partial(_asset, read, media)) for path, (read, media) in _ASSETS.items()]
+    return [Route("/", _start), Route("/healthz", _health), *assets, *pages]
 
 
 def _page(address: str, show: Answerer, keep: Answerer, **more: Answerer) -> list[Route]:
     """What is shown at an address, what its form is sent to, and what other forms below it are sent to."""
     sent = [(address, keep), *((f"{address}/{name}", action) for name, action in more.items())]
     return [Route(address, show), *(Route(at, action, methods=["POST"]) for at, action in sent)]
-
-
-def _assets() -> list[Route]:
-    return [
-        Route("/style.css", _style),
-        Route("/studio.css", _studio_style),
-        Route("/static/htmx.min.js", _script),
-    ]
 
 
 async def _health(_: Request) -> Response:
@@ -114,20 +105,20 @@ async def _start(request: Request) -> Response:
     return RedirectResponse(f"/{open_steps(studio_of(request).project)[-1]}", 303)
 
 
-async def _style(_: Request) -> Response:
-    return Response(style(), media_type="text/css")
-
-
-async def _studio_style(_: Request) -> Response:
-    return Response(_static("studio.css"), media_type="text/css")
-
-
-async def _script(_: Request) -> Response:
-    return Response(_static("htmx.min.js"), media_type="text/javascript")
+async def _asset(read: Callable[[], str], media: str, _: Request) -> Response:
+    return Response(read(), media_type=media)
 
 
 def _static(name: str) -> str:
     return resources.files("dalenius.studio").joinpath("static", name).read_text(encoding="utf-8")
+
+
+_ASSETS: dict[str, tuple[Callable[[], str], str]] = {
+    "/style.css": (style, "text/css"),
+    "/studio.css": (partial(_static, "studio.css"), "text/css"),
+    "/static/htmx.min.js": (partial(_static, "htmx.min.js"), "text/javascript"),
+}
+"""What pages load: how it is read, and what it is."""
 
 
 async def _show_failure(_: Request, error: Exception) -> Response:

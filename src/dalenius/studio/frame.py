@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dalenius.errors import InputError
 from dalenius.studio.asking import Asker
@@ -100,9 +100,8 @@ def show(
     """A page: steps, content, and the command and the Python that do the same."""
     parts = [_steps(studio_of(request).project, step), *content, _same(same, python)]
     page = render(step.capitalize(), parts, script="/static/htmx.min.js", style="/studio.css")
-    is_part = (
-        "hx-request" in request.headers
-    )  # the script shows only what succeeded, and an error is a page too
+    # The script shows only what succeeded, and an error is a page too.
+    is_part = "hx-request" in request.headers
     return HTMLResponse(page, 200 if is_part else status)
 
 
@@ -111,21 +110,25 @@ async def stop(studio: Studio, key: Hashable) -> None:
     await run_in_threadpool(studio.tasks.cancel, key)
 
 
+async def stop_and_return(request: Request, key: Hashable) -> Response:
+    """Cancel a task from the form below its page's address, and go back to the page."""
+    await read_form(request)
+    await stop(studio_of(request), key)
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"{request.url.path.removesuffix('/cancel')}{query}", 303)
+
+
 def _steps(project: Project, current: str) -> Element:
     done, opened = steps_done(project), open_steps(project)
     listed = element("ol")
     for step in STEPS:
-        mark = "✓ " if done[step] else ""
-        text = f"{mark}{step.capitalize()}"
-        item = element("li")
+        text = f"{'✓ ' if done[step] else ''}{step.capitalize()}"
+        shown = element("span", text, class_="later")
         if step in opened:
-            link = element("a", text, href=f"/{step}")
-            if step == current:
-                link.set("aria-current", "step")
-            within(item, link)
-        else:
-            within(item, element("span", text, class_="later"))
-        within(listed, item)
+            shown = element("a", text, href=f"/{step}")
+        if step in opened and step == current:
+            shown.set("aria-current", "step")
+        within(listed, within(element("li"), shown))
     return within(element("nav", class_="steps", aria_label="Steps"), listed)
 
 

@@ -1,10 +1,11 @@
-"""What pages are made of: commands, refusals, the way on, and how far a task is."""
+"""What pages are made of: commands, refusals, tables, the way on, and how far a task is."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
 import time
+from collections.abc import Iterable
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -43,7 +44,7 @@ def refusal(error: DaleniusError | dict[str, Any], title: str = "This cannot be 
     return notice
 
 
-async def patiently(task: Task) -> Task:
+async def wait_briefly(task: Task) -> Task:
     """The task, done if it does not take long."""
     end = time.monotonic() + PATIENCE
     while not task.finished and time.monotonic() < end:
@@ -51,7 +52,7 @@ async def patiently(task: Task) -> Task:
     return task
 
 
-def waiting(request: Request, task: Task, what: str, *, cancel: str | None = None) -> list[Element]:
+def show_progress(request: Request, task: Task, what: str, *, cancel: str | None = None) -> list[Element]:
     """How far a task is; the page loads itself again until it is done."""
     done = f"{task.done:,}" + (f" of {task.total:,}" if task.total else "")
     rate = f", {task.done / task.seconds:,.0f} a second" if task.done and task.seconds > 1 else ""
@@ -73,3 +74,17 @@ def waiting(request: Request, task: Task, what: str, *, cancel: str | None = Non
         button = element("button", "Cancel", type="submit", class_="quiet")
         parts.append(form(cancel, request.scope["csrf"], button))
     return parts
+
+
+def table(name: str, titles: Iterable[str], rows: Iterable[Element]) -> Element:
+    """A table that a screen reader knows as one, also where the style sheet shows its rows as cards."""
+    head = element("tr", role="row")
+    within(head, *(element("th", title, scope="col", role="columnheader") for title in titles))
+    body = within(element("tbody", role="rowgroup"), *rows)
+    made = element("table", role="table", aria_label=name)
+    return within(element("figure"), within(made, within(element("thead", role="rowgroup"), head), body))
+
+
+def cell(title: str, text: str | None = None, **attributes: str) -> Element:
+    """A cell of such a table, which knows its column."""
+    return element("td", text, data_label=title, role="cell", **attributes)

@@ -53,6 +53,11 @@ class Task:
         """Since the start."""
         return time.monotonic() - self.started
 
+    @property
+    def ok(self) -> bool:
+        """Whether there is a result."""
+        return self.finished and self.error is None
+
     def fail(self, error: BaseException) -> None:
         """What went wrong; of what is not ours only the kind is told: its text could quote a record."""
         known = error if isinstance(error, DaleniusError) else InternalError(f"{type(error).__name__}")
@@ -73,30 +78,15 @@ class Tasks:
 
     def read(self, key: Hashable, make: Callable[[Progress], Any]) -> Task:
         """What a thread makes; it is started once."""
-        with self._lock:
-            task = self._tasks.get(key)
-            if task is None:
-                task = self._keep(key)
-                self._threads.submit(_run, task, make)
-        return task
+        return self._start(key, lambda task: self._threads.submit(_wait, task, lambda made: make(made.tell)))
 
     def run(self, key: Hashable, function: Callable[..., Any], *arguments: Any) -> Task:
         """What a process makes of plain arguments; one that is under way is not started again."""
-        with self._lock:
-            task = self._tasks.get(key)
-            if task is None or task.finished:
-                task = self._keep(key)
-                threading.Thread(target=_watch, args=(task, function, arguments), daemon=True).start()
-        return task
+        return self._start(key, lambda task: _in_thread(_watch, task, function, arguments), again=True)
 
     def ask(self, key: Hashable, answer: Callable[[Task], Any]) -> Task:
         """What a process makes that stays for the next question; it is started once."""
-        with self._lock:
-            task = self._tasks.get(key)
-            if task is None:
-                task = self._keep(key)
-                threading.Thread(target=_wait, args=(task, answer), daemon=True).start()
-        return task
+        return self._start(key, lambda task: _in_thread(_wait, task, answer))
 
     def cancel(self, key: Hashable) -> None:
         """Stop a process."""
@@ -120,15 +110,21 @@ class Tasks:
             self.cancel(key)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _keep(self, key: Hashable) -> Task:
-        task = self._tasks[key] = Task()
-        for old in [k for k, t in self._tasks.items() if t.finished][: max(len(self._tasks) - KEPT, 0)]:
-            del self._tasks[old]
+    def _start(self, key: Hashable, begin: Callable[[Task], Any], *, again: bool = False) -> Task:
+        """The task of that key; `again`: a new one, if it is done."""
+        with self._lock:
+            task = self._tasks.get(key)
+            if task is None or (again and task.finished):
+                task = self._tasks[key] = Task()
+                finished = [k for k, t in self._tasks.items() if t.finished]
+                for old in finished[: max(len(self._tasks) - KEPT, 0)]:
+                    del self._tasks[old]
+                begin(task)
         return task
 
 
-def _run(task: Task, make: Callable[[Progress], Any]) -> None:
-    _wait(task, lambda made: make(made.tell))
+def _in_thread(target: Callable[..., None], *arguments: Any) -> None:
+    threading.Thread(target=target, args=arguments, daemon=True).start()
 
 
 def _wait(task: Task, make: Callable[[Task], Any]) -> None:

@@ -19,8 +19,8 @@ from dalenius.pages import document as doc
 from dalenius.pages.words import chances
 from dalenius.sql import identifier, identifiers
 from dalenius.studio import work
-from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
-from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
+from dalenius.studio.frame import Studio, read_form, show, stop_and_return, studio_of
+from dalenius.studio.parts import command, next_link, refusal, show_progress, wait_briefly
 from dalenius.studio.project import show_promise
 from dalenius.studio.steps.promise import facts_of
 from dalenius.studio.tasks import Task
@@ -78,17 +78,17 @@ def find_ways(facts: TableFacts, data: Mapping[str, Any]) -> dict[str, dict[str,
 
 async def ways_of(studio: Studio) -> Task:
     """The task that finds the ways, or the one that counts the values, which comes before."""
-    facts = await patiently(facts_of(studio))
-    if not facts.finished or facts.error is not None:
+    facts = await wait_briefly(facts_of(studio))
+    if not facts.ok:
         return facts
     data = studio.project.read()
     key = ("ways", studio.project.table(), repr({k: v for k, v in data.items() if k != "mechanism"}))
-    return await patiently(studio.tasks.read(key, lambda _: find_ways(facts.result, data)))
+    return await wait_briefly(studio.tasks.read(key, lambda _: find_ways(facts.result, data)))
 
 
 async def _ways(studio: Studio) -> dict[str, dict[str, Any]]:
     task = await ways_of(studio)
-    if not task.finished or task.error is not None:
+    if not task.ok:
         raise InputError("the values are still being counted", hint="wait until the page shows the ways")
     found: dict[str, dict[str, Any]] = task.result
     return found
@@ -121,24 +121,21 @@ async def page(request: Request, before: Sequence[Element] = (), status: int = 2
 async def _content(request: Request, studio: Studio, asked: AskedColumns) -> list[Element]:
     ways = await ways_of(studio)
     if not ways.finished:
-        return waiting(request, ways, "Looking for ways to keep the promise")
+        return show_progress(request, ways, "Looking for ways to keep the promise")
     if ways.error is not None:
         return [refusal(ways.error)]
     data, task = studio.project.read(), studio.tasks.find(key_of(studio, asked))
     form_shown = _questions_form(request, data, asked)
     if task is not None and not task.finished:
         cancel_at = f"/choose/cancel{asked.query}"
-        return [form_shown, *waiting(request, task, "Publishing and asking", cancel=cancel_at)]
+        return [form_shown, *show_progress(request, task, "Publishing and asking", cancel=cancel_at)]
     failed = [refusal(task.error)] if task is not None and task.error is not None else []
     result = task.result if task is not None and not failed else None
     chosen = data.get("mechanism", {}).get("kind")
     cards = element("div", class_="cards")
     for name, policy in ways.result.items():
-        is_chosen = name == chosen
-        within(
-            cards,
-            card(request.scope["csrf"], name, policy, _find_way(result, name), is_chosen=is_chosen),
-        )
+        found = _find_way(result, name)
+        within(cards, card(request.scope["csrf"], name, policy, found, is_chosen=name == chosen))
     picture = unpack([result["picture"]]) if result is not None and result["picture"] else []
     return [form_shown, *failed, *picture, cards]
 
@@ -236,11 +233,7 @@ async def compare(request: Request) -> Response:
 
 async def cancel(request: Request) -> Response:
     """Stop measuring."""
-    studio = studio_of(request)
-    await read_form(request)
-    asked = AskedColumns.in_address(request)
-    await stop(studio, key_of(studio, asked))
-    return RedirectResponse(f"/choose{asked.query}", 303)
+    return await stop_and_return(request, key_of(studio_of(request), AskedColumns.in_address(request)))
 
 
 async def keep(request: Request) -> Response:

@@ -1,10 +1,16 @@
-"""Step 1: which table, and how its file is read."""
+"""Step 1: which table, and how its file is read.
+
+Files that are not plain text are first read by a process with limits: they may be made to harm. A workbook of
+a kilobyte can want all memory there is, and a damaged file can crash the library that reads it. Then a
+process has ended, and the studio says so.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,18 +21,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from dalenius.demo_data import hospital
-from dalenius.errors import DaleniusError, InputError
+from dalenius.errors import DaleniusError, InputError, SourceError
 from dalenius.inspection.reading import how_read
 from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
 from dalenius.studio.frame import Studio, read_form, show, studio_of
-from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
-from dalenius.studio.trying import try_reading
+from dalenius.studio.parts import command, next_link, refusal, show_progress, wait_briefly
 from dalenius.tables.histogram import label_cell
 from dalenius.tables.postgres import hide_passwords
 from dalenius.tables.source import scanning
 from dalenius.web.page import blocks, choice, element, field, form, within
+from dalenius.web.worker import Ended, Handle, Worker
 
 PREVIEW = 50
 READING = ("encoding", "delimiter", "decimal", "header", "missing", "sheet", "table")
@@ -38,9 +44,11 @@ async def page(request: Request) -> Response:
     task = studio.tasks.find(("take", request.query_params.get("taking", "")))
     if task is None:
         return await _show(request, [])
-    if not (await patiently(task)).finished:
+    if not (await wait_briefly(task)).finished:
         same, python = _same(studio)
-        return show(request, "data", waiting(request, task, "Reading the table"), same=same, python=python)
+        return show(
+            request, "data", show_progress(request, task, "Reading the table"), same=same, python=python
+        )
     if task.error is not None:
         return await _show(request, [refusal(task.error, "This table cannot be read")], status=400)
     return RedirectResponse("/data", 303)
@@ -54,7 +62,7 @@ async def take(request: Request) -> Response:
     except DaleniusError as error:
         return await _show(request, [refusal(error, "This table cannot be read")], status=400)
     number = secrets.token_hex(8)
-    await patiently(studio.tasks.read(("take", number), lambda _: _take(studio, sent)))
+    await wait_briefly(studio.tasks.read(("take", number), lambda _: _take(studio, sent)))
     return RedirectResponse(f"/data?taking={number}", 303)
 
 
@@ -157,9 +165,9 @@ async def _show(request: Request, before: list[Element], status: int = 200) -> R
     data = studio.project.read()
     if "source" in data:
         key = ("preview", studio.project.table())
-        task = await patiently(studio.tasks.read(key, lambda _: _preview(studio, data["source"])))
+        task = await wait_briefly(studio.tasks.read(key, lambda _: _preview(studio, data["source"])))
         if not task.finished:
-            content += waiting(request, task, "Reading the first rows")
+            content += show_progress(request, task, "Reading the first rows")
         elif task.error is not None:
             studio.tasks.forget(key)
             content.append(refusal(task.error, "The table cannot be read any more"))
@@ -264,3 +272,49 @@ def _reading_form(spec: Any, csrf: str) -> Element:
         text("table", "Table of a database", "patients"),
     )
     return form("/data", csrf, fields, element("button", "Read it this way", type="submit"))
+
+
+PLAIN = frozenset({"", ".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson"})
+"""Endings of what is read piece by piece, by a reader that gives up on what is no text."""
+SECONDS, MEGABYTES = 600, 4096
+
+
+def try_reading(spec: dict[str, Any], folder: Path) -> None:
+    """Open a table and read its first rows, in a process of its own.
+
+    Raises:
+        SourceError: it cannot be read, or only with more time or memory than a table is worth.
+    """
+    path = str(spec["path"])
+    if "://" in path or Path(path.lower().removesuffix(".gz")).suffix in PLAIN:
+        return
+    worker = Worker(partial(_get_ready, str(folder)), seconds=SECONDS, megabytes=MEGABYTES)
+    try:
+        error = worker.call(spec)
+    except Ended as ended:
+        limit = f"{SECONDS} seconds" if ended.kind == "time" else f"{MEGABYTES:,} MB"
+        raise SourceError(
+            f"{path} cannot be read: it takes more than {limit}, or is damaged",
+            hint="a workbook may have a cell far from the others; save the table as CSV",
+        ) from ended
+    finally:
+        worker.stop()
+    if error is not None:
+        raise SourceError(error["message"], hint=error.get("hint"))
+
+
+def _get_ready(folder: str) -> Handle:
+    """In the process, which loads here what reading needs."""
+    from dalenius.errors import DaleniusError
+    from dalenius.policy import open_source_of
+    from dalenius.tables.source import scanning
+
+    def handle(spec: dict[str, Any]) -> Any:
+        try:
+            with scanning(open_source_of(spec, Path(folder))) as (connection, scan):
+                connection.execute(f"SELECT * FROM {scan} LIMIT 1").fetchall()
+        except DaleniusError as error:
+            return error.to_dict()["error"]
+        return None
+
+    return handle

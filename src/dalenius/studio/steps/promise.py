@@ -1,8 +1,13 @@
-"""Step 3: how sure anybody may become, value by value."""
+"""Step 3: how sure anybody may become, value by value.
+
+Its form has a sentence to begin with, and a line for every value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -16,13 +21,206 @@ from dalenius.mechanisms.feasible import TableFacts
 from dalenius.pages import document as doc
 from dalenius.pages.words import say_plan
 from dalenius.policy import open_source_of
+from dalenius.promises import PROMISES
+from dalenius.promises.f_privacy import FPrivacy
+from dalenius.promises.l_diversity import LDiversity
 from dalenius.publishing import preview
 from dalenius.release.verify import tell_outright
 from dalenius.studio.frame import Studio, read_form, show, studio_of
-from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
-from dalenius.studio.steps.limits import promise_form, read_promise_form
+from dalenius.studio.parts import cell, command, next_link, refusal, show_progress, table, wait_briefly
+from dalenius.studio.project import number
 from dalenius.studio.tasks import Task
-from dalenius.web.page import blocks, element, within
+from dalenius.tables.histogram import Histogram, label, label_cell
+from dalenius.web.page import blocks, choice, element, field, form, within
+
+SHOWN = 200
+"""How many values get a line; the others have the limit of all."""
+KINDS = (
+    ("f-privacy", "a limit of its own for every value"),
+    ("l-diversity", "the same limit for all values: 1 in l"),
+    ("proximity", "numbers: one limit for what is near a guess"),
+)
+DEFAULT = {"times": Decimal(4), "plus": Decimal("0.02"), "cap": Decimal("0.5")}
+_TITLES = ("value", "people", "share", "lowest possible limit", "limit now", "its own (1: no secret)")
+
+
+def promise_form(csrf: str, histogram: Histogram, promise: Mapping[str, Any]) -> list[Element]:
+    """The form, filled with what the policy has."""
+    order = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])
+    made = form(
+        "/promise",
+        csrf,
+        _sentence(histogram, order),
+        _kind(promise),
+        _rule(promise),
+        _table(histogram, promise, order[:SHOWN]),
+        element("button", "Keep this promise", type="submit"),
+    )
+    if not isinstance(promise.get("groups"), Mapping):
+        return [made]
+    names = ", ".join(map(str, promise["groups"]))
+    told = f"Groups of values with a limit together: {names}. The policy file has them."
+    return [element("p", told), made]
+
+
+def _sentence(histogram: Histogram, order: list[int]) -> Element:
+    """Such as: nobody should be more than 1 in 5 sure that a person has HIV."""
+    values = [(str(code), label(histogram.values[code])) for code in reversed(order[:SHOWN])]
+    limit = element("input", autocomplete="off", placeholder="1 in 5, 20 % or 0.2")
+    return within(
+        element("fieldset"),
+        element("legend", "Begin with a sentence"),
+        field("sentence-limit", "Nobody should be more than … sure", limit),
+        field("sentence-value", "that a person has", choice(values, values[0][0])),
+    )
+
+
+def _kind(promise: Mapping[str, Any]) -> Element:
+    diversity = element("input", value=str(promise.get("l", 3)), inputmode="numeric")
+    return within(
+        element("fieldset"),
+        field("kind", "Kind of promise", choice(KINDS, str(promise.get("kind", "f-privacy")))),
+        field("l", "l: nobody more than 1 in l sure", diversity),
+        field(
+            "within",
+            "numbers: near means within (5000, or 10%)",
+            element("input", value=str(promise.get("within", "10%"))),
+        ),
+        field(
+            "at_most",
+            "numbers: how sure of any guess",
+            element("input", value=str(promise.get("at_most", "0.2")), inputmode="decimal"),
+        ),
+    )
+
+
+def _rule(promise: Mapping[str, Any]) -> Element:
+    default = promise.get("default", {})
+    default = default if isinstance(default, Mapping) else {"times": 0, "plus": default}
+    rule = within(
+        element("fieldset"),
+        element("legend", "The limit of all other values: min(cap, times × share + plus)"),
+    )
+    for name, usual in DEFAULT.items():
+        within(
+            rule,
+            field(name, name, element("input", value=str(default.get(name, usual)), inputmode="decimal")),
+        )
+    return rule
+
+
+def _table(histogram: Histogram, promise: Mapping[str, Any], order: list[int]) -> Element:
+    limits = _limits(histogram, promise)
+    own = _own_limits(promise, histogram.columns)
+    rows = []
+    for code in order:
+        value = histogram.values[code]
+        typed = element(
+            "input",
+            name=f"limit-{code}",
+            value=str(own.get(_cells(value), "")),
+            autocomplete="off",
+            inputmode="decimal",
+            aria_label=f"limit of {label(value)}",
+        )
+        rows.append(_row(histogram, code, None if limits is None else limits[code], typed))
+    return table("Limits", _TITLES, rows)
+
+
+def _row(histogram: Histogram, code: int, limit: Fraction | None, typed: Element) -> Element:
+    share = histogram.frequency(code)
+    row = within(
+        element("tr", role="row"),
+        element("th", label(histogram.values[code]), data_label=_TITLES[0], class_="words", role="rowheader"),
+    )
+    texts = (f"{histogram.counts[code]:,}", f"{float(share):.2%}", lowest_limit(share))
+    for title, text in zip(_TITLES[1:4], texts, strict=True):
+        within(row, cell(title, text, class_="number"))
+    now = cell(_TITLES[4], "–" if limit is None else f"{float(limit):.4g} ", class_="number")
+    if limit is not None and limit < share:
+        within(now, element("span", "cannot be kept: everybody can guess the share", class_="verdict bad"))
+    elif limit == 1:
+        within(now, element("span", "no secret", class_="verdict bad"))
+    return within(row, now, within(cell(_TITLES[5]), typed))
+
+
+def _limits(histogram: Histogram, promise: Mapping[str, Any]) -> tuple[Fraction, ...] | None:
+    """The limit of every value as the policy has it; None: it has none, or it cannot be read."""
+    kind = PROMISES.get(str(promise.get("kind")))
+    if kind not in (FPrivacy, LDiversity):
+        return None
+    try:
+        made = kind.from_policy(dict(promise), histogram.columns)
+        return made.thresholds(histogram) if isinstance(made, FPrivacy | LDiversity) else None
+    except DaleniusError:
+        return None
+
+
+def _cells(value: tuple[Any, ...]) -> tuple[str, ...]:
+    """How a policy names a value: cell by cell."""
+    return tuple(map(label_cell, value))
+
+
+def _own_limits(promise: Mapping[str, Any], columns: tuple[str, ...]) -> dict[tuple[str, ...], Any]:
+    """The limits of single values, by their cells: a policy lists them by name, or one by one."""
+    values = promise.get("values", {})
+    if isinstance(values, Mapping):
+        return {(str(name),): limit for name, limit in values.items()}
+    return {_cells(tuple(entry.get(name) for name in columns)): entry.get("at_most") for entry in values}
+
+
+def lowest_limit(share: Fraction) -> str:
+    """The share, rounded up to what a person types.
+
+    >>> lowest_limit(Fraction(1, 3))
+    '0.3334'
+    """
+    return f"{-(-share.numerator * 10_000 // share.denominator) / 10_000:g}"
+
+
+def read_promise_form(sent: Mapping[str, Any], histogram: Histogram) -> dict[str, Any]:
+    """The section `[promise]` of what was typed; the sentence comes last.
+
+    Raises:
+        InputError: a limit is no number.
+    """
+    sentence, about = str(sent.get("sentence-limit", "")).strip(), str(sent.get("sentence-value", ""))
+    if sent.get("kind") == "l-diversity":
+        if sentence:
+            hint = f"choose “{KINDS[0][1]}”, or leave the sentence empty"
+            raise InputError("the sentence is about one value, and this kind of promise is not", hint=hint)
+        text = str(sent.get("l", "")).strip()
+        if not text.isdigit() or int(text) < 2:
+            raise InputError(f"l: {text!r} must be a whole number of at least 2")
+        return {"kind": "l-diversity", "l": int(text)}
+    if sent.get("kind") == "proximity":
+        near = str(sent.get("within", "")).strip()
+        return {
+            "kind": "proximity",
+            "within": near if near.endswith("%") else number(near, "within"),
+            "at_most": number(str(sent.get("at_most", "")), "at_most"),
+        }
+    default = {key: number(str(sent.get(key, "")), key) for key in DEFAULT}
+    typed = {code: str(sent.get(f"limit-{code}", "")).strip() for code in range(len(histogram))}
+    if sentence and about.isdigit() and int(about) in typed:
+        typed[int(about)] = sentence
+    limits = {
+        _cells(histogram.values[code]): number(text, f"limit of {label(histogram.values[code])}")
+        for code, text in typed.items()
+        if text
+    }
+    return {"kind": "f-privacy", "default": default, **_section(limits, histogram.columns)}
+
+
+def _section(limits: Mapping[tuple[str, ...], Any], columns: tuple[str, ...]) -> dict[str, Any]:
+    if not limits:
+        return {}
+    if len(columns) == 1:
+        return {"values": {cell: limit for (cell,), limit in limits.items()}}
+    entries = [
+        {**dict(zip(columns, cells, strict=True)), "at_most": limit} for cells, limit in limits.items()
+    ]
+    return {"values": entries}
 
 
 def facts_of(studio: Studio) -> Task:
@@ -75,19 +273,19 @@ async def _content(request: Request, studio: Studio, data: dict[str, Any]) -> li
     if not data["columns"].get("sensitive"):
         text = "No column is sensitive: only whole rows can be protected, by a promise in the policy file."
         return blocks([doc.Notice(tone="warning", title="What must not be known?", text=text)])
-    task = await patiently(facts_of(studio))
+    task = await wait_briefly(facts_of(studio))
     if not task.finished:
-        return waiting(request, task, "Counting the sensitive values")
+        return show_progress(request, task, "Counting the sensitive values")
     if task.error is not None:
         return [refusal(task.error)]
     histogram = task.result.histogram
     if histogram is None:
         return [refusal(InputError("the table has no rows"))]
     shown = promise_form(request.scope["csrf"], histogram, data.get("promise", {}))
-    plan = await patiently(plan_of(studio)) if "promise" in data else None
+    plan = await wait_briefly(plan_of(studio)) if "promise" in data else None
     if plan is not None:
-        shown += show_plan(plan) if plan.finished else waiting(request, plan, "Planning")
-    is_open = plan is not None and plan.finished and plan.error is None
+        shown += show_plan(plan) if plan.finished else show_progress(request, plan, "Planning")
+    is_open = plan is not None and plan.ok
     return [*shown, next_link("choose", is_open=is_open, why="a promise that can be kept is needed first")]
 
 
@@ -127,7 +325,7 @@ async def keep(request: Request) -> Response:
     try:
         sent = await read_form(request)
         task = facts_of(studio)
-        if not task.finished or task.error is not None or task.result.histogram is None:
+        if not task.ok or task.result.histogram is None:
             raise InputError("the values are still being counted", hint="wait until the page shows them")
         promise = read_promise_form(sent, task.result.histogram)
     except DaleniusError as error:

@@ -12,17 +12,17 @@ from starlette.responses import RedirectResponse, Response
 from dalenius.errors import DaleniusError, InputError
 from dalenius.pages import document as doc
 from dalenius.studio import work
-from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
-from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
+from dalenius.studio.frame import Studio, read_form, show, stop_and_return, studio_of
+from dalenius.studio.parts import command, next_link, refusal, show_progress, wait_briefly
 from dalenius.studio.project import show_promise
 from dalenius.studio.steps.promise import outright_notice, plan_of, show_plan
 from dalenius.studio.tasks import Task
 from dalenius.web.page import blocks, element, field, form, unpack
 
 
-def rehearsal_key(studio: Studio) -> tuple[str, str, str]:
-    """A rehearsal is of one policy and one table."""
-    return ("rehearse", studio.project.table(), studio.project.fingerprint())
+def _key(what: str, studio: Studio) -> tuple[str, str, str]:
+    """A rehearsal or a release is of one policy and one table."""
+    return (what, studio.project.table(), studio.project.fingerprint())
 
 
 async def rehearse_page(request: Request) -> Response:
@@ -30,7 +30,7 @@ async def rehearse_page(request: Request) -> Response:
     studio = studio_of(request)
     if "mechanism" not in studio.project.read():
         return RedirectResponse("/choose", 303)
-    task = studio.tasks.find(rehearsal_key(studio))
+    task = studio.tasks.find(_key("rehearse", studio))
     start = form(
         "/rehearse",
         request.scope["csrf"],
@@ -44,11 +44,12 @@ async def rehearse_page(request: Request) -> Response:
         )
     ]
     if task is not None and not task.finished:
-        content += waiting(request, task, "Rehearsing", cancel="/rehearse/cancel")
+        content += show_progress(request, task, "Rehearsing", cancel="/rehearse/cancel")
     else:
         content += [start, *_show_rehearsal(task)]
-    is_ok = task is not None and task.finished and task.error is None
-    content.append(next_link("publish", is_open=is_ok, why="rehearse this policy first"))
+    content.append(
+        next_link("publish", is_open=task is not None and task.ok, why="rehearse this policy first")
+    )
     policy = studio.project.policy_file.name
     return show(
         request,
@@ -95,21 +96,13 @@ async def rehearse(request: Request) -> Response:
     """Start a rehearsal."""
     studio = studio_of(request)
     await read_form(request)
-    studio.tasks.run(rehearsal_key(studio), work.rehearse, str(studio.project.policy_file))
+    studio.tasks.run(_key("rehearse", studio), work.rehearse, str(studio.project.policy_file))
     return RedirectResponse("/rehearse", 303)
 
 
 async def cancel_rehearsal(request: Request) -> Response:
     """Stop it; what was written is removed."""
-    studio = studio_of(request)
-    await read_form(request)
-    await stop(studio, rehearsal_key(studio))
-    return RedirectResponse("/rehearse", 303)
-
-
-def publish_key(studio: Studio) -> tuple[str, str, str]:
-    """A release is of one policy and one table."""
-    return ("publish", studio.project.table(), studio.project.fingerprint())
+    return await stop_and_return(request, _key("rehearse", studio_of(request)))
 
 
 async def publish_page(request: Request, before: Sequence[Element] = (), status: int = 200) -> Response:
@@ -117,11 +110,11 @@ async def publish_page(request: Request, before: Sequence[Element] = (), status:
     studio = studio_of(request)
     if "mechanism" not in studio.project.read():
         return RedirectResponse("/choose", 303)
-    task = studio.tasks.find(publish_key(studio))
+    task = studio.tasks.find(_key("publish", studio))
     policy = studio.project.policy_file.name
     content: list[Element] = list(before)
     if task is not None and not task.finished:
-        content += waiting(request, task, "Publishing", cancel="/publish/cancel")
+        content += show_progress(request, task, "Publishing", cancel="/publish/cancel")
     elif studio.project.is_published():
         text = (
             "It was written whole, and its promise was checked on what was written. It cannot be taken back."
@@ -139,16 +132,16 @@ async def publish_page(request: Request, before: Sequence[Element] = (), status:
 
 
 async def _confirmation(request: Request, studio: Studio) -> list[Element]:
-    rehearsed = studio.tasks.find(rehearsal_key(studio))
-    if rehearsed is None or not rehearsed.finished or rehearsed.error is not None:
+    rehearsed = studio.tasks.find(_key("rehearse", studio))
+    if rehearsed is None or not rehearsed.ok:
         text = "This policy was not rehearsed since it was last changed."
         return [
             *blocks([doc.Notice(tone="warning", title="Rehearse first", text=text)]),
             next_link("rehearse", is_open=True),
         ]
-    plan = await patiently(plan_of(studio))
+    plan = await wait_briefly(plan_of(studio))
     if not plan.finished:
-        return waiting(request, plan, "Planning")
+        return show_progress(request, plan, "Planning")
     if plan.error is not None:
         return show_plan(plan)
     outright = rehearsed.result["published"]["outright"]
@@ -213,14 +206,14 @@ async def publish(request: Request) -> Response:
     except DaleniusError as error:
         return await publish_page(request, [refusal(error, "Not confirmed")], status=400)
     signed = str(sent["signed"]).strip()[:200]
-    studio.tasks.run(publish_key(studio), work.publish, str(studio.project.policy_file), yes, signed)
+    studio.tasks.run(_key("publish", studio), work.publish, str(studio.project.policy_file), yes, signed)
     return RedirectResponse("/publish", 303)
 
 
 def _check_confirmation(studio: Studio, sent: dict[str, Any]) -> bool:
     """Whether people may be published outright; raises what is missing."""
-    rehearsed = studio.tasks.find(rehearsal_key(studio))
-    if rehearsed is None or not rehearsed.finished or rehearsed.error is not None:
+    rehearsed = studio.tasks.find(_key("rehearse", studio))
+    if rehearsed is None or not rehearsed.ok:
         raise InputError("this policy was not rehearsed", hint="rehearse it first")
     if str(sent.get("phrase", "")).strip() != str(studio.project.read()["release"]):
         raise InputError("the name of the release was not typed as it is")
@@ -234,7 +227,4 @@ def _check_confirmation(studio: Studio, sent: dict[str, Any]) -> bool:
 
 async def cancel_publish(request: Request) -> Response:
     """Stop it; nothing is published."""
-    studio = studio_of(request)
-    await read_form(request)
-    await stop(studio, publish_key(studio))
-    return RedirectResponse("/publish", 303)
+    return await stop_and_return(request, _key("publish", studio_of(request)))

@@ -18,8 +18,8 @@ from dalenius.pages import document as doc
 from dalenius.pages.writing import default_path
 from dalenius.release.folder import StoredRelease
 from dalenius.studio import work
-from dalenius.studio.frame import Studio, read_form, show, stop, studio_of
-from dalenius.studio.parts import command, patiently, refusal, waiting
+from dalenius.studio.frame import Studio, read_form, show, stop, stop_and_return, studio_of
+from dalenius.studio.parts import command, refusal, show_progress, wait_briefly
 from dalenius.studio.tasks import Task
 from dalenius.web.asking import ask_form, examples, question_of
 from dalenius.web.page import blocks, element, form, unpack, within
@@ -54,9 +54,9 @@ async def ask_page(request: Request) -> Response:
 async def _answer(request: Request, stored: StoredRelease, sql: str) -> list[Element]:
     studio, query = studio_of(request), request.url.query
     asked = studio.tasks.ask(_question(stored, sql), lambda task: studio.asker.answer(task, stored, sql))
-    task = await patiently(asked)
+    task = await wait_briefly(asked)
     if not task.finished:
-        return waiting(request, task, "Asking", cancel=f"/ask/cancel?{query}")
+        return show_progress(request, task, "Asking", cancel=f"/ask/cancel?{query}")
     if task.error is None:
         return unpack(task.result)
     again = element("button", "Ask again", type="submit")
@@ -121,7 +121,7 @@ async def audit_page(request: Request) -> Response:
     """The attacks against their bounds."""
 
     def show_attacks(_: StoredRelease, task: Task | None) -> list[Element]:
-        return [] if task is None or task.error is not None else unpack(task.result["audit"])
+        return unpack(task.result["audit"]) if task is not None and task.ok else []
 
     def same(path: Path, policy: str) -> tuple[list[str], str]:
         commands = [command("audit", str(path), "--original", policy)]
@@ -171,7 +171,7 @@ async def _job_page(
     task = studio.tasks.find(key)
     content = _draft_notice(studio)
     if task is not None and not task.finished:
-        content += waiting(request, task, job.title, cancel=f"{address}/cancel")
+        content += show_progress(request, task, job.title, cancel=f"{address}/cancel")
     else:
         content.append(form(address, request.scope["csrf"], element("button", job.button, type="submit")))
         content += [refusal(task.error)] if task is not None and task.error is not None else []
@@ -183,12 +183,9 @@ async def _job_page(
 async def cancel(request: Request) -> Response:
     """Stop an audit, or the writing of reports."""
     studio = studio_of(request)
-    await read_form(request)
     what = "audit" if request.url.path.startswith("/audit") else "report"
     stored = studio.project.release()
-    if stored is not None:
-        await stop(studio, _key(what, studio, stored))
-    return RedirectResponse(f"/{what}", 303)
+    return await stop_and_return(request, None if stored is None else _key(what, studio, stored))
 
 
 _FILES = (

@@ -1,9 +1,13 @@
-"""Step 2: what every column is. Nothing is decided until the publisher says so."""
+"""Step 2: what every column is. Nothing is decided until the publisher says so.
+
+Columns can be published with coarser values; the page says how many people still stand out with them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -12,16 +16,152 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from dalenius.errors import DaleniusError, InputError
 from dalenius.inspection.first_policy import FirstPolicy
+from dalenius.inspection.looking import study_people
 from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
 from dalenius.studio.frame import Studio, read_form, roles_of, show, studio_of
-from dalenius.studio.parts import command, next_link, patiently, refusal, waiting
-from dalenius.studio.project import ROLES
-from dalenius.studio.steps.coarser import chosen_recode, controls, show_rare
+from dalenius.studio.parts import cell, command, next_link, refusal, show_progress, table, wait_briefly
+from dalenius.studio.project import ROLES, number
 from dalenius.studio.steps.data import describe_source
 from dalenius.studio.tasks import Task
+from dalenius.tables.recode import depends_on_table
 from dalenius.web.page import blocks, choice, element, form, to_text, within
+
+COARSER: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "number": [
+        ("to 5s", {"round": 5}),
+        ("to 10s", {"round": 10}),
+        ("to 100s", {"round": 100}),
+        ("five groups of about equally many", {"quantiles": 5}),
+    ],
+    "date": [("year", {"date": "year"}), ("quarter", {"date": "quarter"}), ("month", {"date": "month"})],
+    "text": [
+        ("first 3 characters", {"prefix": 3}),
+        ("first 2", {"prefix": 2}),
+        ("first 1", {"prefix": 1}),
+        ("“other” where fewer than 20 have it", {"rare": 20}),
+    ],
+}
+"""What is offered for a column, by what it holds."""
+TYPED = {
+    "bins": "bins with these edges",
+    "top": "top-coded: nothing above",
+    "bottom": "bottom-coded: nothing below",
+}
+"""Of numbers: what takes numbers of one's own."""
+
+
+def controls(place: int, name: str, kind: str, recode: Any) -> list[Element]:
+    """The list of what can be done to a column, and a line for its own numbers."""
+    options = [
+        ("", "as it is"),
+        *((json.dumps(spec), title) for title, spec in COARSER[_holds(kind)]),
+        *(TYPED.items() if _holds(kind) == "number" else ()),
+    ]
+    chosen, typed = _as_chosen(recode)
+    if chosen and chosen not in dict(options):
+        options.append((chosen, "as in the policy"))
+    listed = choice(options, chosen)
+    listed.set("name", f"coarser-{place}")
+    listed.set("aria-label", f"coarser values of {name}")
+    if _holds(kind) != "number":
+        return [listed]
+    line = element(
+        "input",
+        name=f"typed-{place}",
+        value=typed,
+        class_="typed",
+        placeholder="0, 18, 65, 120 or 90",
+        autocomplete="off",
+        aria_label=f"edges, or the limit, of {name}",
+    )
+    return [listed, line]
+
+
+def _as_chosen(recode: Any) -> tuple[str, str]:
+    """What the controls show for what the policy has."""
+    if recode is None:
+        return "", ""
+    if isinstance(recode, Mapping) and len(recode) == 1 and (key := next(iter(recode))) in TYPED:
+        numbers = recode[key] if isinstance(recode[key], list) else [recode[key]]
+        return key, ", ".join(map(str, numbers))
+    return json.dumps(recode, default=_plain), ""
+
+
+def _holds(kind: str) -> str:
+    if kind.startswith(("date", "timestamp")):
+        return "date"
+    is_number = any(word in kind for word in ("int", "double", "float", "decimal", "real"))
+    return "number" if is_number else "text"
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, Decimal) and value == int(value) else float(value)
+
+
+def chosen_recode(sent: Mapping[str, Any], place: int, column: str, role: str) -> Any:
+    """What was chosen for a column, as `[recode]` has it; None: nothing.
+
+    Raises:
+        InputError: it is not one of the list, its numbers are none, or the role forbids it.
+    """
+    chosen = str(sent.get(f"coarser-{place}", ""))
+    if not chosen or role not in ("quasi", "sensitive"):
+        return None
+    if chosen in TYPED:
+        texts = [text for text in str(sent.get(f"typed-{place}", "")).split(",") if text.strip()]
+        numbers = [number(text, f"{column}: {TYPED[chosen]}") for text in texts]
+        if len(numbers) < (2 if chosen == "bins" else 1):
+            wanted = "at least two edges, e.g. 0, 18, 65, 120" if chosen == "bins" else "a number, e.g. 90"
+            raise InputError(f"{column}: {TYPED[chosen]} …: which?", hint=f"type {wanted}")
+        return {chosen: numbers if chosen == "bins" else numbers[0]}
+    try:
+        spec = json.loads(chosen)
+    except ValueError as error:
+        raise InputError("coarser values: choose one from the list") from error
+    if role == "sensitive" and depends_on_table(spec):
+        raise InputError(
+            f"{column}: a sensitive column must not decide its own groups",
+            hint="type edges, or choose a rounding",
+        )
+    return spec
+
+
+async def show_rare(studio: Studio, sections: Mapping[str, Any]) -> list[Element]:
+    """How many people are alone with the chosen columns as they would be published; or that it is counted."""
+    quasi = sections["columns"].get("quasi", [])
+    if not quasi:
+        return blocks(
+            [doc.Paragraph(text="Choose what is published: then this says how many people stand out.")]
+        )
+    recode = {name: spec for name, spec in (sections["recode"] or {}).items() if name in quasi}
+    project = studio.project
+    key = ("rare", project.table(), json.dumps([quasi, recode], default=str))
+
+    def count(_: Any) -> list[str]:
+        source = open_source_of(project.read()["source"], project.folder)
+        return study_people(source, quasi, recode, project.folder).paragraph()
+
+    task = await wait_briefly(studio.tasks.read(key, count))
+    if not task.finished:
+        return [_show_counting(task.seconds)]
+    if task.error is not None:
+        return [refusal(task.error)]
+    tone: doc.Tone = "good" if "nobody" in task.result[0] else "warning"
+    text = " ".join(line.strip() for line in task.result[1:])
+    return blocks([doc.Notice(tone=tone, title=task.result[0], text=text)])
+
+
+def _show_counting(seconds: float) -> Element:
+    """How long it has been counted, looked at again until it is done."""
+    box = element("div", class_="waiting")
+    again = {"post": "/roles/rare", "include": "closest form", "target": "#rare"}
+    for name, setting in {**again, "trigger": "load delay:600ms"}.items():
+        box.set(f"hx-{name}", setting)
+    bar = element("progress", aria_label="Counting who stands out")
+    return within(box, element("p", f"Counting who stands out … ({seconds:.0f} s)"), bar)
+
 
 MEANING = {
     "": "not decided",
@@ -32,7 +172,7 @@ MEANING = {
     "dropped": "not published",
 }
 
-
+_TITLES = ("column", "type", "different values", "it looks like", "role", "published")
 SECTIONS = ("columns", "recode")
 """Of the policy: what this page decides."""
 
@@ -53,9 +193,9 @@ async def page(request: Request, before: Sequence[Element] = (), status: int = 2
     if "source" not in data:
         return RedirectResponse("/data", 303)
     same, python = _same(data)
-    task = await patiently(look(studio))
+    task = await wait_briefly(look(studio))
     if not task.finished:
-        content = [*before, *waiting(request, task, "Looking at the columns")]
+        content = [*before, *show_progress(request, task, "Looking at the columns")]
         return show(request, "roles", content, same=same, python=python)
     if task.error is not None:
         studio.tasks.forget(("look", studio.project.table()))
@@ -90,44 +230,31 @@ def _same(data: dict[str, Any]) -> tuple[list[str], str]:
 
 def _roles_form(request: Request, found: FirstPolicy, data: dict[str, Any]) -> list[Element]:
     roles, recodes = roles_of(data), data.get("recode", {})
-    table = within(element("table", role="table", aria_label="Columns"), _head())
-    body = element("tbody", role="rowgroup")
-    for number, (guess, facts) in enumerate(zip(found.guesses, found.facts.columns, strict=True)):
+    rows = []
+    for place, (guess, facts) in enumerate(zip(found.guesses, found.facts.columns, strict=True)):
         name = escape_controls(guess.column)
         role = choice([(r, r or "choose …") for r in ("", *ROLES)], roles.get(guess.column, ""))
-        role.set("name", f"role-{number}")
+        role.set("name", f"role-{place}")
         role.set("aria-label", f"role of {name}")
         role.set("class", "role")
-        coarser = controls(number, name, facts.type, recodes.get(guess.column))
-        cells = [name, facts.type, f"{facts.n_distinct:,}", f"{guess.role}? {guess.evidence}"]
-        row = element("tr", role="row")
-        titles = ("column", "type", "different values", "it looks like")
-        for i, (title, text) in enumerate(zip(titles, cells, strict=True)):
-            kind = "words" if i in (0, 3) else "plain"
-            cell = element("td" if i else "th", text, data_label=title, class_=kind)
-            cell.set("role", "cell" if i else "rowheader")
-            within(row, cell)
-        for title, parts in (("role", [role]), ("published", coarser)):
-            within(row, within(element("td", data_label=title, role="cell"), *parts))
-        within(body, row)
-    within(table, body)
+        coarser = controls(place, name, facts.type, recodes.get(guess.column))
+        cells = [
+            element("th", name, data_label=_TITLES[0], class_="words", role="rowheader"),
+            cell(_TITLES[1], facts.type, class_="plain"),
+            cell(_TITLES[2], f"{facts.n_distinct:,}", class_="plain"),
+            cell(_TITLES[3], f"{guess.role}? {guess.evidence}", class_="words"),
+            within(cell(_TITLES[4]), role),
+            within(cell(_TITLES[5]), *coarser),
+        ]
+        rows.append(within(element("tr", role="row"), *cells))
     live = element("div", id="rare", aria_live="polite")
     live.set("hx-post", "/roles/rare")
     live.set("hx-include", "closest form")
     live.set("hx-trigger", "load, change from:closest form delay:200ms")
     saved = element("button", "Keep these roles", type="submit")
-    made = form("/roles", request.scope["csrf"], live, within(element("figure"), table), saved)
+    made = form("/roles", request.scope["csrf"], live, table("Columns", _TITLES, rows), saved)
     meanings = doc.Facts(items=tuple((role, text) for role, text in MEANING.items() if role))
     return [*blocks([meanings]), made]
-
-
-def _head() -> Element:
-    row = element("tr", role="row")
-    for title in ("column", "type", "different values", "it looks like", "role", "published"):
-        cell = element("th", title, scope="col")
-        cell.set("role", "columnheader")
-        within(row, cell)
-    return within(element("thead", role="rowgroup"), row)
 
 
 async def keep(request: Request) -> Response:
@@ -151,15 +278,15 @@ async def keep(request: Request) -> Response:
 def _sections(studio: Studio, sent: dict[str, Any]) -> dict[str, Any]:
     """`[columns]` and `[recode]` of what was chosen."""
     task = look(studio)
-    if not task.finished or task.error is not None:
+    if not task.ok:
         raise InputError("the table is still being read", hint="wait until the page shows its columns")
     lists: dict[str, list[str]] = {role: [] for role in ROLES}
     undecided: list[str] = []
     recode: dict[str, Any] = {}
-    for number, guess in enumerate(task.result.guesses):
-        role = str(sent.get(f"role-{number}", ""))
+    for place, guess in enumerate(task.result.guesses):
+        role = str(sent.get(f"role-{place}", ""))
         lists.get(role, undecided).append(guess.column)
-        spec = chosen_recode(sent, number, guess.column, role)
+        spec = chosen_recode(sent, place, guess.column, role)
         if spec is not None:
             recode[guess.column] = spec
     if len(lists["unit"]) > 1:

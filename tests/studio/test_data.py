@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dalenius.errors import SourceError
-from dalenius.studio import trying
+from dalenius.studio.steps import data
 from dalenius.tables.files import bytes as packed
 from dalenius.tables.source import open_source
 from tests.tables.files.messy import far_cell
@@ -20,14 +20,14 @@ def test_a_workbook_that_wants_all_memory_is_refused(tmp_path: Path) -> None:
     path = far_cell(tmp_path / "small.xlsx")
     assert path.stat().st_size < 4000
     with pytest.raises(SourceError, match="it takes more than 4,096 MB"):
-        trying.try_reading({"path": str(path)}, tmp_path)
+        data.try_reading({"path": str(path)}, tmp_path)
 
 
 def test_a_process_that_ends_is_no_end_of_the_studio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "MEGABYTES", -1_000)  # so that any process has too much
+    monkeypatch.setattr(data, "MEGABYTES", -1_000)  # so that any process has too much
     (tmp_path / "t.parquet").write_bytes(b"this is no table")
     with pytest.raises(SourceError, match="it takes more than -1,000 MB"):
-        trying.try_reading({"path": "t.parquet"}, tmp_path)
+        data.try_reading({"path": "t.parquet"}, tmp_path)
 
 
 def test_what_cannot_be_read_is_said_as_always(tmp_path: Path) -> None:
@@ -36,16 +36,16 @@ def test_what_cannot_be_read_is_said_as_always(tmp_path: Path) -> None:
     with pytest.raises(SourceError) as here:
         open_source(path)
     with pytest.raises(SourceError) as there:
-        trying.try_reading({"path": str(path)}, tmp_path)
+        data.try_reading({"path": str(path)}, tmp_path)
     assert str(there.value) == str(here.value)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.CSV.GZ", "t.jsonl", "postgresql://u@h/t.xlsx"])
 def test_plain_text_needs_no_process(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "Worker", lambda *_, **__: pytest.fail("a process"))
-    trying.try_reading({"path": name}, tmp_path)
+    monkeypatch.setattr(data, "Worker", lambda *_, **__: pytest.fail("a process"))
+    data.try_reading({"path": name}, tmp_path)
     with pytest.raises(pytest.fail.Exception):
-        trying.try_reading({"path": "t.xlsx.gz"}, tmp_path)
+        data.try_reading({"path": "t.xlsx.gz"}, tmp_path)
 
 
 def test_an_archive_that_would_fill_the_disk_is_refused(
