@@ -17,7 +17,7 @@ from dalenius.cli.demo import POLICY
 from dalenius.demo_data import hospital
 from dalenius.errors import InputError
 from dalenius.evaluate.compare import Comparison
-from dalenius.evaluate.frontier_chart import draw_frontier
+from dalenius.evaluate.frontier import draw_frontier
 from dalenius.pages.pictures import draw_plan
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.experiment import Experiment, Reproduction, draw

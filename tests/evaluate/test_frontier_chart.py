@@ -12,8 +12,7 @@ import pytest
 from dalenius.errors import InputError
 from dalenius.evaluate.compare import Comparison, Standing
 from dalenius.evaluate.contender import Contender
-from dalenius.evaluate.frontier import Frame, label_span
-from dalenius.evaluate.frontier_chart import draw_frontier
+from dalenius.evaluate.frontier import Frame, draw_frontier, label_span
 from dalenius.evaluate.measures import MEASURES
 from dalenius.evaluate.metrics import Spread
 from dalenius.promises.bounds import Bound

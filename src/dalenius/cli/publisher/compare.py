@@ -57,7 +57,7 @@ def command(
             named, workload=asked, metrics=metric or (), n_seeds=seeds, seed=seed, progress=progress
         )
     if chart is not None:
-        from dalenius.evaluate.frontier_chart import draw_frontier
+        from dalenius.evaluate.frontier import draw_frontier
 
         draw_frontier(comparison, chart)
     found, is_kept = comparison.to_dict(), comparison.is_feasible

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import dalenius
-from dalenius.mechanisms.bucketize.dates import leaving
+from dalenius.mechanisms.bucketize.dates import answer
 from dalenius.policy import Policy
 
 N = 2_400
@@ -50,7 +50,7 @@ def test_a_change_that_buckets_do_not_tell_is_left_open(
     question = "SELECT COUNT(*) FROM t WHERE age >= 20 AND disease = 'Flu'"
     low, high = interval(path, question, "change-1-2")
     assert low <= truth <= high
-    monkeypatch.setattr(leaving, "OPEN", 0.0)  # the twin: as if others told of this value
+    monkeypatch.setattr(answer, "OPEN", 0.0)  # the twin: as if others told of this value
     twin_low, twin_high = interval(path, question, "change-1-2")
     assert (twin_low <= truth <= twin_high) is not by_value
     assert twin_high - twin_low < high - low

@@ -18,9 +18,9 @@ from dalenius.mechanisms.bucketize.attacks.linking import (
     attack_corruption,
     attack_linking,
     attack_linking_groups,
+    attack_near_numbers,
     attack_two_bucketizations,
 )
-from dalenius.mechanisms.bucketize.attacks.near import attack_near_numbers
 from dalenius.mechanisms.bucketize.attacks.order import (
     attack_bucket_numbers,
     attack_dealing,

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import wraps
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from dalenius.errors import InputError, InternalError, PolicyError, PromiseNotMe
 from dalenius.mechanisms.perturb.plan.improvers import (
     add_groups,
     best_set_partition,
+    improve_by_moves,
     merge_runs,
     regroup,
     remix,
@@ -36,7 +38,6 @@ from dalenius.mechanisms.perturb.plan.layout import (
     partition_bound,
     value_rmse,
 )
-from dalenius.mechanisms.perturb.plan.moves import improve_by_moves
 from dalenius.mechanisms.perturb.plan.starts import (
     band_partitions,
     candidate_orders,
@@ -65,33 +66,29 @@ class Partition:
     """k × m."""
 
 
-def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
-    """The cheapest partition of all searches, the simplest search first among equals.
-
-    The values are ranked by count first, so that the codes' order does not matter to any search.
-    """
-    return _in_ranks(_search_ranked, counts, objective)
+Search = Callable[[Ints, Objective], SearchResult]
 
 
+def _in_ranks(search: Search) -> Search:
+    """Rank the values by count first, so that the codes' order does not matter to the search."""
+
+    @wraps(search)
+    def search_ranks(counts: Ints, objective: Objective) -> SearchResult:
+        ranked = np.argsort(-counts, kind="stable")
+        found = search(counts[ranked], replace(objective, protected=objective.protected[ranked]))
+        ranks = np.argsort(ranked)
+        return replace(
+            found,
+            best=replace(found.best, quotas=found.best.quotas[:, ranks]),
+            paper=replace(found.paper, quotas=found.paper.quotas[:, ranks]),
+        )
+
+    return search_ranks
+
+
+@_in_ranks
 def take_paper(counts: Ints, objective: Objective) -> SearchResult:
     """The paper's own partition, and nothing else searched."""
-    return _in_ranks(_only_paper, counts, objective)
-
-
-def _in_ranks(
-    search: Callable[[Ints, Objective], SearchResult], counts: Ints, objective: Objective
-) -> SearchResult:
-    ranked = np.argsort(-counts, kind="stable")
-    found = search(counts[ranked], replace(objective, protected=objective.protected[ranked]))
-    ranks = np.argsort(ranked)
-    return replace(
-        found,
-        best=replace(found.best, quotas=found.best.quotas[:, ranks]),
-        paper=replace(found.paper, quotas=found.paper.quotas[:, ranks]),
-    )
-
-
-def _only_paper(counts: Ints, objective: Objective) -> SearchResult:
     groups, n_groups = initial_groups(counts, objective.protected)
     paper = paper_partition(groups, objective)
     return SearchResult(best=paper, paper=paper, n_groups=n_groups)
@@ -105,17 +102,15 @@ _MOST_VALUES = 120
 """Up to so many values the least variance is searched for too: it takes time with their square."""
 
 
-def _search_ranked(counts: Ints, objective: Objective) -> SearchResult:
+@_in_ranks
+def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
+    """The cheapest partition of all searches, the simplest search first among equals."""
     groups, n_groups = initial_groups(counts, objective.protected)
     paper = paper_partition(groups, objective)
     one_part = Partition(search="one-part", quotas=counts[np.newaxis, :])
     if not np.isfinite(objective.total(one_part.quotas)):  # no top count is high enough: nothing to divide
         return SearchResult(best=one_part, paper=paper, n_groups=n_groups)
-    candidates = [
-        one_part,
-        paper,
-        *_other_merges(groups, objective),
-    ]
+    candidates = [one_part, paper, *_other_merges(groups, objective)]
     bands = band_partitions(counts, objective, _MOVED_BANDS)
     # Moves start from the best merge and the best numbers of bands: the cheapest start need not win.
     starts = [_cheapest(candidates, objective), *(Partition(search="bands", quotas=q) for q in bands)]
@@ -314,7 +309,7 @@ def _search(
     promise: RhoPrivacy,
     measure: LayoutMeasure,
     least_top: int,
-    search: Callable[[Ints, Objective], SearchResult] = search_partitions,
+    search: Search = search_partitions,
 ) -> tuple[Bools, SearchResult]:
     protected = list(promise.protected(counts))
     if not protected:
