@@ -37,6 +37,19 @@ def divide(above: Floats, below: Floats) -> Floats:
     return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=usable))
 
 
+def rank_within(codes: Codes) -> Ints:
+    """How many of the same code stand before each.
+
+    >>> rank_within(np.array([2, 0, 2, 2])).tolist()
+    [0, 0, 1, 2]
+    """
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes)
+    rank = np.empty(len(codes), dtype=np.int64)
+    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rank
+
+
 _FEW = 4_096
 """Up to so many numbers the normal law is worked out one by one."""
 _SMALL = 4_000_000

@@ -21,7 +21,8 @@ from dalenius.mechanisms.alphabeta.answer import (
 )
 from dalenius.mechanisms.alphabeta.apply import next_view
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, alphabeta_rho, usual_decay
-from dalenius.mechanisms.frapp.answer import FrappRates, estimate_frapp
+from dalenius.mechanisms.frapp.answer import estimate_frapp
+from dalenius.mechanisms.frapp.plan import FrappLaw
 from dalenius.mechanisms.tuples import interval
 from dalenius.mechanisms.tuples.domain import Domain
 from dalenius.mechanisms.tuples.interval import (
@@ -68,14 +69,13 @@ def test_the_count_is_unbiased_with_its_variance(
 def test_frapp_is_unbiased_with_its_variance(
     count: int, others: int, n_domain: int, gamma_f: Fraction
 ) -> None:
-    rates = FrappRates.of(gamma_f, n_domain, 7)
-    chances = sum_law(count, rates.inside, others, rates.outside)
+    law = FrappLaw(k=Fraction(1), gamma_f=gamma_f, domain_size=7)
+    inside, outside = law.rates(n_domain)
+    chances = sum_law(count, inside, others, outside)
     if gamma_f == Fraction(1, 7):
         return
     n_rows = count + others
-    estimates = [
-        estimate_frapp(y, n_domain, n_rows=n_rows, domain_size=7, gamma_f=gamma_f) for y in range(n_rows + 1)
-    ]
+    estimates = [estimate_frapp(y, n_domain, law, n_rows) for y in range(n_rows + 1)]
     assert sum(p * e.value for p, e in zip(chances, estimates, strict=True)) == count
     variance = sum(p * (e.value - count) ** 2 for p, e in zip(chances, estimates, strict=True))
     assert variance == estimates[0].tuple_variance.total(count, n_rows)
@@ -83,7 +83,7 @@ def test_frapp_is_unbiased_with_its_variance(
 
 def test_frapp_that_keeps_nothing_is_refused() -> None:
     with pytest.raises(ZeroDivisionError):
-        estimate_frapp(1, 1, n_rows=2, domain_size=2, gamma_f=Fraction(1, 2))
+        estimate_frapp(1, 1, FrappLaw(k=Fraction(1), gamma_f=Fraction(1, 2), domain_size=2), n_rows=2)
 
 
 def test_a_count_over_ten_to_the_twenty_tuples_loses_no_digits() -> None:

@@ -71,7 +71,7 @@ def test_declared_domains_tell_nothing_and_active_ones_what_occurs() -> None:
 def test_copies_are_numbered_up_to_the_most_that_there_are() -> None:
     found = source(DECLARED, duplicates="copies", read_off="active")
     assert values(found)[COPY] == [1, 2, 3]
-    assert found.public.active == (COPY,)
+    assert found.active == (COPY,)
 
 
 @pytest.mark.parametrize(("read_off", "missing"), [("ill", "age"), ("age", "ill")])
@@ -79,7 +79,7 @@ def test_only_the_columns_that_are_named_are_read_off_the_data(read_off: str, mi
     with pytest.raises(PolicyError, match=missing):
         source({}, read_off=[read_off])
     found = source({missing: DECLARED[missing]}, read_off=[read_off])
-    assert found.public.active == (read_off,)
+    assert found.active == (read_off,)
 
 
 @pytest.mark.parametrize(("k", "is_near"), [(99, False), (100, True)])

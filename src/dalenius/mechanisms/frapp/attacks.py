@@ -17,10 +17,10 @@ import numpy as np
 
 from dalenius.arrays import Floats
 from dalenius.mechanisms.frapp.published import PublishedFrapp, read
-from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order
+from dalenius.mechanisms.tuples.attacks import ComparedTuples, judge_tuples
 from dalenius.mechanisms.tuples.domain import word_ids
 from dalenius.threats.chance import SHARE, Chance, clopper_pearson, least_level, least_rate
-from dalenius.threats.counts import Counts, judge_laws, sum_by
+from dalenius.threats.counts import Counts, sum_by
 from dalenius.threats.facets import Facet
 from dalenius.threats.original import Subject
 from dalenius.threats.result import AttackResult, Threat
@@ -43,8 +43,8 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
         n_rows=n_rows,
         n_kept=max(0.0, n_same - by_chance),
     )
-    yield _linking(kept, Chance(expected=by_chance, variance=by_chance), n_same, view.gamma)
-    yield _often(tuples, view.gamma, float(view.law.k) * n_rows / m)
+    yield _attack_linking(kept, Chance(expected=by_chance, variance=by_chance), n_same, view.gamma)
+    yield _attack_often(tuples, view.gamma, float(view.law.k) * n_rows / m)
     yield from attack_laws(view, tuples, len(release.files("view")))
     yield attack_metadata(subject, genuine=())  # a record may become any tuple of the domain
 
@@ -61,7 +61,7 @@ class _KeptRate:
         return self.prior * rate / max(self.prior * rate + (1 - self.prior) * other, 1e-300)
 
 
-def _linking(kept: _KeptRate, by_chance: Chance, n_same: int, gamma: Fraction) -> AttackResult:
+def _attack_linking(kept: _KeptRate, by_chance: Chance, n_same: int, gamma: Fraction) -> AttackResult:
     low, high = clopper_pearson(kept.n_kept, kept.n_rows)
 
     def is_broken(tail: float) -> bool:
@@ -100,7 +100,7 @@ def _times_shown(tuples: ComparedTuples) -> Floats:
     return sum_by(ids[n_own:], None, int(ids.max(initial=-1)) + 1)[ids[:n_own]]
 
 
-def _often(tuples: ComparedTuples, gamma: Fraction, d: float) -> AttackResult:
+def _attack_often(tuples: ComparedTuples, gamma: Fraction, d: float) -> AttackResult:
     """Each of the j records that a tuple is shown for is it with γ: the promise is per record."""
     times = np.bincount(word_ids(tuples.row_words))
     j = int(times.max(initial=0))
@@ -149,27 +149,17 @@ def attack_laws(view: PublishedFrapp, tuples: ComparedTuples, n_files: int) -> I
     """The laws of what is kept, of what it is replaced by, and of the rows' order."""
     if view.domain.size < 2:
         return
-    yield judge_laws(
-        "law of keeping",
-        KEEPING,
-        _keeping(view, tuples),
-        n_things=len(tuples.position),
-        n_failed=0,
+    yield from judge_tuples(
+        tuples,
+        n_files,
+        keeping=_test_keeping(view, tuples),
+        noise=_test_replacing(view, tuples),
+        n_noise=int((~tuples.is_own).sum()),
         advice=_AGAIN,
     )
-    yield judge_laws(
-        "law of noise",
-        NOISE,
-        _replacing(view, tuples),
-        n_things=int((~tuples.is_own).sum()),
-        n_failed=0,
-        advice=_AGAIN,
-        certain=tuples.outside,
-    )
-    yield attack_order(tuples, n_files)
 
 
-def _keeping(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
+def _test_keeping(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
     """Sets of the table's own tuples."""
     n_own = len(tuples.position)
     records, rows = _records(view, tuples), _times_shown(tuples)
@@ -180,7 +170,7 @@ def _keeping(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
         yield sets.counts(facet, *counts)
 
 
-def _replacing(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
+def _test_replacing(view: PublishedFrapp, tuples: ComparedTuples) -> Iterator[Counts]:
     """Sets of all other tuples."""
     sets = _Sets(view=view, n_records=float(_records(view, tuples).sum()))
     noise = tuples.rows_of(~tuples.is_own)

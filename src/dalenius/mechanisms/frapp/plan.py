@@ -64,6 +64,13 @@ class FrappLaw:
         """How much likelier a record is to become its own tuple than another one: α."""
         return self.gamma_f - self.other_rate
 
+    def rates(self, n_domain: int) -> tuple[Fraction, Fraction]:
+        """p_in and p_out of a query that n_D tuples satisfy: how likely a record becomes one of these.
+
+        The first is of a record that satisfies the query itself, the second of any other.
+        """
+        return self.gamma_f + self.other_rate * (n_domain - 1), self.other_rate * n_domain
+
     def largest_ratio(self) -> Fraction:
         """The likelihood ratio of a record's own tuple against any other, seen in its place."""
         return self.gamma_f / self.other_rate

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow.parquet as pq
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Floats, Ints, rank_within
 from dalenius.mechanisms.registry import room
 from dalenius.mechanisms.suppress.limits import cut_to_limits
 from dalenius.mechanisms.suppress.plan import SuppressPlan, plan_suppression
@@ -110,8 +110,7 @@ class Withheld:
         listing = _find_table(release, (*sensitive, "count"))
         if listing is None:  # values are published that are not the people's own
             common = CommonCodes.of(sensitive, (original,))
-            (value,) = common.of_rows(sensitive)
-            cells = common.cells(sensitive)
+            (value,), cells = common.of_rows(sensitive), common.cells(sensitive)
             published, is_counted = _count_published(people, value, len(cells))
         else:
             entries = release.read(listing, (*sensitive, "count"))
@@ -184,7 +183,7 @@ def attack_law_of_withholding(withheld: Withheld, *, strange: bool) -> AttackRes
     alike = known_values(people.profile, withheld.value, people.n_profiles) >= 0
     known = np.flatnonzero(alike[people.profile])  # of others it is not known whose record was withheld
     profile = people.profile[known]
-    is_withheld = _ranks(profile) < withheld.by_profile[profile]
+    is_withheld = rank_within(profile) < withheld.by_profile[profile]
     alone = np.bincount(people.profile, minlength=people.n_profiles)[profile] == 1
     position = np.where(alone, known, -1)
     columns = [(column.name, column.cells, column.people_codes[known]) for column in people.columns]
@@ -254,11 +253,7 @@ def attack_withheld_people(
         successes=float(max(lost[guess], 0)),
         trials=total,
         baseline=float(lost[tied].mean()) / total,
-        detail={
-            "finds_the_commonest": bool(commonest[guess]),
-            "tied": len(tied),
-            "stated": float(stated),
-        },
+        detail={"finds_the_commonest": bool(commonest[guess]), "tied": len(tied), "stated": float(stated)},
         advice="drop or coarsen the quasi-identifiers that go with the commonest value, or do not let it be "
         "known who is in the source"
         if lost[guess] > 1.1 * lost[tied].mean()
@@ -320,12 +315,3 @@ def _find_table(release: StoredRelease, columns: Sequence[str]) -> str | None:
         if set(columns) <= names:
             return entry.name
     return None
-
-
-def _ranks(codes: Ints) -> Ints:
-    """The how manieth each thing is of its code, from 0."""
-    order = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes)
-    rank = np.empty(len(codes), dtype=np.int64)
-    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rank

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Ints
 from dalenius.errors import PromiseNotMet
 from dalenius.exact import show
 from dalenius.mechanisms.base import Batches, Statement
@@ -33,26 +31,7 @@ from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
 from dalenius.tables.histogram import Histogram
 
-_KEPT = 0
 _MOST_SHOWN = 8
-
-
-class Withholder:
-    """Thins a stream of batches: of each value a uniformly random choice of records is kept."""
-
-    def __init__(self, encoder: Encoder, kept: Ints, withheld: Ints, stream: np.random.Generator) -> None:
-        self._encoder = encoder
-        self._dealer = Dealer(np.stack([kept, withheld], axis=1))
-        self._stream = stream
-
-    def thin(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The kept records of each batch, in its order."""
-        for batch in batches:
-            dealt = self._dealer.deal(self._encoder.encode(batch), self._stream, self._stream)
-            thinned = batch.filter(pa.array(dealt == _KEPT))
-            if thinned.num_rows:
-                yield thinned
-        self._dealer.finish()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,15 +158,19 @@ class LimitsStagePlan:
 def withhold(
     batches: Batches, encoder: Encoder, counts: Counts, kept: Counts, randomness: Randomness
 ) -> Batches:
-    """A uniformly random choice of each value's records is kept."""
+    """Of each value a uniformly random choice of records is kept, in the order of the batches."""
     kept_counts = np.array(kept, dtype=np.int64)
-    withholder = Withholder(
-        encoder,
-        kept=kept_counts,
-        withheld=np.array(counts, dtype=np.int64) - kept_counts,
-        stream=randomness.stream("suppress", "records"),
+    withheld = np.array(counts, dtype=np.int64) - kept_counts
+    dealer, stream = (
+        Dealer(np.stack([kept_counts, withheld], axis=1)),
+        randomness.stream("suppress", "records"),
     )
-    return withholder.thin(batches)
+    for batch in batches:
+        dealt = dealer.deal(encoder.encode(batch), stream, stream)
+        thinned = batch.filter(pa.array(dealt == 0))  # the others went to those that are withheld
+        if thinned.num_rows:
+            yield thinned
+    dealer.finish()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Ints, rank_within
 from dalenius.mechanisms.base import Batches, Coding
 from dalenius.mechanisms.sharding import Census, Gather, Scatter, Shards
 from dalenius.mechanisms.tuples.config import COPY
@@ -120,13 +120,7 @@ def _drop_repeats(rows: Batches) -> Batches:
 
 def number_copies(words: Ints) -> Ints:
     """0, 1, … for the copies of each packed tuple: one more column that makes the rows a set."""
-    ids = word_ids(words)
-    order = np.argsort(ids, kind="stable")
-    ordered = ids[order]
-    starts = np.searchsorted(ordered, ordered, side="left")
-    copies = np.empty_like(ids)
-    copies[order] = np.arange(len(ids)) - starts
-    return copies
+    return rank_within(word_ids(words))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Floats, Ints, rank_within
 from dalenius.errors import InputError
 from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import (
@@ -41,20 +41,15 @@ def number_copies(table: pa.Table) -> pa.Table:
     [1, 1, 2]
     """
     (code,) = CommonCodes.of(table.column_names, (table,)).of_rows(table.column_names)
-    order = np.argsort(code, kind="stable")
-    first = np.flatnonzero(np.diff(code[order], prepend=-1))
-    rank = np.arange(len(code)) - np.repeat(first, np.diff(first, append=len(code)))
-    copy = np.empty(len(code), dtype=np.int64)
-    copy[order] = rank + 1
-    return table.append_column(COPY, pa.array(copy))
+    return table.append_column(COPY, pa.array(rank_within(code) + 1))
 
 
-KEEPING = Threat(
+_KEEPING = Threat(
     knows="the law that the manifest states, and a tuple's cells or its place in the source",
     wants="tuples that were kept by another law, so that seeing them says more",
     covered=True,
 )
-NOISE = Threat(
+_NOISE = Threat(
     knows="the law that the manifest states, and a tuple's cells",
     wants="tuples that noise hardly ever makes, so that seeing them says more",
     covered=True,
@@ -216,6 +211,24 @@ def attack_order(tuples: ComparedTuples, n_files: int) -> AttackResult:
         n_failed=0,
         advice="rows must be in the order of the domain, or at random",
     )
+
+
+def judge_tuples(
+    tuples: ComparedTuples,
+    n_files: int,
+    *,
+    keeping: Iterable[Counts],
+    noise: Iterable[Counts],
+    n_noise: int,
+    advice: str,
+) -> Iterator[AttackResult]:
+    """The laws of what is kept, of noise, and of the rows' order."""
+    n_own = len(tuples.position)
+    yield judge_laws("law of keeping", _KEEPING, keeping, n_things=n_own, n_failed=0, advice=advice)
+    yield judge_laws(
+        "law of noise", _NOISE, noise, n_things=n_noise, n_failed=0, advice=advice, certain=tuples.outside
+    )
+    yield attack_order(tuples, n_files)
 
 
 _ROWS_AT_ONCE = 2**18

@@ -33,16 +33,13 @@ _MOST_VALUES = 50_000_000
 """Of a column's range; a domain's values are held in memory."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicDomain:
-    """The domain of a release, and which of its columns were read off the data and so tell about it."""
+def find_domain(
+    policy: PolicyOf[TupleConfig, object], scan: Scan, reads: Reads
+) -> tuple[Domain, tuple[str, ...]]:
+    """The domain of the published columns (and of the copy number), every record inside it.
 
-    domain: Domain
-    active: tuple[str, ...]
-
-
-def find_domain(policy: PolicyOf[TupleConfig, object], scan: Scan, reads: Reads) -> PublicDomain:
-    """The domain of the published columns (and of the copy number), every record inside it."""
+    And which of its columns were read off the data and so tell about it.
+    """
     names = (*policy.columns.published, *((COPY,) if reads == "copies" else ()))
     declared = _read_declared(policy, scan)
     missing = [name for name in names if name not in declared]
@@ -55,12 +52,12 @@ def find_domain(policy: PolicyOf[TupleConfig, object], scan: Scan, reads: Reads)
             values = declared[name]
             _refuse_outside(name, values, scan)
         else:
-            values = _copy_numbers(scan.most_copies()) if name == COPY else scan.active_values(name)
+            values = _count_copies(scan) if name == COPY else scan.active_values(name)
         _refuse_type(name, values.type)
         # ascending, NULL last: rows in the order of their codes are then in the order of their cells
         columns.append(DomainColumn(name=name, values=ascending(values)))
     read_off = tuple(name for name in names if name not in declared)
-    return PublicDomain(domain=Domain(columns=tuple(columns)), active=read_off)
+    return Domain(columns=tuple(columns)), read_off
 
 
 def _read_declared(policy: PolicyOf[TupleConfig, object], scan: Scan) -> dict[str, pa.Array]:
@@ -76,8 +73,8 @@ def _read_declared(policy: PolicyOf[TupleConfig, object], scan: Scan) -> dict[st
     return found
 
 
-def _copy_numbers(n_copies: int) -> pa.Array:
-    return pa.array(range(1, n_copies + 1), pa.int64())
+def _count_copies(scan: Scan) -> pa.Array:
+    return pa.array(range(1, scan.most_copies() + 1), pa.int64())
 
 
 def _refuse_missing(missing: list[str]) -> None:
@@ -129,12 +126,7 @@ def _describe(column: DomainColumn) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": column.name, "type": str(column.values.type)}
     if ends is not None:
         return {**entry, "first": ends[0], "last": ends[1]}
-    return {**entry, "values": _to_texts(column.values)}
-
-
-def _to_texts(values: pa.Array) -> list[str | None]:
-    texts: list[str | None] = values.cast(pa.string()).to_pylist()
-    return texts
+    return {**entry, "values": column.values.cast(pa.string()).to_pylist()}
 
 
 def read_domain(listed: Stated, manifest: Manifest) -> Domain:
@@ -211,8 +203,11 @@ Law = TypeVar("Law", bound=LawPlan)
 class TupleSource:
     """A table as what a view is made from."""
 
-    public: PublicDomain
     reads: Reads
+    domain: Domain
+    """Every tuple that a row could be."""
+    active: tuple[str, ...]
+    """Which columns of the domain were read off the data and so tell about it."""
     coding: Coding
     """Of records, where a view is made from different ones or from numbered copies."""
     n_rows: int
@@ -224,21 +219,17 @@ class TupleSource:
     def of(cls, policy: PolicyOf[TupleConfig, object], scan: Scan, default: Reads) -> TupleSource:
         """Find the domain, every record inside it, and count; by default a view is made from these."""
         reads = policy.mechanism.duplicates or default
-        public = find_domain(policy, scan, reads)
-        coding = TupleSet.of(public.domain).coding()
+        domain, active = find_domain(policy, scan, reads)
+        coding = TupleSet.of(domain).coding()
         n_rows = scan.n_rows()
         return cls(
-            public=public,
+            domain=domain,
+            active=active,
             reads=reads,
             coding=coding,
             n_rows=n_rows,
             n_tuples=scan.n_different(coding) if reads == "distinct" else n_rows,
         )
-
-    @property
-    def domain(self) -> Domain:
-        """Every tuple that a row could be."""
-        return self.public.domain
 
     def publish_view(
         self,
@@ -300,7 +291,7 @@ class ViewPlan(PrivatePlan, Generic[Law]):
             "warnings": list(self.warnings()),
             "private": True,
             "tuples": self.law.n_rows,
-            "active_domains": list(self.source.public.active),
+            "active_domains": list(self.source.active),
         }
 
     def __str__(self) -> str:
@@ -343,17 +334,17 @@ def describe_source(source: TupleSource) -> dict[str, Any]:
     return {
         "unit": unit_of(source),
         "domains": describe_domain(source.domain),
-        "active_domains": list(source.public.active),
+        "active_domains": list(source.active),
     }
 
 
 def news_of_domains(source: TupleSource) -> tuple[str, ...]:
     """What is not covered where a domain was read off the data."""
-    return (_ACTIVE,) if source.public.active else ()
+    return (_ACTIVE,) if source.active else ()
 
 
 def disclose_domains(source: TupleSource) -> tuple[str, ...]:
     """The domains, and which of them tell what occurs."""
-    active = ", ".join(source.public.active)
+    active = ", ".join(source.active)
     told = [f"active domain: which values occur in the table at all, for {active}"] if active else []
     return ("the domain of every column", *told)

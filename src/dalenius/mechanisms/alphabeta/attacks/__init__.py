@@ -19,11 +19,11 @@ from dalenius.mechanisms.alphabeta.attacks.views import (
     attack_views,
 )
 from dalenius.mechanisms.alphabeta.published import PublishedView, read
-from dalenius.mechanisms.tuples.attacks import KEEPING, NOISE, ComparedTuples, attack_order, find_rows
+from dalenius.mechanisms.tuples.attacks import ComparedTuples, find_rows, judge_tuples
 from dalenius.mechanisms.tuples.domain import are_among, distinct_words
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import earlier_in_series
-from dalenius.threats.counts import Counts, judge_laws, make_counts, sum_by
+from dalenius.threats.counts import Counts, make_counts, sum_by
 from dalenius.threats.facets import Facets
 from dalenius.threats.laws import Coins
 from dalenius.threats.original import Subject
@@ -62,24 +62,18 @@ def attack_laws(
     view: PublishedView, tuples: ComparedTuples, earlier: Sequence[StoredRelease], n_files: int
 ) -> Iterator[AttackResult]:
     """The laws of what is kept, of noise, and of the rows' order."""
-    n_own = len(tuples.position)
-    yield judge_laws(
-        "law of keeping", KEEPING, _keeping(view, tuples), n_things=n_own, n_failed=0, advice=_AGAIN
-    )
     noise = _Noise.of(view, tuples, earlier)
-    yield judge_laws(
-        "law of noise",
-        NOISE,
-        noise.tests(),
-        n_things=int(noise.is_fresh.sum()),
-        n_failed=0,
+    yield from judge_tuples(
+        tuples,
+        n_files,
+        keeping=_test_keeping(view, tuples),
+        noise=noise.tests(),
+        n_noise=int(noise.is_fresh.sum()),
         advice=_AGAIN,
-        certain=tuples.outside,
     )
-    yield attack_order(tuples, n_files)
 
 
-def _keeping(view: PublishedView, tuples: ComparedTuples) -> Iterator[Counts]:
+def _test_keeping(view: PublishedView, tuples: ComparedTuples) -> Iterator[Counts]:
     """A tuple of the table is shown with α + β(t)."""
     chance = np.full(len(tuples.position), float(view.law.retention))
     if view.noise is not None:

@@ -77,34 +77,32 @@ def attack_across_dates(case: BucketCase, before: BucketCase) -> AttackResult:
     alone = dense_shares(case, people.first)
     right_alone = expect_right(alone, people.truth)
     trials = max(len(people.truth), 1)
+    then = _shares_then(case, before, people.second)
+    moved = _find_moved(case, before, people.first, people.second, then)
+    both = alone * then / np.maximum(case.frequency, 1e-12)
+    # Of who is in the same bucket, which lists the same, what it lists; else what both have.
+    believed = np.where((moved & (both.sum(axis=1) > 0))[:, None], both, alone)
     return case.make_result(
         f"linking across dates ({before.release.path.name})",
         _ACROSS,
-        successes=expect_right(_beliefs(case, before, people.first, people.second, alone), people.truth),
+        successes=expect_right(believed, people.truth),
         trials=len(people.truth),
         control=right_alone / trials,
         bound=right_alone / trials,
         n_failed=people.n_failed,
-        detail={"moved": int(_find_moved(case, before, people.first, people.second).sum())},
+        detail={"moved": int(moved.sum())},
         advice='people who stay must keep their buckets: publish with [series] kind = "dates"',
     )
 
 
-def _beliefs(case: BucketCase, before: BucketCase, first: Ints, second: Ints, alone: Floats) -> Floats:
-    """Of who is in the same bucket, which lists the same, what it lists; else what both have."""
+def _shares_then(case: BucketCase, before: BucketCase, rows: Ints) -> Floats:
+    """What the buckets of the earlier date list, by the values of the later one."""
     renumber = same_values(case, before)
-    then = dense_shares(before, second)
-    then = np.where(renumber >= 0, then[:, renumber], 0.0)
-    both = alone * then / np.maximum(case.frequency, 1e-12)
-    moved = _find_moved(case, before, first, second)
-    return np.where((moved & (both.sum(axis=1) > 0))[:, None], both, alone)
+    return np.where(renumber >= 0, dense_shares(before, rows)[:, renumber], 0.0)
 
 
-def _find_moved(case: BucketCase, before: BucketCase, first: Ints, second: Ints) -> Bools:
+def _find_moved(case: BucketCase, before: BucketCase, first: Ints, second: Ints, then: Floats) -> Bools:
     """Who is in a bucket of another number, or one that lists other values than it did."""
-    renumber = same_values(case, before)
-    then = dense_shares(before, second)
-    then = np.where(renumber >= 0, then[:, renumber], 0.0)
     other = np.abs(then - dense_shares(case, first)).max(axis=1, initial=0.0) > 1e-9
     number = case.numbers[case.row_bucket[first]]
     return np.asarray(other | (number != before.numbers[before.row_bucket[second]]))

@@ -108,14 +108,14 @@ def attack_law_of_dealing(case: BucketCase) -> AttackResult:
     return judge_laws(
         "law of dealing",
         SOURCE_ORDER,
-        _dealing(dealt) if len(dealt.rows) else (),
+        _test_dealing(dealt) if len(dealt.rows) else (),
         n_things=len(dealt.rows),
         n_failed=len(case.row_bucket) - len(dealt.rows),
         advice="which record of a value goes to which bucket must be a random choice",
     )
 
 
-def _dealing(dealt: DealtRecords) -> Iterator[Counts]:
+def _test_dealing(dealt: DealtRecords) -> Iterator[Counts]:
     n_classes, n_sizes = 2**_CLASSES, int(dealt.size_class.max(initial=0)) + 1
     features = [
         ("number", dealt.quarter, _QUARTERS),

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from dalenius.arrays import Floats, Ints
+from dalenius.arrays import Floats, Ints, rank_within
 from dalenius.mechanisms.bucketize.attacks.case import MOST_PAIRS, BucketCase
 from dalenius.tables.codes import number
 from dalenius.threats.chance import Chance, rank_correlation
@@ -34,9 +34,7 @@ def attack_row_order(case: BucketCase) -> AttackResult:
     truth, size = case.row_truth(), case.size
     places = np.bincount(case.st_bucket, case.st_count, case.n_buckets)
     even = (places == size)[case.row_bucket]  # with fakes there is no k-th value
-    order = np.argsort(case.row_bucket, kind="stable")
-    within = np.empty_like(order)
-    within[order] = np.arange(len(order)) - (np.cumsum(size) - size)[case.row_bucket[order]]
+    within = rank_within(case.row_bucket)
     rows = np.flatnonzero(even & (truth >= 0))
     listed = np.repeat(case.st_value, case.st_count)
     first_place = (np.cumsum(places) - places).astype(np.int64)
