@@ -17,8 +17,8 @@ from typing import Any, Unpack
 
 from dalenius.ask import Options, ask
 from dalenius.errors import InputError, QueryError
-from dalenius.plain import plain, plain_fields
-from dalenius.question.answer import Answer, AnswerRow, Group
+from dalenius.plain import plain_fields
+from dalenius.question.answer import Answer, AnswerRow, Estimated, Group, plain_group
 from dalenius.release.folder import StoredRelease
 
 
@@ -37,22 +37,17 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Estimated):
     """How much more the later of two releases says than the one before it."""
 
     earlier: str
     later: str
     group: Group
-    column: str
-    estimate: float | None
-    std_error: float | None
-    low: float | None
-    high: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --then --json` prints it."""
-        names = plain_fields(self, "earlier", "later", "column", "estimate", "std_error", "low", "high")
-        return {**names, "group": {name: plain(value) for name, value in self.group}}
+        names = plain_fields(self, "earlier", "later")
+        return {**names, **self.plain_numbers(), "group": plain_group(self.group)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

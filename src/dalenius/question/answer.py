@@ -9,17 +9,22 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from dalenius.display import View, draw_intervals, polars_frame
-from dalenius.plain import plain, plain_fields
+from dalenius.plain import Plain, plain, plain_fields
 
 Status = Literal["exact", "estimate", "undetermined", "consistent"]
+Group = tuple[tuple[str, Any], ...]
+"""Names and values of a group's keys."""
+
+
+def plain_group(group: Group) -> dict[str, Any]:
+    """A group as JSON has it."""
+    return {name: plain(value) for name, value in group}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRow:
-    """The estimate of one aggregate in one group."""
+class Estimated:
+    """The estimate of an aggregate, with its error."""
 
-    group: tuple[tuple[str, Any], ...]
-    """Names and values of the group's keys."""
     column: str
     estimate: float | None
     """None: SQL's NULL, as in a division by zero."""
@@ -27,41 +32,44 @@ class AnswerRow:
     """None: the release does not determine it."""
     low: float | None
     high: float | None
+
+    def plain_numbers(self) -> dict[str, Any]:
+        """As JSON has them."""
+        return plain_fields(self, "column", "estimate", "std_error", "low", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRow(Estimated):
+    """The estimate of one aggregate in one group."""
+
+    group: Group
     status: Status
     """exact: known without error; undetermined: the estimator finds nothing about it in the release;
     consistent: moved to what is possible."""
 
+    @property
+    def numbers(self) -> tuple[float | None, ...]:
+        """The estimate, its standard error and its interval."""
+        return self.estimate, self.std_error, self.low, self.high
+
     def to_dict(self) -> dict[str, Any]:
         """As `ask --json` prints it."""
-        group = {name: plain(value) for name, value in self.group}
-        return {"group": group, **plain_fields(self, "column", "estimate", "std_error", "low", "high")}
-
-
-Group = tuple[tuple[str, Any], ...]
-"""Names and values of a group's keys."""
+        return {"group": plain_group(self.group), **self.plain_numbers()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Estimated):
     """One group less another, with an interval of its own: groups of one release err together."""
 
-    column: str
     first: Group
     second: Group
-    estimate: float | None
-    std_error: float | None
-    low: float | None
-    high: float | None
     covariance: float | None
     """Of the two groups' estimates."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --differences --json` prints it."""
-        groups = {"first": _plain_group(self.first), "second": _plain_group(self.second)}
-        return {
-            **groups,
-            **plain_fields(self, "column", "estimate", "std_error", "low", "high", "covariance"),
-        }
+        groups = {"first": plain_group(self.first), "second": plain_group(self.second)}
+        return {**groups, **self.plain_numbers(), "covariance": plain(self.covariance)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +83,11 @@ class Rank:
 
     def to_dict(self) -> dict[str, Any]:
         """As `ask --differences --json` prints it."""
-        return {"group": _plain_group(self.group), **plain_fields(self, "column", "low", "high")}
+        return {"group": plain_group(self.group), **plain_fields(self, "column", "low", "high")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Independence:
+class Independence(Plain):
     """A test of whether two columns are independent, which knows the release's noise."""
 
     columns: tuple[str, str]
@@ -96,14 +104,6 @@ class Independence:
     """The strength of the association, from 0 to 1, what noise adds taken off."""
     n_left_out: int = field(metadata={"json": "left_out"})
     """Values of the two columns that too few people have."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `ask --independence --json` prints it."""
-        return plain_fields(self)
-
-
-def _plain_group(group: Group) -> dict[str, Any]:
-    return {name: plain(value) for name, value in group}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +138,7 @@ class Answer:
         """As `ask --json` prints it."""
         asked = plain_fields(self, "rows", "confidence", "assumption", "notes")
         if self.differences:
-            asked["differences"] = [one.to_dict() for one in self.differences]
-            asked["ranks"] = [one.to_dict() for one in self.ranks]
+            asked |= plain_fields(self, "differences", "ranks")
         if self.independence is not None:
             asked["independence"] = self.independence.to_dict()
         return asked
@@ -167,7 +166,7 @@ class Answer:
         """The answer as a table."""
         names = [name for name, _ in self.rows[0].group] if self.rows else []
         rows = tuple(
-            (*(str(plain(cell)) for _, cell in row.group), row.column, *map(_short, _numbers(row)))
+            (*(str(plain(cell)) for _, cell in row.group), row.column, *map(short, row.numbers))
             for row in self.rows
         )
         rests = () if self.assumption is None else (f"assumes: {self.assumption}",)
@@ -199,11 +198,8 @@ class Answer:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
-def _numbers(row: AnswerRow) -> tuple[float | None, ...]:
-    return row.estimate, row.std_error, row.low, row.high
-
-
-def _short(number: float | None) -> str:
+def short(number: float | None) -> str:
+    """A number as people read it."""
     if number is None:
         return "–"
     return f"{number:,.1f}" if abs(number) >= 10 else f"{number:.4g}"

@@ -8,6 +8,7 @@ the least, the largest and the number of different values are not sums: each is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from sqlglot import exp
 
@@ -21,6 +22,7 @@ from dalenius.question.query import (
     Expression,
     Formula,
     Number,
+    Operator,
     Root,
     Statistic,
 )
@@ -52,9 +54,8 @@ def is_statistic(call: exp.Expr) -> bool:
 def moment(scope: Scope, call: exp.Expr, condition: Condition | None, add: Add) -> Formula:
     """A variance, covariance or correlation as a formula of sums and counts."""
 
-    def total(argument: Expression, kind: str = "sum") -> Formula:
-        made = Aggregate(kind="count" if kind == "count" else "sum", argument=argument, condition=condition)
-        return AggregateRef(index=add(made))
+    def total(argument: Expression, kind: Literal["count", "sum"] = "sum") -> Formula:
+        return AggregateRef(index=add(Aggregate(kind=kind, argument=argument, condition=condition)))
 
     if type(call) in _VARIANCES:
         is_sample, is_root = _VARIANCES[type(call)]
@@ -85,11 +86,8 @@ def _over(scatter: Formula, count: Formula, is_sample: bool) -> Formula:
     return _arithmetic("/", scatter, less)
 
 
-def _arithmetic(operator: str, left: Formula, right: Formula) -> Formula:
-    match operator:
-        case "+" | "-" | "*" | "/":
-            return Arithmetic(operator=operator, left=left, right=right)
-    raise ValueError(operator)
+def _arithmetic(operator: Operator, left: Formula, right: Formula) -> Formula:
+    return Arithmetic(operator=operator, left=left, right=right)
 
 
 def _as_number(x: Expression) -> Expression:
@@ -121,10 +119,8 @@ def statistic(scope: Scope, call: exp.Expr, condition: Condition | None) -> Stat
     if type(call) in _ENDS:
         if call.expressions:
             raise refuse(scope.text, call, "an aggregate takes one argument")
-        kind = _ENDS[type(call)]
-        return Statistic(
-            kind="ends", argument=scope.expression(call.this), condition=condition, fraction=kind
-        )
+        argument, end = scope.expression(call.this), _ENDS[type(call)]
+        return Statistic(kind="ends", argument=argument, condition=condition, fraction=end)
     node, fraction, is_discrete, is_descending = _quantile(call)
     if fraction is None:
         raise refuse(scope.text, call, "a quantile needs a number from 0 to 1, e.g. QUANTILE_CONT(x, 0.9)")

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
+Operator = Literal["+", "-", "*", "/"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
@@ -110,7 +112,7 @@ class Number:
 class Arithmetic:
     """Two results, combined."""
 
-    operator: Literal["+", "-", "*", "/"]
+    operator: Operator
     left: Formula
     right: Formula
 

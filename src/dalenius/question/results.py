@@ -1,6 +1,6 @@
-"""Boolean expressions as AND, OR and NOT of atoms.
+"""The columns of a result: group keys, aggregates and arithmetic of them; HAVING, ORDER BY, LIMIT.
 
-The columns of a result: group keys, aggregates and arithmetic of them; HAVING, ORDER BY, LIMIT.
+And boolean expressions, as AND, OR and NOT of atoms.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dalenius.question.query import (
     Membership,
     Negation,
     Number,
+    Operator,
     Statistic,
     StatisticRef,
     TruthTest,
@@ -92,7 +93,7 @@ _KINDS: dict[type[exp.Expr], Literal["count", "sum", "avg"]] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
 }
-_OPERATORS: dict[type[exp.Expr], Literal["+", "-", "*", "/"]] = {
+_OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.Add: "+",
     exp.Sub: "-",
     exp.Mul: "*",
@@ -119,7 +120,7 @@ class ResultColumns:
         extra = [key for key, value in clause.args.items() if value and key not in {"expressions", "all"}]
         if extra or any(isinstance(n, exp.Rollup | exp.Cube | exp.GroupingSets) for n in clause.expressions):
             raise refuse(self.scope.text, select, "ROLLUP, CUBE and GROUPING SETS are not possible")
-        named = {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+        named = _aliases(select)
         if clause.args.get("all"):
             keys = [item for item in select.expressions if not self._has_aggregate(item)]
         else:
@@ -147,10 +148,8 @@ class ResultColumns:
             node = item.this if isinstance(item, exp.Alias) else item
             if self._has_aggregate(node):
                 self.estimated.append(node)
-                yield (
-                    (item.alias if isinstance(item, exp.Alias) else _spell(node)),
-                    self._select_formula(node),
-                )
+                name = item.alias if isinstance(item, exp.Alias) else _spell(node)
+                yield name, self._select_formula(node)
             elif self._group_index(node) is None:
                 self._refuse_bare(node)
         if not self.estimated:
@@ -239,9 +238,8 @@ class ResultColumns:
                 self.scope.text, call, f"{describe(call)} is not possible around or beside an aggregate",
                 "aggregates can be combined with + - * / and numbers",
             )  # fmt: skip
-        return self._add(
-            Aggregate(kind=_KINDS[type(call)], argument=self._argument(call), condition=found_condition)
-        )
+        kind, argument = _KINDS[type(call)], self._argument(call)
+        return self._add(Aggregate(kind=kind, argument=argument, condition=found_condition))
 
     def _argument(self, call: exp.Expr) -> Expression | None:
         inner = call.this
@@ -260,9 +258,7 @@ class ResultColumns:
     def finish(self, select: exp.Select) -> str:
         """HAVING, ORDER BY and LIMIT, over the result's columns."""
         parts = []
-        aliases = {
-            item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)
-        }
+        aliases = _aliases(select)
         if having := select.args.get("having"):
             parts.append("WHERE " + self._over_results(having.this, aliases))
         if order := select.args.get("order"):
@@ -312,6 +308,10 @@ class ResultColumns:
 
 def _is_aggregate(node: exp.Expr) -> bool:
     return type(node) in _KINDS or type(node) in MOMENTS or is_statistic(node)
+
+
+def _aliases(select: exp.Select) -> dict[str, exp.Expr]:
+    return {item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)}
 
 
 def _is_number_type(kind: exp.DataType) -> bool:

@@ -18,7 +18,7 @@ from dalenius.ask import Options, ask
 from dalenius.ask.course import Course, ask_course, ask_each
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_error, say_table
 from dalenius.errors import InputError, QueryError
-from dalenius.question.answer import Answer, Independence
+from dalenius.question.answer import Answer, Estimated, Group, Independence, short
 from dalenius.question.database import Limits
 from dalenius.question.limits import GRACE, LOOK_EVERY, resident
 from dalenius.release.series import open_release
@@ -109,15 +109,7 @@ def _show_course(course: Course, *, as_json: bool, explain: bool) -> None:
             say(moment.answer.explain)
         say("")
     rows = [
-        [
-            f"{one.earlier} to {one.later}",
-            _label(one.group),
-            one.column,
-            _number(one.estimate),
-            _number(one.std_error),
-            f"{_number(one.low)} … {_number(one.high)}",
-        ]
-        for one in course.changes
+        [f"{one.earlier} to {one.later}", _label(one.group), *_estimate_cells(one)] for one in course.changes
     ]
     per_cent = f"{course.moments[0].answer.confidence * 100:g} % interval"
     say_table(["change", "group", "aggregate", "estimate", "std error", per_cent], rows)
@@ -163,16 +155,7 @@ def say_answer(answer: Answer) -> None:
     """The answer as a table, one line per group and aggregate."""
     groups = [name for name, _ in answer.rows[0].group] if answer.rows else []
     per_cent = f"{answer.confidence * 100:g} %"
-    rows = [
-        [
-            *(label_cell(cell) for _, cell in row.group),
-            row.column,
-            _number(row.estimate),
-            _number(row.std_error),
-            f"{_number(row.low)} … {_number(row.high)}",
-        ]
-        for row in answer.rows
-    ]
+    rows = [[*(label_cell(cell) for _, cell in row.group), *_estimate_cells(row)] for row in answer.rows]
     say_table([*groups, "aggregate", "estimate", "std error", f"{per_cent} interval"], rows)
     for note in answer.notes:
         say(f"note: {note}")
@@ -211,14 +194,7 @@ def _say_differences(answer: Answer, per_cent: str) -> None:
     """Pairs of groups, and the ranks that each group may have."""
     say("")
     rows = [
-        [
-            f"{_label(one.first)} − {_label(one.second)}",
-            one.column,
-            _number(one.estimate),
-            _number(one.std_error),
-            f"{_number(one.low)} … {_number(one.high)}",
-        ]
-        for one in answer.differences
+        [f"{_label(one.first)} − {_label(one.second)}", *_estimate_cells(one)] for one in answer.differences
     ]
     say_table(["difference", "aggregate", "estimate", "std error", f"{per_cent} interval"], rows)
     say("")
@@ -229,14 +205,14 @@ def _say_differences(answer: Answer, per_cent: str) -> None:
     say_table(["group", "aggregate", "rank"], ranks)
 
 
-def _label(group: tuple[tuple[str, object], ...]) -> str:
+def _label(group: Group) -> str:
     return ", ".join(label_cell(cell) for _, cell in group)
 
 
-def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.1f}" if abs(value) >= 10 else f"{value:.4g}"
+def _estimate_cells(one: Estimated) -> list[str]:
+    """The aggregate, and its estimate with its error."""
+    interval = f"{short(one.low)} … {short(one.high)}"
+    return [one.column, short(one.estimate), short(one.std_error), interval]
 
 
 def _read_table(spec: str) -> tuple[str, pa.Table]:
