@@ -42,23 +42,20 @@ from dalenius.release.series import (
     Kind,
     NextInSeries,
     as_batch,
-    batch_folder,
-    date_folder,
     next_batch,
     next_date,
+    next_folder,
     next_view,
     published_counts,
     rehearse_first,
     series_folder,
-    view_folder,
 )
 from dalenius.release.signing import Signer
 from dalenius.release.verify import check_k, check_outright, check_promise, count_published_outright
 from dalenius.tables.uniqueness import FEW, Uniqueness
 
-_FOLDERS = {"batches": batch_folder, "dates": date_folder, "views": view_folder}
 _NEXT = {"batches": next_batch, "dates": next_date, "views": next_view}
-"""By the kind of a series: where its next release goes, and what that is to be."""
+"""By the kind of a series: what its next release is to be."""
 
 _pool_lock = Lock()
 _usual_pool: list[pa.MemoryPool] = []
@@ -300,7 +297,7 @@ def _target(release: Path, kind: Kind | None, *, is_draft: bool) -> Path:
     """The folder to write, which must not be there yet, except for a draft."""
     if is_draft:
         return draft_of(release)
-    target = release if kind is None else _FOLDERS[kind](release)
+    target = release if kind is None else next_folder(kind, release)
     refuse_existing(target)
     return target
 

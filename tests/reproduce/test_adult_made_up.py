@@ -151,8 +151,10 @@ def test_example_4_1_has_549_such_tuples_and_not_190() -> None:
     assert domain.size == 1_200
     every = tuple(axis.ravel() for axis in np.indices(domain.sizes))
     by_hand = 3 * sum(score < 3 * age for age in range(20, 40) for score in range(81, 101))
-    assert alphabeta._satisfying(every) == by_hand == 549
-    assert alphabeta._satisfying(table) == sum(score < 3 * age for age, _, score in alphabeta.SCORES) == 4
+    assert alphabeta._count_satisfying(every) == by_hand == 549
+    assert (
+        alphabeta._count_satisfying(table) == sum(score < 3 * age for age, _, score in alphabeta.SCORES) == 4
+    )
 
 
 @pytest.mark.parametrize(("views", "posterior"), [(2, 0.333), (8, 0.97)])
@@ -160,7 +162,7 @@ def test_who_joins_at_the_last_view_and_appears_there(views: int, posterior: flo
     """SPEC: 0.333 at v = 2 and 0.97 at v = 8, by Bayes on the last view alone."""
     single = choose_law(alphabeta._D, alphabeta._GAMMA, retention=USUAL_RETENTION)
     law = ViewLaw(retention=single.retention, beta=single.beta, views=views, decay=usual_decay(views))
-    found = alphabeta._joining(law)
+    found = alphabeta._posterior_of_joining(law)
     assert float(found) == pytest.approx(posterior, abs=5e-3)
     s, d = law.retention, alphabeta._D
     rate = (1 - s) ** (views - 1) * law.beta

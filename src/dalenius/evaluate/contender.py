@@ -102,9 +102,16 @@ class Contender:
     """Why it cannot take part; None: it can."""
 
 
-def policy_contender(name: str, policy: Policy, shared: Shared) -> Contender:
-    """A policy as it is."""
-    return _describe_policy(name, policy, shared)
+def policy_contender(name: str, policy: Policy, own: Shared | None) -> Contender:
+    """A policy of those that are compared, as it is; without what these share, a baseline."""
+    return Contender(
+        name=name,
+        kind=policy.mechanism.kind,
+        method=policy.mechanism.method,
+        bound=promised_bound(policy, None if own is None else own.histogram),
+        is_baseline=own is None,
+        policy=policy,
+    )
 
 
 def baselines(shared: Shared, bounds: Collection[Fraction]) -> list[Contender]:
@@ -113,7 +120,7 @@ def baselines(shared: Shared, bounds: Collection[Fraction]) -> list[Contender]:
     chosen = _distinct_bounds(bounds)
     for bound in chosen:
         at = f" at {float(bound):.3g}" if len(chosen) > 1 else ""
-        found += [_describe_policy(name + at, policy, None) for name, policy in _known_methods(shared, bound)]
+        found += [policy_contender(name + at, policy, None) for name, policy in _known_methods(shared, bound)]
         if shared.histogram is not None:
             found.append(_laplace(shared, bound, at))
     return [*found, _nothing(shared)]
@@ -141,18 +148,6 @@ def _distinct_bounds(bounds: Collection[Fraction]) -> list[Fraction]:
         if not chosen or bound > chosen[-1] * Fraction(11, 10):
             chosen.append(bound)
     return chosen
-
-
-def _describe_policy(name: str, policy: Policy, own: Shared | None) -> Contender:
-    """A policy of those that are compared, or a baseline."""
-    return Contender(
-        name=name,
-        kind=policy.mechanism.kind,
-        method=policy.mechanism.method,
-        bound=promised_bound(policy, None if own is None else own.histogram),
-        is_baseline=own is None,
-        policy=policy,
-    )
 
 
 def _laplace(shared: Shared, bound: Fraction, at: str) -> Contender:

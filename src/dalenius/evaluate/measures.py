@@ -22,7 +22,7 @@ from dalenius.errors import InputError, did_you_mean
 from dalenius.evaluate import metrics
 from dalenius.evaluate.contender import NOISE, NOTHING, Sample, publish_aside
 from dalenius.evaluate.original import Original
-from dalenius.evaluate.workload import Cells, Questions, joint_counts
+from dalenius.evaluate.workload import Cells, joint_counts
 from dalenius.policy import Policy
 from dalenius.release.folder import StoredRelease
 from dalenius.tables.codes import find_codes
@@ -158,7 +158,8 @@ def _distance(formula: Callable[[Floats, Floats], float]) -> Callable[[Sample, C
     """The mean distance between true and estimated joint distributions of a column and the sensitive ones."""
 
     def measure(sample: Sample, _cells: Cells) -> Measured:
-        found = [_joint(sample, columns) for columns in joint_columns(sample)]
+        asked = [joint_counts(sample.original, [columns]) for columns in joint_columns(sample)]
+        found = [sample.ask(questions) for questions in asked]
         distances = [formula(cells.truth, cells.estimate) for cells in found if cells is not None]
         return float(np.mean(distances)) if distances else None
 
@@ -171,11 +172,6 @@ def joint_columns(sample: Sample) -> list[tuple[str, ...]]:
     if original.sensitive:
         return [(column, *original.sensitive) for column in original.quasi] or [original.sensitive]
     return list(combinations(original.quasi, 2)) or [original.quasi]
-
-
-def _joint(sample: Sample, columns: tuple[str, ...]) -> Cells | None:
-    questions: Questions = joint_counts(sample.original, [columns])
-    return sample.ask(questions)
 
 
 _SMALL = "(counts below 0.1 % of the records measured against that)"

@@ -168,11 +168,6 @@ def series_folder(release: Path, target: Path) -> Iterator[None]:
         raise
 
 
-def view_folder(release: Path) -> Path:
-    """Where the next view goes."""
-    return release / f"view-{len(releases_in(release)) + 1}"
-
-
 def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries:
     """The view to publish now.
 
@@ -259,14 +254,17 @@ _NOT_COVERED = (
 )
 
 
-def batch_folder(release: Path) -> Path:
-    """Where the next batch goes."""
-    if (release / FILE_NAME).exists():
+_ONE = {"batches": "batch", "dates": "date", "views": "view"}
+
+
+def next_folder(kind: Kind, release: Path) -> Path:
+    """Where the next release of a series goes."""
+    if kind == "batches" and (release / FILE_NAME).exists():
         raise InputError(
             f"{release} is a release of its own, not the folder of a series",
             hint="choose another `release` in the policy for the series",
         )
-    return release / f"batch-{len(releases_in(release)) + 1}"
+    return release / f"{_ONE[kind]}-{len(releases_in(release)) + 1}"
 
 
 def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
@@ -298,11 +296,6 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
         records=None,
         earlier=earlier,
     )
-
-
-def date_folder(release: Path) -> Path:
-    """Where the table of the next date goes."""
-    return release / f"date-{len(releases_in(release)) + 1}"
 
 
 def next_date(policy: Policy, scan: OpenedTable) -> NextInSeries:

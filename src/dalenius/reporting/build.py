@@ -31,6 +31,8 @@ from dalenius.reporting.published import (
 from dalenius.reporting.utility import describe_utility
 from dalenius.threats.result import Audit
 
+_VERDICTS = {True: doc.Verdict(tone="good", text="passed"), False: doc.Verdict(tone="bad", text="FAILED")}
+
 
 def describe_checks(checked: Verification) -> doc.Section:
     """The section on what `dalenius verify` found."""
@@ -45,16 +47,7 @@ def describe_checks(checked: Verification) -> doc.Section:
             doc.Table(
                 caption="Checks",
                 columns=doc.head("check", "result", "what was found"),
-                rows=tuple(
-                    (
-                        check.name,
-                        doc.Verdict(tone="good", text="passed")
-                        if check.ok
-                        else doc.Verdict(tone="bad", text="FAILED"),
-                        check.detail,
-                    )
-                    for check in checked.checks
-                ),
+                rows=tuple((check.name, _VERDICTS[check.ok], check.detail) for check in checked.checks),
             ),
         ),
     )
@@ -80,11 +73,7 @@ def describe_files(release: StoredRelease) -> doc.Section:
                 text="A file is the one that this report is about if it has the same SHA-256; "
                 "“sha256sum” prints it."
             ),
-            doc.Table(
-                caption="SHA-256 of every file",
-                columns=doc.head("file", "SHA-256"),
-                rows=tuple(rows),
-            ),
+            doc.Table(caption="SHA-256 of every file", columns=doc.head("file", "SHA-256"), rows=tuple(rows)),
         ),
     )
 
@@ -110,7 +99,7 @@ def describe_commands(release: StoredRelease, *, is_private: bool, seed: int | N
         title="How to repeat it",
         blocks=(
             doc.Paragraph(text=f"RELEASE is the folder of the release{original if is_private else ''}."),
-            doc.Commands(lines=tuple((line, meaning) for line, meaning in lines)),
+            doc.Commands(lines=tuple(lines)),
         ),
     )
 

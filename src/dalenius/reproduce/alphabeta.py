@@ -28,6 +28,7 @@ from dalenius.mechanisms.alphabeta.plan.law import (
     usual_decay,
 )
 from dalenius.mechanisms.alphabeta.plan.views import AlphaBetaPlan, plan_alphabeta
+from dalenius.mechanisms.base import repeat_evidence
 from dalenius.mechanisms.frapp.apply import frapp_view
 from dalenius.mechanisms.frapp.plan import FrappPlan, plan_frapp
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes, are_among
@@ -76,7 +77,7 @@ def _scores() -> tuple[Domain, TupleCodes]:
     return domain, codes
 
 
-def _satisfying(codes: TupleCodes) -> int:
+def _count_satisfying(codes: TupleCodes) -> int:
     """Example 4.1's query: score < 3·age."""
     age, _, score = codes
     return int((score + 81 < 3 * (age + 20)).sum())
@@ -87,7 +88,7 @@ def _run_table1() -> Reproduction:
     law = ViewLaw(retention=ALPHA + BETA, beta=BETA)
     others = (1 - GAMMA_FRAPP) / (domain.size - 1)
     every = tuple(axis.ravel() for axis in np.indices(domain.sizes))
-    truth, n_domain = _satisfying(table), _satisfying(every)
+    truth, n_domain = _count_satisfying(table), _count_satisfying(every)
 
     def estimate_frapp(seen: int) -> float:
         return float((seen - len(SCORES) * others * n_domain) / (GAMMA_FRAPP - others))
@@ -106,7 +107,7 @@ def _run_table1() -> Reproduction:
         views = [publish(stream) for _ in range(N_VIEWS)]
         kept = np.mean([int(are_among(domain.pack(view), words).sum()) for view in views])
         noise = np.mean([len(view[0]) for view in views]) - kept
-        error = np.std([estimate(_satisfying(view)) - truth for view in views])
+        error = np.std([estimate(_count_satisfying(view)) - truth for view in views])
         stated = "{} kept, {} new".format(*_STATED[name])
         rows.append((name, float(kept), float(noise), float(kept / (kept + noise)), float(error), stated))
     return Reproduction(
@@ -238,7 +239,7 @@ def _run_views() -> Reproduction:
     for views in range(1, _MOST_VIEWS + 1):
         printed = ViewLaw(retention=single.retention, beta=single.beta, views=views, decay=usual_decay(views))
         rows.append(("as printed", views, float(printed.worst_posterior(_D))))
-        rows.append(("as printed, changed data", views, float(_joining(printed))))
+        rows.append(("as printed, changed data", views, float(_posterior_of_joining(printed))))
         ours = choose_law(_D, _GAMMA, views=views)
         rows.append(("ours", views, float(ours.worst_posterior(_D))))
         changing = choose_law(_D, _GAMMA, views=views, kind=ChangingLaw)
@@ -254,10 +255,9 @@ def _run_views() -> Reproduction:
     )
 
 
-def _joining(law: ViewLaw) -> Fraction:
+def _posterior_of_joining(law: ViewLaw) -> Fraction:
     """The posterior of a tuple that joins the table at the last view and appears there."""
-    odds = law.retention / law.fresh_rate(law.views) * _D / (1 - _D)
-    return odds / (1 + odds)
+    return repeat_evidence(_D, law.retention / law.fresh_rate(law.views), 1)
 
 
 _QUANTILES = Line(

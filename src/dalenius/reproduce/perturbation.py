@@ -155,7 +155,7 @@ def compare_partitions(levels: Sequence[int] = LEVELS) -> Reproduction:
     )
 
 
-def _balancing() -> Reproduction:
+def _balance() -> Reproduction:
     counts = (12, 8, 6, 5, 4, 3, 1, 1, 1, 1)
     promise = RhoPrivacy(rho1=None, rho2=Fraction(2, 3))
     groups, n_groups = initial_groups(np.array(counts), np.ones(10, dtype=bool))
@@ -188,5 +188,5 @@ EXPERIMENTS = (
     Experiment("perturbation-table2", "Retention with and without parts", compare_retentions),
     Experiment("perturbation-table3", "Initial groups and parts by number of rows", _table3),
     Experiment("perturbation-partition", "eps(Part) against the paper's own procedure", compare_partitions),
-    Experiment("perturbation-fig1", "Figure 1: the balancing phase on example 1", _balancing),
+    Experiment("perturbation-fig1", "Figure 1: the balancing phase on example 1", _balance),
 )

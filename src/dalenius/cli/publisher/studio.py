@@ -7,14 +7,13 @@ import secrets
 import sys
 import threading
 import webbrowser
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dalenius.cli.output import JsonOption, print_json, say
-from dalenius.cli.sockets import listen
+from dalenius.cli.serving import listen, run
 from dalenius.errors import InputError
 from dalenius.web.guard import Access, host_names
 
@@ -31,7 +30,7 @@ def command(
 ) -> int:
     """Publish in a browser: from a table to a release and its report. Ctrl-C ends it."""
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401
 
         from dalenius.studio.app import create_app
     except ModuleNotFoundError as error:
@@ -53,7 +52,5 @@ def command(
     sys.stdout.flush()
     if not no_browser and not as_json:
         threading.Timer(1.0, webbrowser.open, [url]).start()
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    with suppress(KeyboardInterrupt):  # that is how it ends
-        uvicorn.Server(config).run(sockets=[listening])
+    run(app, listening)
     return 0

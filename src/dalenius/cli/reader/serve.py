@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import secrets
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dalenius.cli.output import JsonOption, print_json, say
-from dalenius.cli.sockets import listen
+from dalenius.cli.serving import listen, run
 from dalenius.errors import InputError
 from dalenius.web.guard import Access, host_names, is_loopback
 
@@ -40,7 +39,7 @@ def command(
 ) -> int:
     """Answer analysts' questions over HTTP, from releases alone. Stop it with Ctrl-C."""
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401
 
         from dalenius.serve.app import create_app
         from dalenius.serve.workers import Allowed
@@ -54,9 +53,7 @@ def command(
     app = create_app(releases, access, allowed)
     _say_where(host, port, known, as_json=as_json, shown=tokens is None)
     _log_to_stderr()
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
-    with suppress(KeyboardInterrupt):  # that is how it ends
-        uvicorn.Server(config).run(sockets=[listening])
+    run(app, listening)
     return 0
 
 

@@ -43,8 +43,7 @@ class PartWords:
     @property
     def after(self) -> Fraction:
         """The belief that it becomes for who sees that value published: Bayes with γ (equation 6)."""
-        odds = self.channel.gamma * self.before / (1 - self.before)
-        return odds / (1 + odds)
+        return repeat_evidence(self.before, self.channel.gamma, 1)
 
 
 def describe_limits(release: StoredRelease) -> doc.Section:

@@ -1,8 +1,10 @@
-"""Where a service of this machine listens."""
+"""Where a service of this machine listens, and how it runs until somebody stops it."""
 
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
+from typing import Any
 
 from dalenius.errors import EngineError
 
@@ -21,3 +23,12 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}, port {port}: {error.strerror}", hint="--port 0 takes any free one"
         ) from error
     return listening
+
+
+def run(app: Any, listening: socket.socket) -> None:
+    """Answer requests until Ctrl-C."""
+    import uvicorn  # which the caller has seen to be installed
+
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    with suppress(KeyboardInterrupt):  # that is how it ends
+        uvicorn.Server(config).run(sockets=[listening])
