@@ -165,6 +165,11 @@ class Check(Plain):
     ok: bool
     detail: str
 
+    @classmethod
+    def of(cls, name: str, problem: str | None, fine: str) -> Check:
+        """What was found wrong, or else what was found."""
+        return cls(name=name, ok=not problem, detail=problem or fine)
+
 
 Config_co = TypeVar("Config_co", covariant=True)
 Promise_co = TypeVar("Promise_co", covariant=True)

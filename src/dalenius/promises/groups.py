@@ -133,12 +133,7 @@ def arrange(groups: Sequence[Group], histogram: Histogram) -> Histogram:
     outer_first = sorted(groups, key=lambda group: -len(group.values))
     # sorted by the path from the outermost group inwards, what shares a beginning of it stands together
     paths = [[k for k, group in enumerate(outer_first) if group.has(value)] for value in histogram.values]
-    order = sorted(range(len(histogram)), key=paths.__getitem__)
-    return Histogram(
-        columns=histogram.columns,
-        values=tuple(histogram.values[code] for code in order),
-        counts=tuple(histogram.counts[code] for code in order),
-    )
+    return histogram.in_order(sorted(range(len(histogram)), key=paths.__getitem__))
 
 
 def read_groups(promise: Mapping[str, Any]) -> tuple[Group, ...]:

@@ -253,8 +253,7 @@ def check_files(release: StoredRelease) -> Check:
     extra = sorted(present - set(listed) - own)
     problems = [*changed_files(release), *(f"{name} is not in the manifest" for name in extra)]
     n_files = f"{len(listed)} files match" if len(listed) > 1 else f"{len(listed)} file matches"
-    detail = "; ".join(problems) or f"{n_files} the SHA-256 of the manifest"
-    return Check(name="files", ok=not problems, detail=detail)
+    return Check.of("files", "; ".join(problems), f"{n_files} the SHA-256 of the manifest")
 
 
 def refuse_changed(release: StoredRelease) -> None:

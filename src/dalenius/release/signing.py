@@ -76,9 +76,7 @@ def check_signature(release: StoredRelease, signer: str | None = None) -> Check 
         return Check(name="signature", ok=False, detail=f"signed with another key, {stated[:16]}…")
     problem = _problem(release, stated)
     whose = "the expected key" if signer else f"key {stated[:16]}…; whose it is, --signer would tell"
-    return Check(
-        name="signature", ok=problem is None, detail=problem or f"the manifest is signed with {whose}"
-    )
+    return Check.of("signature", problem, f"the manifest is signed with {whose}")
 
 
 def refuse_false_signature(release: StoredRelease) -> None:

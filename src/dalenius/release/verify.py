@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -188,10 +188,9 @@ def check_k(release: StoredRelease) -> Iterator[Check]:
 def _check_tables(release: StoredRelease) -> Iterator[Check]:
     try:
         manifest, contents = release.manifest, look_at_tables(release)
-        yield _check("rows", wrong_rows(manifest, contents), "row counts match")
-        columns = _check(
-            "columns", wrong_columns(manifest, contents), "the columns are those of the manifest"
-        )
+        yield Check.of("rows", "; ".join(wrong_rows(manifest, contents)), "row counts match")
+        wrong = "; ".join(wrong_columns(manifest, contents))
+        columns = Check.of("columns", wrong, "the columns are those of the manifest")
         yield columns
         if columns.ok:
             yield from check_k(release)
@@ -204,11 +203,6 @@ def _strange_tables(error: Exception) -> Check:
     known = isinstance(error, duckdb.Error | DaleniusError)
     detail = str(error).splitlines()[0] if known else type(error).__name__
     return Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")
-
-
-def _check(name: str, problems: Iterable[str], fine: str) -> Check:
-    found = "; ".join(problems)
-    return Check(name=name, ok=not found, detail=found or fine)
 
 
 def _check_publishable(manifest: Manifest) -> Check:

@@ -66,6 +66,15 @@ class Histogram(Counted):
         """How many different values there are."""
         return len(self.values)
 
+    def in_order(self, codes: Iterable[int]) -> Histogram:
+        """The same with its values in another order."""
+        order = list(codes)
+        return Histogram(
+            columns=self.columns,
+            values=tuple(self.values[code] for code in order),
+            counts=tuple(self.counts[code] for code in order),
+        )
+
     def frequency(self, code: int) -> Fraction:
         """The share of the records that has the value."""
         return Fraction(self.counts[code], self.n_rows)

@@ -38,8 +38,8 @@ def _check_distinct(connection: duckdb.DuckDBPyConnection, view: PublishedView, 
             connection,
             f'SELECT (SELECT count(*) FROM "view") - count(*) FROM (SELECT DISTINCT {listed} FROM "view")',
         )
-    detail = f"{repeated} rows repeat another" if repeated else "no row is there twice"
-    return Check(name="distinct rows", ok=repeated == 0, detail=detail)
+    problem = f"{repeated} rows repeat another" if repeated else None
+    return Check.of("distinct rows", problem, "no row is there twice")
 
 
 def _check_series(manifest: Manifest, view: PublishedView) -> Check:

@@ -63,24 +63,15 @@ def check_buckets(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
         if stated.dates is None
         else _check_absent(n_uneven, n_absent, stated.dates.absent)
     )
-    yield Check(
-        name="sensitive table",
-        ok=n_malformed == 0,
-        detail=f"{n_malformed} entries are repeated, out of order or not positive"
-        if n_malformed
-        else "every value is counted once a bucket",
-    )
+    malformed = f"{n_malformed} entries are repeated, out of order or not positive" if n_malformed else None
+    yield Check.of("sensitive table", malformed, "every value is counted once a bucket")
     if stated.fakes is not None:
         yield _check_domain(connection, stated.fakes.values, sensitive)
     if stated.regions is not None:
         yield check_regions(connection, stated.regions)
     yield _check_numbers(n_people, manifest.rows.published)
-    detail = (
-        f"{n_broken} entries of the sensitive table are above their threshold"
-        if n_broken
-        else "every value is within its threshold in every bucket"
-    )
-    yield Check(name="promise", ok=n_broken == 0, detail=detail)
+    broken = f"{n_broken} entries of the sensitive table are above their threshold" if n_broken else None
+    yield Check.of("promise", broken, "every value is within its threshold in every bucket")
     if stated.groups:
         yield _check_groups(n_groups_broken, len(stated.groups))
     if stated.alike:
@@ -133,14 +124,9 @@ def _check_alike(connection: duckdb.DuckDBPyConnection, columns: tuple[str, ...]
 
 
 def _check_sizes(n_uneven: int, n_fakes: int) -> Check:
-    more = f", and {n_fakes} more" if n_fakes else ""
-    return Check(
-        name="bucket sizes",
-        ok=n_uneven == 0,
-        detail=f"{n_uneven} buckets do not have as many sensitive values as people{more}"
-        if n_uneven
-        else f"every bucket has as many sensitive values as people{more}",
-    )
+    same = f"as many sensitive values as people{f', and {n_fakes} more' if n_fakes else ''}"
+    uneven = f"{n_uneven} buckets do not have {same}" if n_uneven else None
+    return Check.of("bucket sizes", uneven, f"every bucket has {same}")
 
 
 def _check_absent(n_uneven: int, n_absent: int, stated: int) -> Check:
@@ -205,12 +191,8 @@ def _count_broken(groups: tuple[Group | Having, ...], entries: Entries, n_fakes:
 
 def _check_groups(n_broken: int, n_groups: int) -> Check:
     what = "1 group of values" if n_groups == 1 else f"{n_groups} groups of values"
-    detail = (
-        f"{what}: above their thresholds in buckets {n_broken} times"
-        if n_broken
-        else f"{what}: within their thresholds in every bucket"
-    )
-    return Check(name="promise on groups", ok=n_broken == 0, detail=detail)
+    broken = f"{what}: above their thresholds in buckets {n_broken} times" if n_broken else None
+    return Check.of("promise on groups", broken, f"{what}: within their thresholds in every bucket")
 
 
 def _are_numbers(connection: duckdb.DuckDBPyConnection, sensitive: tuple[str, ...]) -> bool:
@@ -228,13 +210,11 @@ def _count_near_broken(promise: Proximity, entries: Entries, n_fakes: int) -> in
 
 
 def _check_near(n_broken: int, promise: Proximity, *, are_numbers: bool) -> Check:
-    what = f"values within {promise.within} of one number"
-    detail = f"{what} are above {show(promise.at_most)} of a bucket {n_broken} times"
-    if not n_broken:
-        detail = f"{what} are at most {show(promise.at_most)} of every bucket"
+    what, at_most = f"values within {promise.within} of one number are", show(promise.at_most)
+    problem = f"{what} above {at_most} of a bucket {n_broken} times" if n_broken else None
     if not are_numbers:
-        detail = "the sensitive column does not hold numbers"
-    return Check(name="promise on near numbers", ok=are_numbers and n_broken == 0, detail=detail)
+        problem = "the sensitive column does not hold numbers"
+    return Check.of("promise on near numbers", problem, f"{what} at most {at_most} of every bucket")
 
 
 def _check_domain(
@@ -249,8 +229,8 @@ def _check_domain(
     *cells, counts = (column.to_pylist() for column in rows.columns)
     labels = zip(*map(write_cells, cells), strict=True)
     outside = sum(n for value, n in zip(labels, counts, strict=True) if value not in domain)
-    detail = f"{outside} entries are outside the domain" if outside else "every value is one of the domain's"
-    return Check(name="fakes", ok=outside == 0, detail=detail)
+    problem = f"{outside} entries are outside the domain" if outside else None
+    return Check.of("fakes", problem, "every value is one of the domain's")
 
 
 def _check_numbers(n_people: int, stated: int | None) -> Check:

@@ -143,11 +143,7 @@ def mix_numbers(histogram: Histogram, schema: pa.Schema) -> Histogram:
     if len(histogram) <= _MIXED_FROM or not all(any(fits(kind) for fits in numbers) for kind in kinds):
         return histogram
     order = Randomness.seeded(0).stream("bucketize", "mix", len(histogram)).permutation(len(histogram))
-    return Histogram(
-        columns=histogram.columns,
-        values=tuple(histogram.values[code] for code in order),
-        counts=tuple(histogram.counts[code] for code in order),
-    )
+    return histogram.in_order(order)
 
 
 def plan_counts(policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
@@ -250,12 +246,7 @@ def _in_order(histogram: Histogram, schema: pa.Schema) -> Histogram:
             f"[promise] proximity is about numbers; column {name!r} is {kind}",
             hint="publish the column under f-privacy, or give it as numbers",
         )
-    order = ascending(write_cells(value)[0] for value in histogram.values)
-    return Histogram(
-        columns=histogram.columns,
-        values=tuple(histogram.values[code] for code in order),
-        counts=tuple(histogram.counts[code] for code in order),
-    )
+    return histogram.in_order(ascending(write_cells(value)[0] for value in histogram.values))
 
 
 def _windows(promise: BucketPromise, histogram: Histogram) -> tuple[int, ...]:

@@ -33,21 +33,12 @@ def check_parts(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> It
     rows = dict(connection.execute("SELECT part, sum(n)::BIGINT FROM seen GROUP BY part").fetchall())
     listed = set(range(1, len(stated.channels) + 1))
     strange = sorted(set(rows) ^ listed, key=str)
-    yield Check(
-        name="parts",
-        ok=not strange,
-        detail=f"parts {', '.join(map(str, strange[:5]))} are not both in the data and in the manifest"
-        if strange
-        else f"every record is in one of {len(listed)} parts",
-    )
+    some = ", ".join(map(str, strange[:5]))
+    problem = f"parts {some} are not both in the data and in the manifest" if strange else None
+    yield Check.of("parts", problem, f"every record is in one of {len(listed)} parts")
     foreign = _n_foreign(connection, stated)
-    yield Check(
-        name="values",
-        ok=foreign == 0,
-        detail=f"{foreign} records have a value that their part does not list"
-        if foreign
-        else "every published value is one of its part's",
-    )
+    problem = f"{foreign} records have a value that their part does not list" if foreign else None
+    yield Check.of("values", problem, "every published value is one of its part's")
     if not strange:
         yield _check_laws([rows[number] for number in sorted(listed)], stated, manifest)
 
@@ -84,13 +75,8 @@ def _check_laws(sizes: list[int], stated: PublishedParts, manifest: Manifest) ->
         for number, (n_rows, channel) in enumerate(zip(sizes, channels, strict=True), start=1)
         if channel.weights is not None or not _fits(n_rows, channel, rho2, covers_all=covers_all)
     ]
-    return Check(
-        name="promise",
-        ok=not wrong,
-        detail=f"gamma of part {wrong[0]} fits no histogram of its rows and values"
-        if wrong
-        else "every part's gamma is what its commonest protected value allows",
-    )
+    problem = f"gamma of part {wrong[0]} fits no histogram of its rows and values" if wrong else None
+    return Check.of("promise", problem, "every part's gamma is what its commonest protected value allows")
 
 
 def _keeps_limits(channels: Sequence[Channel], limits: Sequence[tuple[Fraction, Fraction]]) -> bool:

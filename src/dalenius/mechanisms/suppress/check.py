@@ -30,7 +30,7 @@ def check_stage(manifest: Manifest, counted: Histogram | None) -> Check:
     if problem is None and stated is not None:
         problem = _problem_of_words(stated, is_withheld=bool(withheld))
     fine = f"{withheld} records were withheld, and the counts fit the method" if withheld else "none withheld"
-    return Check(name="suppression", ok=problem is None, detail=problem or fine)
+    return Check.of("suppression", problem, fine)
 
 
 def _problem_of_words(stated: PublishedSuppression, *, is_withheld: bool) -> str | None:

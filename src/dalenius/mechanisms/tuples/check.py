@@ -79,8 +79,4 @@ def _all_ascend(words: Ints) -> bool:
 def check_domain(rows: ScannedRows, domain: Domain) -> Check:
     """Whether every cell is a value of its column's domain."""
     problems = [f"{n} rows hold a value outside the domain of {name!r}" for name, n in rows.outside.items()]
-    return Check(
-        name="domain",
-        ok=not problems,
-        detail="; ".join(problems) or f"every row is one of the domain's {domain.size:,} tuples",
-    )
+    return Check.of("domain", "; ".join(problems), f"every row is one of the domain's {domain.size:,} tuples")
