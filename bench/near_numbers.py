@@ -1,11 +1,12 @@
 """Secret numbers: what proximity costs beside l-diversity, and how often its intervals cover.
 
     python -m bench.near_numbers [--data FOLDER] [--table adult.csv] [--rows 8000] [--releases 4]
-        [--questions 60] [--fractions]
+        [--questions 60] [--first 0] [--fractions]
 
 Samples of Adult or KDD with `age` as the secret: proximity within 3 years at most 1/4, and l-diversity with
 l = 4, the nearest promise that knows no distance. Questions are about people like a random person in one or
-two columns, of 20 or more, all different: counts of an age range, sums, averages and quartiles of age. With
+two columns, of 20 or more, all different: counts of an age range, sums, averages and quartiles of age.
+Printed too: errors as multiples of their standard errors, root mean square. `--first` is the first seed. With
 `--fractions` everybody's age has a random fraction of a year, so that no two are the same.
 """
 
@@ -80,13 +81,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8_000)
     parser.add_argument("--releases", type=int, default=4)
     parser.add_argument("--questions", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--fractions", action="store_true")
     given = parser.parse_args()
     with duckdb.connect() as connection:
         whole = connection.sql(f"SELECT * FROM read_csv('{given.data / given.table}')").to_arrow_table()
     held: dict[tuple[str, str], list[bool]] = defaultdict(list)
     errors: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for seed in range(given.releases):
+    multiples: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for seed in range(given.first, given.first + given.releases):
         stream = np.random.default_rng(seed)
         table = whole.take(stream.permutation(whole.num_rows)[: given.rows])
         if given.fractions:
@@ -103,10 +106,12 @@ def main() -> None:
                 if row.estimate is not None and row.low is not None and row.high is not None:
                     held[name, kind].append(row.low <= true <= row.high)
                     errors[name, kind].append(abs(row.estimate - true) / max(abs(true), 1.0))
+                    multiples[name, kind].append((row.estimate - true) / (row.std_error or np.nan))
     for (name, kind), covered in held.items():
         print(
             f"{name}: {kind}: {len(covered)} answers, {np.mean(covered):.3f} covered, median relative "
-            f"error {np.median(errors[name, kind]):.4f}, mean {np.mean(errors[name, kind]):.4f}",
+            f"error {np.median(errors[name, kind]):.4f}, mean {np.mean(errors[name, kind]):.4f}, errors "
+            f"{np.sqrt(np.nanmean(np.square(multiples[name, kind]))):.2f} times their standard errors",
             flush=True,
         )
 

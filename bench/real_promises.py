@@ -39,6 +39,11 @@ SETS = {
 }
 
 
+HAVING = 'age, sex, race, "native-country", occupation, ' + ", ".join(
+    f"{sql} AS {name}" for name, sql in SETS.items()
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A table, a promise and the nearest one."""
@@ -124,8 +129,17 @@ CASES: dict[str, Case] = {
         ours={"promise": {"kind": "sets", "default": TWICE}},
         near={"promise": {"kind": "f-privacy", "default": TWICE}},
         near_name="f-privacy of the combinations",
-        select='age, sex, race, "native-country", occupation, '
-        + ", ".join(f"{sql} AS {name}" for name, sql in SETS.items()),
+        select=HAVING,
+        asked="{value}",
+    ),
+    "sets, alike in sex": Case(
+        file="adult.csv",
+        quasi=("age", "sex", "race", "native-country", "occupation"),
+        sensitive=", ".join(SETS),
+        ours={"promise": {"kind": "sets", "default": TWICE, "alike": ["sex"]}},
+        near={"promise": {"kind": "sets", "default": TWICE}},
+        near_name="sets",
+        select=HAVING,
         asked="{value}",
     ),
     "suppression before limits": Case(
