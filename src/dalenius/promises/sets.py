@@ -142,7 +142,7 @@ class SetPrivacy:
         return (
             "Nobody who uses the release to find out in which bucket a person is, and knows nothing else, "
             "can be surer that the person has a value than the limit that was set for it, whatever other "
-            f"values the person has. The strictest limits: {shown}."
+            f"values the person has. The strictest limits: {shown}.{_say_alike(read_alike(promise))}"
         )
 
     @classmethod
@@ -168,6 +168,12 @@ class SetPrivacy:
         if not isinstance(alike, list | tuple) or not all(isinstance(name, str) for name in alike):
             raise PolicyError("[promise] alike must be a list of quasi columns", hint='alike = ["visits"]')
         return cls(columns=sensitive, default=default, named=named, alike=tuple(alike))
+
+
+def _say_alike(columns: tuple[str, ...]) -> str:
+    if not columns:
+        return ""
+    return f" People share a bucket only with those who are alike in {show_value(columns)}."
 
 
 def read_having(promise: Mapping[str, Any]) -> tuple[Having, ...]:

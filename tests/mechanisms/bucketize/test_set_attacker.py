@@ -205,6 +205,8 @@ def test_a_number_of_rows_is_published_only_among_people_who_have_as_many(tmp_pa
     one = policy(gathered(), path, alike=["visits"])
     release = dalenius.publish(one, seed=1)
     assert "alike" in [check.name for check in dalenius.verify(path).checks if check.ok]
+    told = SetPrivacy.in_words(release.manifest["promise"], "values")
+    assert told.endswith("People share a bucket only with those who are alike in visits.")
     buckets = pq.read_table(path / "qit.parquet").group_by("bucket").aggregate([("visits", "count_distinct")])
     assert set(buckets.column("visits_count_distinct").to_pylist()) == {1}
     assert all(attack.holds is not False for attack in dalenius.audit(path, one).attacks)
