@@ -26,7 +26,7 @@ import pandas as pd
 import pyarrow as pa
 
 import dalenius
-from dalenius.mechanisms.bucketize.dates import leaving as effects_of_leaving
+from dalenius.mechanisms.bucketize.dates import answer as dated_answers
 from dalenius.reproduce.microdata import data_folder
 
 Table = tuple[str, str, dict[str, Callable[[pd.DataFrame], pd.Series]], float]
@@ -74,9 +74,9 @@ def main() -> None:
     parser.add_argument("--table", choices=sorted(TABLES), default="adult")
     parser.add_argument("--series", type=int, default=4)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--open", type=float, default=effects_of_leaving.OPEN)
+    parser.add_argument("--open", type=float, default=dated_answers.OPEN)
     options = parser.parse_args()
-    effects_of_leaving.OPEN = options.open
+    dated_answers.OPEN = options.open
     file, sensitive, conditions, limit = TABLES[options.table]
     people = pd.read_csv(options.data / file)
     kept = list(dict.fromkeys(["age", "sex", *(c for c in ("education",) if c in people), sensitive]))
