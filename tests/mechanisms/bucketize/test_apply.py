@@ -124,8 +124,8 @@ def test_contents_are_the_same_in_batches_of_any_size(
     plan = plan_for([9, 7, 5, 3])
     layout = Layout.shuffled(plan, Randomness.seeded(2))
     whole = [np.concatenate(parts) for parts in zip(*layout.contents(), strict=True)]
-    monkeypatch.setattr(apply, "BUCKETS_PER_BATCH", per_batch)
-    parts = list(layout.contents())
+    monkeypatch.setattr(apply, "_LISTED_AT_ONCE", per_batch)
+    parts = list(Layout.shuffled(plan, Randomness.seeded(2)).contents())
     assert all(len(set(bucket.tolist())) <= per_batch for bucket, _, _ in parts)
     for one, many in zip(whole, zip(*parts, strict=True), strict=True):
         assert one.tolist() == np.concatenate(many).tolist()
@@ -161,10 +161,9 @@ def test_both_tables_are_written_from_the_same_places() -> None:
         pa.record_batch({"age": [4, 5, 6], "ill": ["b", "b", "a"]}, schema=schema),
     ]
     order = np.random.default_rng(4)
-    rows = pa.Table.from_batches(
-        apply.qit_rows(iter(batches), ("age",), encoder, Assigner(layout, randomness), order, "key")
-    )
-    assert rows.column_names == ["age", "bucket", "key"]
+    keyed = apply.qit_rows(iter(batches), ("age",), encoder, Assigner(layout, randomness), order, "key")
+    rows = pa.Table.from_batches(apply.with_buckets(keyed, layout.n_buckets, "key"))
+    assert rows.column_names == ["age", "key", "bucket"]
     ill = dict(zip(range(1, 7), "ababba", strict=True))
     held = Counter(
         (b, ill[age]) for b, age in zip(rows["bucket"].to_pylist(), rows["age"].to_pylist(), strict=True)

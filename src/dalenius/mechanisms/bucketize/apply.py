@@ -8,7 +8,7 @@ a value takes which of the value's places is a uniformly random choice, and so a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -23,9 +23,10 @@ from dalenius.mechanisms.bucketize.plan.windows import keeps_windows, mix
 from dalenius.mechanisms.dealing import fewest_bits
 from dalenius.prefetch import map_parallel
 from dalenius.randomness import KEY_BITS, Randomness, random_keys
-from dalenius.tables.codes import Encoder
+from dalenius.tables.codes import Encoder, narrowest
 
-BUCKETS_PER_BATCH = 20_000
+_LISTED_AT_ONCE = 4_000
+"""So many buckets have lists that stay in a processor's cache."""
 Entries = tuple[Ints, Ints, Ints]
 """Bucket, value code, count."""
 
@@ -94,6 +95,8 @@ class Layout(NumberedBuckets):
     numbers: Ints
     ends: Ints
     """Per value and size, how many records of this and the earlier values go to buckets of that size."""
+    _lists: list[_Lists] = field(default_factory=list, init=False)
+    """What the buckets list, once it was asked for."""
 
     @classmethod
     def shuffled(cls, plan: BucketPlan, randomness: Randomness, first: int = 1) -> Layout:
@@ -118,41 +121,79 @@ class Layout(NumberedBuckets):
 
     def contents(self) -> Iterator[Entries]:
         """Batches of (bucket, value code, count), by bucket number and code."""
-        in_plan = np.argsort(self.numbers)
-        for start in range(0, len(in_plan), BUCKETS_PER_BATCH):
-            yield self.entries(in_plan[start : start + BUCKETS_PER_BATCH])
+        in_plan = np.empty_like(self.numbers)
+        in_plan[self.numbers - self.numbers.min()] = np.arange(len(in_plan))  # they are consecutive
+        for start in range(0, len(in_plan), _LISTED_AT_ONCE):
+            yield self.entries(in_plan[start : start + _LISTED_AT_ONCE])
 
     def entries(self, chosen: Ints) -> Entries:
-        """What is in the chosen buckets, numbered as in the plan; by bucket number and code."""
-        return by_bucket([_run_lengths(self.numbers[w], codes) for w, codes in self.codes_of(chosen)])
+        """What is in the chosen buckets, numbered as in the plan, in their order and by code."""
+        if not self._lists:
+            self._lists.append(_Lists.of(self.plan))
+        lists = self._lists[0]
+        starts, lengths = lists.ends[chosen] - lists.lengths[chosen], lists.lengths[chosen]
+        rows = _joined(starts, lengths)
+        return (
+            np.repeat(self.numbers[chosen], lengths),
+            lists.codes[rows].astype(np.int64),
+            lists.counts[rows].astype(np.int64),
+        )
 
-    def codes_of(self, chosen: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """The chosen buckets of each size, and the value codes in each, a row a bucket, ascending."""
-        first_bucket = 0
-        for j, (size, n_buckets) in enumerate(zip(self.plan.sizes, self.plan.n_buckets, strict=True)):
-            own = chosen[(first_bucket <= chosen) & (chosen < first_bucket + n_buckets)]
-            # bucket w holds the places w, w + b, w + 2b, … of the records in value order; those of all w
-            # come first, because they have few values: a search that goes the same way again is fast
-            places = (own - first_bucket) + (np.arange(size) * n_buckets)[:, None]
-            yield own, np.ascontiguousarray(np.searchsorted(self.ends[:, j], places, side="right").T)
-            first_bucket += n_buckets
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Lists:
+    """The values that each bucket of a plan lists, ascending, one bucket after the other: few bytes a row."""
+
+    codes: Codes
+    counts: Codes
+    lengths: Ints
+    """How many values each bucket lists."""
+    ends: Ints
+    """Where its list ends."""
+
+    @classmethod
+    def of(cls, plan: BucketPlan) -> _Lists:
+        parts = [
+            _run_lengths(places[:, start : start + _LISTED_AT_ONCE])
+            for places in deal_in_order(plan)
+            for start in range(0, places.shape[1], _LISTED_AT_ONCE)
+        ]
+        codes, counts, lengths = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return cls(codes=codes, counts=counts, lengths=lengths, ends=np.cumsum(lengths))
+
+
+def deal_in_order(plan: BucketPlan) -> Iterator[Codes]:
+    """Of each size, the value codes of its buckets, a column a bucket, ascending."""
+    every = np.arange(len(plan.loads), dtype=narrowest(len(plan.loads)))
+    loads = np.array(plan.loads, dtype=np.int64)
+    for j, (size, n_buckets) in enumerate(zip(plan.sizes, plan.n_buckets, strict=True)):
+        # bucket w holds the places w, w + b, w + 2b, … of the records in value order
+        yield np.repeat(every, loads[:, j]).reshape(size, n_buckets)
+
+
+def _run_lengths(codes: Codes) -> tuple[Codes, Codes, Ints]:
+    """The different codes of columns that ascend, how often each occurs, and how many a column has."""
+    is_first = np.ones(codes.shape, dtype=np.bool_)
+    np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
+    starts = np.flatnonzero(is_first.T)
+    counts = np.diff(starts, append=codes.size).astype(narrowest(len(codes) + 1))
+    return codes.T.ravel()[starts], counts, np.sum(is_first, axis=0, dtype=np.int64)
+
+
+def _joined(starts: Ints, lengths: Ints) -> Ints:
+    """The numbers of ranges that start there and are so long, one range after the other."""
+    ends = np.cumsum(lengths)
+    found: Ints = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+    return found
 
 
 def by_bucket(parts: list[Entries]) -> Entries:
-    """Entries together, by bucket number and code, as they are in each part."""
+    """Entries together, by bucket number and code; each bucket is in one part, its rows in order."""
     buckets, codes, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    # a stable sort only merges what is in order
-    in_order = np.argsort(buckets * (codes.max(initial=0) + 1) + codes, kind="stable")
-    return buckets[in_order], codes[in_order], counts[in_order]
-
-
-def _run_lengths(buckets: Ints, codes: Ints) -> Entries:
-    """(bucket, code, count) of buckets whose codes, a row each, ascend."""
-    is_first = np.ones(codes.shape, dtype=bool)
-    is_first[:, 1:] = codes[:, 1:] != codes[:, :-1]
-    starts = np.flatnonzero(is_first)
-    counts = np.diff(starts, append=codes.size)
-    return np.repeat(buckets, is_first.sum(axis=1)), codes.ravel()[starts], counts
+    starts = np.flatnonzero(np.diff(buckets, prepend=-1))
+    order = np.argsort(buckets[starts])
+    rows = _joined(starts[order], np.diff(starts, append=len(buckets))[order])
+    return buckets[rows], codes[rows], counts[rows]
 
 
 class GivenLayout(NumberedBuckets):
@@ -202,8 +243,7 @@ def mix_contents(plan: BucketPlan, problem: BucketProblem, randomness: Randomnes
         if dealt is None:
             raise InternalError("a setting that was planned for sets could not be filled again")
     else:
-        every = np.arange(sum(plan.n_buckets))
-        dealt, keeps = [codes for _, codes in Layout.numbered(plan, every).codes_of(every)], keeps_windows
+        dealt, keeps = [codes.T.astype(np.int64) for codes in deal_in_order(plan)], keeps_windows
     streams = (randomness.stream("bucketize", "mix", j) for j in range(len(plan.sizes)))
     mixed = [
         mix(contents, keeps(problem, size), stream)
@@ -285,13 +325,19 @@ def qit_rows(
     order: np.random.Generator,
     key: str,
 ) -> Iterator[pa.RecordBatch]:
-    """The quasi-identifier table: quasi columns, bucket, and the key by which rows are put in order."""
+    """The quasi-identifier table: quasi columns, and the key by which rows are put in order."""
     for batch in batches:
         buckets = assigner.assign(encoder.encode(batch))
         columns = {name: batch.column(name) for name in quasi}
-        keys = random_within(buckets, assigner.n_buckets, order)
-        yield pa.RecordBatch.from_pydict({**columns, "bucket": buckets, key: keys})
+        yield pa.RecordBatch.from_pydict({**columns, key: random_within(buckets, assigner.n_buckets, order)})
     assigner.finish()
+
+
+def with_buckets(rows: Iterator[pa.RecordBatch], n_buckets: int, key: str) -> Iterator[pa.RecordBatch]:
+    """The rows, once they are in order, with their buckets, which their keys begin with."""
+    shift = KEY_BITS - n_buckets.bit_length()
+    for batch in rows:
+        yield batch.append_column("bucket", pa.array(batch.column(key).to_numpy() >> shift))
 
 
 def random_within(buckets: Ints, n_buckets: int, order: np.random.Generator) -> Ints:

@@ -70,7 +70,7 @@ class Bucketize:
         self, policy: BucketPolicy, plan: BucketizePlan, whole: Histogram, randomness: Randomness
     ) -> Draft:
         """The same for a plan of a part of a table's records."""
-        from dalenius.mechanisms.bucketize.apply import Assigner, qit_rows, st_rows
+        from dalenius.mechanisms.bucketize.apply import Assigner, qit_rows, st_rows, with_buckets
         from dalenius.mechanisms.bucketize.regions.plan import RegionCoder
         from dalenius.mechanisms.bucketize.shards import qit_shards, st_shards
         from dalenius.mechanisms.bucketize.statement import state_plan
@@ -91,6 +91,9 @@ class Bucketize:
             order = randomness.stream("bucketize", "order")
             return qit_rows(scan(), quasi, coder, Assigner(layout(), randomness), order, key)
 
+        def finish(rows: Batches) -> Batches:
+            return with_buckets(rows, layout().n_buckets, key)
+
         def st(scan: Callable[[], Batches]) -> Batches:  # noqa: ARG001  (the plan alone decides it)
             return st_rows(layout(), encoder)
 
@@ -103,6 +106,7 @@ class Bucketize:
                     columns=(*quasi, "bucket"),
                     rows=qit,
                     order_by=(key,),
+                    finish=finish,
                     shards=None if is_whole else qit_shards(plan, whole, quasi, randomness),
                 ),
                 PublishedTable(

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from dalenius.arrays import Int32s, Ints
 from dalenius.mechanisms.bucketize.apply import (
-    BUCKETS_PER_BATCH,
     Entries,
     GivenLayout,
     Layout,
@@ -24,6 +23,8 @@ from dalenius.mechanisms.bucketize.regions.alike import AlikePeople
 from dalenius.mechanisms.bucketize.regions.cut import RegionTree
 from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
+
+BUCKETS_PER_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
