@@ -20,7 +20,14 @@ from dalenius.engines.registry import engine_for
 from dalenius.errors import InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.base import Draft, Plan, Repeated
 from dalenius.mechanisms.registry import stage_room, stage_rooms
-from dalenius.mechanisms.stages import dated_mechanism, kept_counts, mechanism_of, serial_mechanism
+from dalenius.mechanisms.stages import (
+    check_release,
+    count_outright,
+    dated_mechanism,
+    kept_counts,
+    mechanism_of,
+    serial_mechanism,
+)
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
@@ -51,7 +58,7 @@ from dalenius.release.series import (
     series_folder,
 )
 from dalenius.release.signing import Signer
-from dalenius.release.verify import check_k, check_outright, check_promise, count_published_outright
+from dalenius.release.verify import check_k, check_outright
 from dalenius.tables.uniqueness import FEW, Uniqueness
 
 _NEXT = {"batches": next_batch, "dates": next_date, "views": next_view}
@@ -336,8 +343,10 @@ def _draft(
 def _recheck(folder: Path) -> None:
     """The promise, checked on what was really written, before anybody can see it."""
     written = StoredRelease.open(folder)
-    counted = check_outright(written.manifest, count_published_outright(written))
-    failed = [check for check in (*check_k(written), *check_promise(written), counted) if not check.ok]
+    with written.connect() as connection:
+        checks = [*check_k(written), *check_release(connection, written.manifest)]
+        checks.append(check_outright(written.manifest, count_outright(connection, written.manifest)))
+    failed = [check for check in checks if not check.ok]
     if failed:
         raise InternalError(
             f"what was written does not keep the promise ({failed[0].detail}); it was removed",

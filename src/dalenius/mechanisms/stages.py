@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
@@ -248,6 +249,6 @@ def check_release(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     mechanism: Any = registry.room(kind, method, "mechanism").MECHANISM
     checks: list[Check] = list(mechanism.check(connection, manifest))
     for stage in config_of(kind, method).stages:
-        counted = mechanism.count_values(connection, manifest)
-        checks.insert(-1, registry.stage_room(stage, "check").check_stage(manifest, counted))
+        counting = partial(mechanism.count_values, connection, manifest)
+        checks.insert(-1, registry.stage_room(stage, "check").check_stage(manifest, counting))
     return checks

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,6 +57,33 @@ def test_what_is_counted_is_what_was_published(release: StoredRelease) -> None:
         counted = published.count_published(connection, release.manifest)
     assert counted is not None
     assert dict(zip(counted.values, counted.counts, strict=True)) == {("Flu",): 3, ("HIV",): 1, (None,): 1}
+
+
+@pytest.mark.parametrize("rows_a_batch", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    "listed",
+    [[1, 1, 2, 3, 3, 3, 5], [1], [1, 2], [2, 2], [3, 1, 1, 2], [1, None, 2], [1, 2, 1]],
+    ids=["ordered", "one", "all", "none", "unordered", "null", "split"],
+)
+def test_people_whose_bucket_lists_one_value_are_counted_in_any_order(
+    listed: list[int | None], rows_a_batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = write_release(tmp_path, TABLE, BUCKET, promise={"kind": "l-diversity", "l": 2}, rng=None)
+    people = [1, 1, 2, 2, 2, 3, 5, 7]
+    expected = sum(listed.count(bucket) == 1 for bucket in people)
+    monkeypatch.setattr(published, "read_batches", partial(read_in_batches, rows_a_batch))
+    with duckdb.connect() as connection:
+        connection.register("a", pa.table({"bucket": people}))
+        connection.register("b", pa.table({"bucket": pa.array(listed, pa.int64())}))
+        connection.execute("CREATE VIEW qit AS FROM a; CREATE VIEW st AS FROM b")
+        assert published.count_certain(connection, release.manifest) == expected
+
+
+def read_in_batches(
+    n_rows: int, connection: duckdb.DuckDBPyConnection, select: str
+) -> Iterator[pa.RecordBatch]:
+    """DuckDB's own batches are never as small."""
+    yield from connection.sql(select).to_arrow_table().to_batches(max_chunksize=n_rows)
 
 
 def test_fakes_hide_the_counts(tmp_path: Path) -> None:

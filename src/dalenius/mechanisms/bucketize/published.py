@@ -236,6 +236,8 @@ def count_certain(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     """
     stated = read(manifest)
     columns = stated.sensitive if len(stated.sensitive) > 1 else ()
+    if not columns and not stated.fakes and (few := _list_one_value(connection)) is not None:
+        return _count_in(connection, few) if len(few) else 0
     cells = [identifier(name) for name in columns]
     alike = [f"min(hash({one})) = max(hash({one}))" for one in cells]
     if any(isinstance(group, Having) for group in stated.groups):  # who lacks a value may be known to
@@ -248,6 +250,35 @@ def count_certain(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> 
     certain = " OR ".join(["count(*) = 1", *alike])
     alone = f"SELECT bucket FROM {listed} GROUP BY bucket HAVING {certain}"
     return count(connection, f"SELECT count(*) FROM qit SEMI JOIN ({alone}) USING (bucket)")
+
+
+def _list_one_value(connection: duckdb.DuckDBPyConnection) -> Ints | None:
+    """The buckets that list one value; None where the table is not in their order, as releases are.
+
+    A pass over neighbours takes a tenth of the time of grouping.
+    """
+    found: list[Ints] = []
+    held = np.zeros(0, dtype=np.int64)
+    for batch in read_batches(connection, "SELECT bucket::BIGINT FROM st"):
+        if batch.column(0).null_count:
+            return None
+        # what is held begins the run that the last batch ended with
+        buckets = np.concatenate([held, batch.column(0).to_numpy()])
+        if (buckets[1:] < buckets[:-1]).any():
+            return None
+        is_last = buckets[1:] != buckets[:-1]
+        found.append(buckets[:-1][is_last & np.append(True, is_last[:-1])[: len(is_last)]])
+        ends = np.flatnonzero(is_last)
+        held = buckets[ends[-1] + 1 if len(ends) else 0 :][:2]
+    return np.concatenate([*found, held if len(held) == 1 else held[:0]])
+
+
+def _count_in(connection: duckdb.DuckDBPyConnection, buckets: Ints) -> int:
+    """How many people are in these buckets."""
+    connection.register("few", pa.table({"bucket": buckets}))
+    n_people = count(connection, "SELECT count(*) FROM qit SEMI JOIN few USING (bucket)")
+    connection.unregister("few")
+    return n_people
 
 
 def count_people(connection: duckdb.DuckDBPyConnection) -> Ints:

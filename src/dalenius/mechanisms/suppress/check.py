@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from dalenius.mechanisms.base import Check
@@ -14,19 +15,20 @@ from dalenius.release.manifest import Manifest
 from dalenius.tables.histogram import Histogram, write_cells
 
 
-def check_stage(manifest: Manifest, counted: Histogram | None) -> Check:
+def check_stage(manifest: Manifest, counting: Callable[[], Histogram | None]) -> Check:
     """Whether what was withheld fits the method that the manifest names.
 
     Args:
         manifest: what the release says.
-        counted: how many published records have each value; None: the tables do not tell.
+        counting: how many published records have each value, where it matters; None: the tables do not tell.
     """
-    stated = read(manifest)
+    stated, withheld = read(manifest), manifest.rows.suppressed
+    problem = None
     if stated is not None and stated.l is None:
-        problem = _problem_of_limits(manifest, stated, counted)
-    else:
+        problem = _problem_of_limits(manifest, stated, counting())
+    elif withheld:
+        counted = counting()
         problem = _problem(manifest, sorted(() if counted is None else counted.counts, reverse=True))
-    withheld = manifest.rows.suppressed
     if problem is None and stated is not None:
         problem = _problem_of_words(stated, is_withheld=bool(withheld))
     fine = f"{withheld} records were withheld, and the counts fit the method" if withheld else "none withheld"
@@ -52,10 +54,7 @@ def _problem_of_words(stated: PublishedSuppression, *, is_withheld: bool) -> str
 
 
 def _problem(manifest: Manifest, counts: list[int]) -> str | None:
-    withheld = manifest.rows.suppressed
-    if not withheld:
-        return None
-    stated = read(manifest)
+    withheld, stated = manifest.rows.suppressed or 0, read(manifest)
     if stated is None or stated.l is None:
         return f"{withheld} records were withheld, and the manifest names no method"
     ell, posterior = stated.l, stated.posterior
