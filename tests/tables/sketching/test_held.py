@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from dalenius.errors import InternalError
 from dalenius.tables.sketching import held
 from dalenius.tables.sketching.held import HeldRows
 
@@ -47,3 +48,11 @@ def test_what_does_not_fit_is_not_held_and_counted_all_the_same(
     cells, counts = read.counted["few"]
     assert cells.to_pylist() == ["f0", "f1", "f2", "f3", "f4", None]
     assert counts.tolist() == [600] * 5 + [0]
+
+
+@pytest.mark.parametrize("n_rows", [2999, 3001])
+def test_a_table_with_other_rows_than_were_counted_is_noticed(
+    n_rows: int, connection: duckdb.DuckDBPyConnection
+) -> None:
+    with pytest.raises(InternalError, match="the table changed"):
+        HeldRows.read(connection, "t", NAMES, n_rows=n_rows)

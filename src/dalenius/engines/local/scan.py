@@ -213,6 +213,8 @@ def _tables_of_counts(names: Sequence[str], counted: dict[str, tuple[pa.Array, I
     for place, name in enumerate(names):
         if name in counted:
             cells, n = counted[name]
+            if pa.types.is_signed_integer(cells.type):  # whose texts are the same, however wide they are
+                cells = cells.cast(pa.int64())
             table = pa.table({"v": cells, "n": n, "place": np.full(len(n), place)})
             by_type.setdefault(cells.type, []).append(table.filter(pa.array(n > 0)))
     yield from map(pa.concat_tables, by_type.values())

@@ -125,7 +125,7 @@ class LocalSource:
         """All columns of the source, as they are before recoding: read when they are needed first."""
         if not self._held:
             known = self.columns().only(self.as_they_are)
-            self._held.append(HeldRows.read(connection, self.relation, self.names, known))
+            self._held.append(HeldRows.read(connection, self.relation, self.names, known, self.n_rows))
         return replace(self._held[0], connection=connection)
 
     def sample(self, columns: Sequence[str], n_rows: int) -> pa.Table:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Codes, Ints
+from dalenius.errors import InternalError
 from dalenius.sql import count, identifier, identifiers
 from dalenius.tables.codes import narrowest
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, read_batches
@@ -51,11 +52,12 @@ class HeldRows:
         relation: str,
         names: Sequence[str],
         known: DictionaryColumns | None = None,
+        n_rows: int | None = None,
     ) -> HeldRows:
         """Read these columns, of which some may be known, as far as they are held, and count those coded."""
         select = f"SELECT {identifiers(names)} FROM {relation}"
         coded = DictionaryColumns.of(connection, select, numbers=True, known=known)
-        n_rows = count(connection, f"SELECT count(*) FROM ({select})")
+        n_rows = count(connection, f"SELECT count(*) FROM ({select})") if n_rows is None else n_rows
         n_bytes = n_rows * sum(_width(cells).itemsize for cells in coded.listed.values())
         others = _can_be_numbered(connection, select, coded)
         room = _MOST_HELD - n_bytes
@@ -133,7 +135,7 @@ def _read_rows(
         for name, column in zip(own, batch.columns, strict=False):
             codes = with_null(column, sizes[name] - 1)
             counts[name] += np.bincount(codes, minlength=sizes[name])
-            if room >= 0:
+            if room >= 0 and done + len(codes) <= n_rows:
                 held[name][done : done + len(codes)] = codes
         done += batch.num_rows
         rest = batch.select(range(len(own), len(asked)))
@@ -142,6 +144,8 @@ def _read_rows(
             cells.append(rest)
         else:
             cells = None
+    if asked and done != n_rows:
+        raise InternalError("the table changed between two passes over it: it has more rows, or fewer")
     return held if room >= 0 else {}, counts, cells
 
 
@@ -156,6 +160,8 @@ def _can_be_numbered(
     connection: duckdb.DuckDBPyConnection, select: str, coded: DictionaryColumns
 ) -> dict[str, bool]:
     """The columns that are not read as codes and whose equal cells are written alike; whether of texts."""
+    if set(coded.names) <= set(coded.listed):
+        return {}
     schema = connection.sql(f"{select} LIMIT 0").to_arrow_table().schema
     return {
         field.name: pa.types.is_string(field.type)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.arrays import Ints
+from dalenius.arrays import Bools, Ints
 from dalenius.sql import one_row
 from dalenius.tables.sketch import SUM_MASK, SketchedPair
 from dalenius.tables.steps import NUMERIC_TYPES
@@ -27,7 +27,9 @@ _DISTINCTIVE = 5
 NEARLY_ALL = 0.8
 """A column of so many different values may have no value twice."""
 _CANDIDATES = 4096
-"""Of many sums about so many, the smallest, are counted first."""
+"""So many sums wait until they are counted."""
+_TIMES_KEPT = 4
+"""Of many sums so many times those that are kept, the smallest, are looked at first."""
 _FEW_VALUES = 20
 """A column with fewer is known by itself to nobody."""
 _ENUMERATED = 0.15
@@ -142,21 +144,29 @@ class Smallest:
     def _count_waiting(self) -> None:
         waiting, self._waiting, self._n_waiting = self._waiting, [], 0
         own = np.concatenate([*waiting, np.zeros(0, dtype=np.uint64)])
-        if len(own) > 4 * _CANDIDATES:
-            low = own[own <= int(self._limit) // len(own) * _CANDIDATES]
-            own = low if len(np.unique(low)) > self._kept else own
+        own = own[self._low(own)]
         if len(own):
             values, counts = pa.array(own).value_counts().flatten()  # by hashing: most may be the same
             self.add_counted(values.to_numpy(), counts.to_numpy())
 
     def add_counted(self, sums: Words, counts: Ints) -> None:
         """Sums, and how often each occurs; one may be there twice."""
-        found, place = np.unique(np.concatenate([self._sums, sums]), return_inverse=True)
+        every, of_every = np.concatenate([self._sums, sums]), np.concatenate([self._counts, counts])
+        low = self._low(every)
+        found, place = np.unique(every[low], return_inverse=True)
         together = np.zeros(len(found), dtype=np.int64)
-        np.add.at(together, place.ravel(), np.concatenate([self._counts, counts]))
+        np.add.at(together, place.ravel(), of_every[low])
         self._sums, self._counts = found[: self._kept + 1], together[: self._kept + 1]
         if len(self._sums) > self._kept:
             self._limit = self._sums[-1]
+
+    def _low(self, sums: Words) -> Bools | slice:
+        """Which sums can be among the smallest: every copy of more different ones than are kept."""
+        n_enough = _TIMES_KEPT * (self._kept + 1)
+        if len(sums) <= n_enough:
+            return slice(None)
+        is_low: Bools = sums <= np.partition(sums, n_enough)[n_enough]
+        return is_low if len(np.unique(sums[is_low])) > self._kept else slice(None)
 
     @property
     def counted(self) -> tuple[Ints, Ints]:

@@ -82,9 +82,11 @@ def _hash_values(rows: HeldRows, columns: Sequence[SketchedColumn], key: bytes) 
     is_held = all(column.name in rows.held for column in columns)
     coded = rows.cells if is_held else rows.coded.listed
     found: dict[str, Words] = {}
-    for kind in {column.kind for column in columns}:
-        own = [column.name for column in columns if column.kind == kind and column.name in coded]
-        lists = [coded[name] for name in own]
+    wider = {"INTEGER": "BIGINT"}  # which are hashed alike, and so together
+    kinds = {column.name: wider.get(column.kind, column.kind) for column in columns}
+    for kind in set(kinds.values()):
+        own = [name for name in kinds if kinds[name] == kind and name in coded]
+        lists = [coded[name].cast(pa.int64()) if kind == "BIGINT" else coded[name] for name in own]
         if own:
             together = pa.concat_arrays([*lists, pa.nulls(1, lists[0].type)])
             numbers = _hash_all(rows.connection, together, kind, key)
@@ -164,10 +166,10 @@ def _joint_counts(places: Sequence[int], numbers: Sequence[Words | None]) -> Int
 
 
 def _count_joint(places: Sequence[int], codes: Sequence[Codes], shape: tuple[int, ...]) -> Ints:
-    joint = codes[places[0]].astype(np.int64)
+    joint = codes[places[0]].astype(np.uint16)  # there are at most 2¹⁶ combinations
     for place, size in zip(places[1:], shape[1:], strict=True):
-        joint *= size
-        joint += codes[place]
+        joint *= np.uint16(size)
+        joint += codes[place].astype(np.uint16, copy=False)
     return np.bincount(joint, minlength=prod(shape)).reshape(shape)
 
 
