@@ -9,6 +9,7 @@ compress well. Numbers that ascend, as buckets do, are written plain. The format
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,12 +22,16 @@ from dalenius import __version__
 from dalenius.arrays import Bools, Codes, Ints
 from dalenius.tables.codes import narrowest
 
+Bytes = bytes | memoryview
+
 _MAGIC = b"PAR1"
 _PLAIN, _RLE, _RLE_DICTIONARY, _ZSTD = 0, 3, 8, 6
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 _INT32, _INT64, _BYTE_ARRAY = 1, 2, 6
 _OPTIONAL = 1
 _MOST_LISTED = 2**16
+_FIRST_LOOK = 2**12
+"""So many rows tell what most columns are like."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,16 +135,15 @@ def _encode_column(column: pa.Array, start: int) -> tuple[_Chunk, list[bytes]]:
     ends = None
     if coded is None:
         numbers = _numbers(column.drop_null())
-        pages = [
-            _page(levels + numbers.astype(_TYPES[kind].size).tobytes(), _data_header(len(column), _PLAIN))
-        ]
+        stored = numbers.astype(_TYPES[kind].size, copy=False)
+        pages = [_page([levels, stored.data], _data_header(len(column), _PLAIN))]
         ends = (numbers[0], numbers[-1]) if len(numbers) else None
     else:
         codes, values = coded
         listed = _plain_values(values)
         pages = [
-            _page(listed, {7: {1: len(values), 2: _PLAIN}}, _DICTIONARY_PAGE),
-            _page(levels + _packed(codes, len(values)), _data_header(len(column), _RLE_DICTIONARY)),
+            _page([listed], {7: {1: len(values), 2: _PLAIN}}, _DICTIONARY_PAGE),
+            _page([levels, *_packed(codes, len(values))], _data_header(len(column), _RLE_DICTIONARY)),
         ]
         if len(values) and not pa.types.is_string(kind):
             numbers = _numbers(values)
@@ -172,16 +176,17 @@ def _find_codes(column: pa.Array) -> tuple[Codes, pa.Array] | None:
         if most - least >= _MOST_LISTED:
             return None
         # in 64 bits: of a narrow type, or at the end of a wide one, differences and the next number wrap
-        codes = numbers.astype(np.int64) - least
+        codes = numbers.astype(np.int64, copy=False) - least
         values = _values(least + np.arange(most - least + 1), column.type)
     return _keep_used(codes, values)
 
 
 def _keep_used(codes: Codes, values: pa.Array) -> tuple[Codes, pa.Array]:
     """The same cells without the values that no row has: these would tell of records that are not here."""
-    is_used = np.bincount(codes, minlength=len(values)) > 0
-    if is_used.all():
-        return codes, values
+    for some in (codes[:_FIRST_LOOK], codes):  # the first rows have all values of most columns
+        is_used = np.bincount(some, minlength=len(values)) > 0
+        if is_used.all():
+            return codes, values
     return (np.cumsum(is_used) - 1).astype(narrowest(len(values)))[codes], values.filter(pa.array(is_used))
 
 
@@ -198,7 +203,7 @@ def _values(numbers: Ints, kind: pa.DataType) -> pa.Array:
 
 
 def _ascends(numbers: Ints) -> bool:
-    return bool((numbers[1:] >= numbers[:-1]).all())
+    return all(bool((part[1:] >= part[:-1]).all()) for part in (numbers[:_FIRST_LOOK], numbers))
 
 
 def _rises(numbers: Ints) -> bool:
@@ -214,13 +219,13 @@ def _levels(n_rows: int, is_there: Bools | None) -> bytes:
     return struct.pack("<I", len(runs)) + runs
 
 
-def _packed(codes: Codes, n_values: int) -> bytes:
+def _packed(codes: Codes, n_values: int) -> tuple[Bytes, ...]:
     """Codes in a byte, two or four each, as a run of eights whose last is filled up."""
     width = np.dtype(narrowest(n_values)).itemsize
     n_eights = -(-len(codes) // 8)
-    stored = codes.astype(f"<u{width}", copy=False).tobytes()
+    stored = np.ascontiguousarray(codes, dtype=f"<u{width}")
     filling = bytes((8 * n_eights - len(codes)) * width)
-    return bytes([8 * width]) + _varint((n_eights << 1) | 1) + stored + filling
+    return bytes([8 * width]) + _varint((n_eights << 1) | 1), stored.data, filling
 
 
 def _plain_values(values: pa.Array) -> bytes:
@@ -238,8 +243,9 @@ def _data_header(n_cells: int, encoding: int) -> dict[int, Any]:
     return {5: {1: n_cells, 2: encoding, 3: _RLE, 4: _RLE}}
 
 
-def _page(content: bytes, header: dict[int, Any], kind: int = _DATA_PAGE) -> tuple[bytes, int]:
+def _page(parts: Sequence[Bytes], header: dict[int, Any], kind: int = _DATA_PAGE) -> tuple[bytes, int]:
     """A page with its header, and how long it would be unpacked."""
+    content = b"".join(parts)
     packed = pa.Codec("zstd").compress(content, asbytes=True)
     head = _struct({1: kind, 2: len(content), 3: len(packed), **header})
     return head + packed, len(head) + len(content)
