@@ -193,9 +193,11 @@ def _load(job: str, table: Path) -> Any:
 
 def _publisher(job: str, table: Path) -> Any:
     import dalenius
+    from dalenius import system
     from dalenius.cli.main import _keep_pandas_out
 
-    _keep_pandas_out()
+    _keep_pandas_out()  # as the command does before it works
+    system.keep_freed_memory()
     seed = 1 if job == "no ledger" else None
 
     def publish(source: Path, n_quasi: int, release: str) -> int:
@@ -205,7 +207,8 @@ def _publisher(job: str, table: Path) -> Any:
     small = table.with_name("small.parquet")  # what is loaded when it is first used is loaded for it
     generate("integers", 500, small)
     publish(small, len(KINDS["integers"]), "warm")
-    return lambda: publish(table, _n_quasi(table), "release")
+    n_quasi = _n_quasi(table)
+    return lambda: publish(table, n_quasi, "release")
 
 
 def _n_quasi(table: Path) -> int:

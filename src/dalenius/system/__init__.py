@@ -15,5 +15,5 @@ lock, sync, rename = here.lock, here.sync, here.rename
 create_private, make_private_folder = here.create_private, here.make_private_folder
 restrict, share = here.restrict, here.share
 data_folder, private_temporary_folder = here.data_folder, here.private_temporary_folder
-stop_on_signals = here.stop_on_signals
+stop_on_signals, keep_freed_memory = here.stop_on_signals, here.keep_freed_memory
 run_apart, work_apart_if_limited = here.run_apart, here.work_apart_if_limited

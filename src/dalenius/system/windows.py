@@ -106,6 +106,10 @@ def run_apart(work: Callable[[], bytes], *, memory: int, seconds: int) -> bytes 
     return work()
 
 
+def keep_freed_memory() -> None:
+    """Nothing: the C library is not told how to keep memory."""
+
+
 def work_apart_if_limited(work: Callable[[], int]) -> int | None:
     """The exit code of some work; memory is not limited here."""
     return work()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dalenius import system
 from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_json, progress_bar, say
 from dalenius.engines.registry import engine_named
 from dalenius.mechanisms.registry import stage_rooms
@@ -37,6 +38,7 @@ def command(
     engine: Annotated[str, typer.Option(help="Where to run: local or spark.")] = "local",
 ) -> int:
     """Carry a plan out and write the release, whole or not at all."""
+    system.keep_freed_memory()
     with progress_bar() as progress:
         published = write_release(
             Policy.from_file(policy, source=source),
