@@ -202,9 +202,10 @@ def _keep_passing(
     asked = [f"count({identifier(name)})" for name in source.column_names]  # so that every field is read
     for name, kind in tests:
         text = source.dialect.text(name)
-        asked.append(f"bool_and(coalesce({kind.test.format(text)}, false)) FILTER (({text}) IS NOT NULL)")
-    passed = one_row(connection, f"SELECT {', '.join(asked)} FROM {as_text}")[len(source.column_names) :]
-    fitting = [one for one, ok in zip(tests, passed, strict=True) if ok or (ok is None and of_none)]
+        asked += [f"count({text})", f"count_if({kind.test.format(text)})"]
+    found = one_row(connection, f"SELECT {', '.join(asked)} FROM {as_text}")[len(source.column_names) :]
+    pairs = zip(tests, found[::2], found[1::2], strict=True)
+    fitting = [one for one, n_texts, n_passed in pairs if (n_texts or of_none) and n_passed == n_texts]
     return {name: tuple(kind for of, kind in fitting if of == name) for name in kinds}
 
 
