@@ -242,3 +242,12 @@ def test_the_decay_is_the_papers_rounded_up_to_six_decimals(views: int) -> None:
 def test_the_deviation_solves_bernsteins_inequality(variance: float, miss: float) -> None:
     x = bernstein_deviation(variance, miss)
     assert 2 * math.exp(-(x**2) / (2 * (variance + x / 3))) == pytest.approx(miss)
+
+
+def test_a_margin_makes_a_bound_stricter() -> None:
+    """Seen tuples are five times as likely in the table, which takes 1/6 to 1/2 exactly; unseen ones 5/9."""
+    law = ViewLaw(retention=Fraction(1, 2), beta=Fraction(1, 10))
+    little = Fraction(1, 10**9)
+    for margin in (Fraction(0), little):
+        assert law.hides_presence(Fraction(1, 6), Fraction(1, 2), "independent", margin) == (margin == 0)
+        assert law.hides_absence(Fraction(5, 18), Fraction(1, 2), margin) == (margin == 0)

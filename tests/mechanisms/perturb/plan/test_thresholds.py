@@ -184,6 +184,22 @@ def test_of_impossible_limits_the_one_furthest_below_its_share_is_named() -> Non
         plan_thresholds(histogram(a=600, b=400), limits, "best")
 
 
+def test_a_value_that_nearly_everybody_has_needs_no_limit() -> None:
+    """Its share is rounded up to 1, which is no more than its limit of 1."""
+    free = FPrivacy(default=Fraction(1, 2), named=((("a",), Fraction(1)),))
+    plan, limits = plan_thresholds(histogram(a=9_999, b=1), free, "best")
+    assert (limits[0].before, limits[0].after) == (1, 1)
+    assert len(plan.parts) == 1
+
+
+def test_the_value_is_named_that_two_published_ones_tell_most_of() -> None:
+    """Two of b make 1/4 · 3² = 2.25 of its odds, two of a about 1; of three a would have more."""
+    named = {"a": Fraction(1, 11), "b": Fraction(3, 7), "c": Fraction(1)}
+    promise = FPrivacy(default=None, named=tuple(((name,), limit) for name, limit in named.items()))
+    plan, _ = plan_thresholds(histogram(a=100, b=2_000, c=7_900), promise, "best")
+    assert plan.parts[0].rho1 == Fraction(1, 5)
+
+
 def people() -> pa.Table:
     rng = np.random.default_rng(3)
     return pa.table(
