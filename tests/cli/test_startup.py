@@ -101,3 +101,11 @@ def test_a_data_frame_can_still_be_made() -> None:
     )
     pytest.importorskip("pandas")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("words", [["inspect", "nowhere.csv"], ["plan", "policy.toml"]])
+def test_a_command_ends_with_its_own_words_and_no_others(home: Path, words: list[str]) -> None:
+    """What is not cleared away when the process ends, DuckDB's bindings call leaked on the terminal."""
+    command = [sys.executable, "-c", "from dalenius.cli import main; main()", *words]
+    ended = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
+    assert [line.partition(":")[0] for line in ended.stderr.splitlines()] in ([], ["error", "hint"])

@@ -108,7 +108,6 @@ def main() -> None:
     code = system.work_apart_if_limited(lambda: _run_here(arguments))
     if code is None:
         say_error(_too_little_memory().to_dict(), as_json="--json" in arguments)
-    gc.freeze()  # the process ends: nothing of it is worth looking through for cycles
     sys.exit(EngineError.exit_code if code is None else code)
 
 
