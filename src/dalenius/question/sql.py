@@ -117,6 +117,8 @@ def _only_select(text: str, columns: Sequence[str]) -> exp.Select:
         statements = [node for node in sqlglot.parse(text, dialect="duckdb") if node is not None]
     except sqlglot.errors.SqlglotError as error:
         raise _syntax_error(error, columns) from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise QueryError("the question is not SQL that can be read", hint=POSSIBLE) from error
     if not statements:
         raise QueryError("the question is empty", hint=POSSIBLE)
     if len(statements) > 1:
