@@ -188,7 +188,7 @@ def test_a_value_that_nearly_everybody_has_needs_no_limit() -> None:
     """Its share is rounded up to 1, which is no more than its limit of 1."""
     free = FPrivacy(default=Fraction(1, 2), named=((("a",), Fraction(1)),))
     plan, limits = plan_thresholds(histogram(a=9_999, b=1), free, "best")
-    assert (limits[0].before, limits[0].after) == (1, 1)
+    assert limits[0].before == limits[0].after == 1
     assert len(plan.parts) == 1
 
 
