@@ -102,6 +102,8 @@ def write_view(
             "gamma": str(gamma),
             "d": str(d),
             "adversary": "independent",
+            "unit": "tuple",
+            "views": law.views,
         },
         parameters=parameters,
         kind="alpha-beta",
