@@ -28,6 +28,9 @@ from dalenius.tables.sketching import held
 
 N = 900
 """Rows."""
+ALL = 2**28
+NEVER_HELD = ["number", "moment", "price", "yes", "raw"]
+"""Their types are read again, and the whole table with them."""
 BUCKETS = {"kind": "f-privacy", "default": 0.5}
 SECTIONS: dict[str, dict[str, Any]] = {
     "bucketize": {"promise": BUCKETS},
@@ -115,15 +118,15 @@ def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 @pytest.mark.parametrize(
     ("sections", "kind", "most"),
     [
-        ("bucketize", "view", 2**28),
+        ("bucketize", "view", ALL),
         ("bucketize", "folder", 30_000),
         ("bucketize", "frame", 0),
-        ("regions", "file", 2**28),
-        ("fakes", "view", 2**28),
-        ("recoded", "view", 2**28),
-        ("dates", "view", 2**28),
+        ("regions", "file", ALL),
+        ("fakes", "view", ALL),
+        ("recoded", "view", ALL),
+        ("dates", "view", ALL),
         ("dates", "frame", 30_000),
-        ("perturb", "view", 2**28),
+        ("perturb", "view", ALL),
         ("perturb", "folder", 0),
     ],
 )
@@ -132,6 +135,8 @@ def test_rows_are_whole_and_nobody_is_missing(
 ) -> None:
     small.setattr(held, "_MOST_HELD", most)
     table = people()
+    if most == ALL:
+        table = table.drop_columns(NEVER_HELD)
     quasi = [name for name in table.column_names if name not in ("disease", "id")]
     policy = Policy.from_dict(
         {
