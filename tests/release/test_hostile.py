@@ -118,7 +118,6 @@ CHANGES: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
     "two of a perturbed value": ("weighted", doubled, "two thresholds of one value"),
     "groups beside sets": ("sets", in_promise(groups=[GROUP]), "states 'groups'"),
     "a belief before buckets": ("limits", in_promise(prior="any"), "a belief beforehand"),
-    "groups of fakes": ("fakes", in_promise(kind="f-privacy", groups=[GROUP]), ""),
     "any belief about parts": ("parts", in_promise(prior_at_most="59/100"), "for any belief"),
     "weights in parts": ("parts", weigh, "gamma of part 1"),
     "groups of perturbed values": ("weighted", in_promise(groups=[GROUP]), OF_BUCKETS),
