@@ -31,6 +31,7 @@ from dalenius.mechanisms.tuples.interval import (
     exact_interval,
     score_interval,
 )
+from dalenius.mechanisms.tuples.weighted import ClassLaw
 from dalenius.randomness import Randomness
 from tests.chance import Z
 
@@ -272,6 +273,37 @@ def test_bernstein_covers_a_weighted_sum_of_few_tuples() -> None:
         assert (low, high) == bernstein_interval(estimate, float(weights.spread), 0.95)
         covered += low <= 2 <= high
     assert covered / 1_500 >= 0.95
+
+
+@pytest.mark.parametrize("observed", [0, 1, 7, 40, 300])
+@pytest.mark.parametrize("population", [1_000, 10**9])
+def test_weighted_intervals_of_one_class_are_the_exact_ones(observed: int, population: int) -> None:
+    beta = Fraction(20, population)
+    law = ClassLaw.of([(Fraction(2), Fraction(1, 2), beta), (Fraction(0), Fraction(1, 2), 1 - beta)])
+    for confidence in (0.9, 0.99):
+        low, high = law.intervals(np.array([2.0 * observed]), np.array([float(population)]), confidence)
+        exact = exact_interval(observed, population, 0.5, float(beta), confidence)
+        assert abs(low[0] - exact[0]) <= 1
+        assert abs(high[0] - exact[1]) <= 1
+
+
+@pytest.mark.parametrize(("count", "population"), [(3, 500), (30, 300), (100, 1_000)])
+def test_counts_of_a_series_hold_as_often_as_they_say(count: int, population: int) -> None:
+    """Not more often either: Bernstein's inequality, which they once had, holds 100 in 100."""
+    inside, outside = pattern_law(SERIES, True), pattern_law(SERIES, False)
+    stream, n = Randomness.seeded(7).stream("series"), 4_000
+    weights = combine_views(SERIES, 3, Fraction(1, 10))
+    more = [weights.weights[as_class(pattern)] - weights.weights[NEVER] for pattern in inside]
+    law = ClassLaw.of(zip(more, inside.values(), outside.values(), strict=True))
+    drawn = stream.multinomial(count, [float(p) for p in inside.values()], n)
+    drawn += stream.multinomial(population - count, [float(p) for p in outside.values()], n)
+    for confidence in (0.9, 0.95, 0.99):
+        low, high = law.intervals(
+            drawn @ np.array(more, dtype=float), np.full(n, float(population)), confidence
+        )
+        held = ((low <= count) & (count <= high)).mean()
+        chance = Z * math.sqrt(confidence * (1 - confidence) / n)
+        assert confidence - chance < held < min(confidence + 0.02 + chance, 1.0)
 
 
 def test_intervals_stay_within_the_possible_counts() -> None:

@@ -43,6 +43,7 @@ from dalenius.mechanisms.tuples.interval import (
     weighted_interval,
 )
 from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.weighted import ClassLaw
 from dalenius.question.model import Estimators
 from dalenius.release.folder import StoredRelease
 from dalenius.release.series import earlier_in_series
@@ -175,8 +176,8 @@ class UniformKernel:
     never: Fraction
     variance: TupleVariance
     spread: float
-    single: ViewLaw | None
-    """The law, if there is one view, whose counts have exact intervals."""
+    law: ViewLaw | ClassLaw | None = None
+    """Of one view, whose counts have exact intervals, or of what a tuple of each pattern adds."""
     assumption = None
     has_ratios = True
 
@@ -196,13 +197,16 @@ class UniformKernel:
     def count_intervals(self, sums: Sums, summand: int, confidence: float) -> list[Interval]:
         """Intervals for how many tuples of the table the summand counts, per group."""
         population = sums.count_domain(summand)
-        if self.single is not None:
+        if isinstance(self.law, ViewLaw):
             rows = sums.count_rows(summand)
             return [
-                _single_interval(round(n), round(size), self.single, confidence)
+                _single_interval(round(n), round(size), self.law, confidence)
                 for n, size in zip(rows.tolist(), population.tolist(), strict=True)
             ]
         shown = sums.count_rows(summand, self.row_weights)
+        if self.law is not None:
+            low, high = self.law.intervals(shown, population, confidence)
+            return list(zip(low.tolist(), high.tolist(), strict=True))
         return [
             weighted_interval(
                 CountEstimate(
@@ -292,7 +296,7 @@ def _single(law: ViewLaw, n_rows: int) -> UniformKernel:
         never=-law.beta / law.alpha,
         variance=estimate_count(0, 1, law).tuple_variance,
         spread=float(1 / law.alpha),
-        single=law,
+        law=law,
     )
 
 
@@ -302,23 +306,18 @@ def _combine(shown: Ints, view: PublishedView) -> UniformKernel:
     weights = combine_views(view.law, n_views, share)
     first = shown.argmax(axis=0) + 1
     later = shown.sum(axis=0) - 1
-    return _weigh(weights, first, later, "its pattern's weight, best for this share of noise")
-
-
-def _weigh(weights: PatternWeights, first: Ints, later: Ints, formula: str) -> UniformKernel:
-    never = weights.weights[NEVER]
-    n_views = max(pattern[0] for pattern in weights.weights)
+    (inside, outside), never = _pattern_laws(view.law, n_views), weights.weights[NEVER]
+    more = {pattern: weight - never for pattern, weight in weights.weights.items()}
     table = np.zeros((n_views + 1, n_views))
-    for (i, again), weight in weights.weights.items():
-        if (i, again) != NEVER:
-            table[i, again] = float(weight - never)
+    for (i, again), weight in more.items():
+        table[i, again] = float(weight)
     return UniformKernel(
-        formula=f"a tuple counts {formula}",
+        formula="a tuple counts its pattern's weight, best for this share of noise",
         row_weights=table[first, later],
         never=never,
         variance=weights.tuple_variance,
         spread=float(weights.spread),
-        single=None,
+        law=ClassLaw.of((more[c], inside[c], outside[c]) for c in more),
     )
 
 
@@ -334,20 +333,24 @@ def last_view(shown: Ints, law: ViewLaw) -> UniformKernel:
     hidden = (1 - s) ** (index - 1)
     again, gone = (1 - seen) / (s - seen), -seen / (s - seen)
     new, never = (1 - fresh) / (s - fresh), -fresh / (s - fresh)
-    inside = (
-        (1 - hidden) * (s * again**2 + (1 - s) * gone**2) + hidden * (s * new**2 + (1 - s) * never**2) - 1
+    classes = (
+        (again, (1 - hidden) * s, (1 - unseen) * seen),
+        (gone, (1 - hidden) * (1 - s), (1 - unseen) * (1 - seen)),
+        (new, hidden * s, unseen * fresh),
+        (never, hidden * (1 - s), unseen * (1 - fresh)),
     )
-    outside = (1 - unseen) * (seen * again**2 + (1 - seen) * gone**2)
-    outside += unseen * (fresh * new**2 + (1 - fresh) * never**2)
+    variance = TupleVariance(
+        inside=sum((chance * weight**2 for weight, chance, _ in classes), Fraction(-1)),
+        outside=sum((chance * weight**2 for weight, _, chance in classes), Fraction(0)),
+    )
     before, now = shown[:-1].any(axis=0), shown[-1] == 1
     weights = np.where(before, np.where(now, float(again), float(gone)), float(new))
     return UniformKernel(
         formula="(n_again − s·e·n_shown)/(s(1−e)) + (n_fresh − b·(n_D − n_shown))/(s − b), b = b_i",
         row_weights=weights - float(never),
         never=never,
-        variance=TupleVariance(inside=inside, outside=outside),
+        variance=variance,
         spread=float(max(again, new) - min(gone, never)),
-        single=None,
     )
 
 
