@@ -65,15 +65,16 @@ def subjects(n_questions: int) -> dict[str, Callable[[], Held]]:
     """What is measured, by name."""
     texts = questions(n_questions, seed=1)
     found: dict[str, Callable[[], Held]] = {}
-    for estimator in ("shrinkage", "regression", "anatomy"):
+    for estimator in ("matching", "shrinkage", "regression", "anatomy"):
         found[f"bucketize, {estimator}"] = partial(from_bucketized, texts, estimator)
     found["bucketize with fakes, shrinkage"] = partial(from_bucketized, texts, "shrinkage", fakes=1)
     for method in ("small-domain", "least-variance", "uniform"):
         found[f"perturb, {method}"] = partial(from_perturbed, texts, method)
     for kind, name in (("one", "one view"), ("series", "3 views"), ("frapp", "FRAPP view")):
         found[f"alpha-beta, {name}"] = partial(from_views, kind, texts)
-    found["suppress, shrinkage"] = partial(from_suppressed, texts, n_batches=1)
-    found["suppress, 5 batches, shrinkage"] = partial(from_suppressed, texts, n_batches=5)
+    for estimator in ("matching", "shrinkage"):
+        found[f"suppress, {estimator}"] = partial(from_suppressed, texts, estimator, n_batches=1)
+        found[f"suppress, 5 batches, {estimator}"] = partial(from_suppressed, texts, estimator, n_batches=5)
     return found
 
 
@@ -326,7 +327,7 @@ def from_views(kind: str, texts: list[str]) -> Held:
     return lambda seed: (asked.ends(views.model(domain, seed), first.estimators.names[0]), truth)
 
 
-def from_suppressed(texts: list[str], n_batches: int) -> Held:
+def from_suppressed(texts: list[str], estimator: str, n_batches: int) -> Held:
     """Publish with ℓ = 7 and safe suppression, in one release or as a series of batches by age group.
 
     The truth is that of the published records, which a column of numbers tells.
@@ -344,7 +345,7 @@ def from_suppressed(texts: list[str], n_batches: int) -> Held:
             model = open_for_asking(release.stored).model
         assert isinstance(model, RowModel)
         asked = Questions.of(model, texts, table.column_names)
-        return asked.ends(remembering(model, "shrinkage"), "shrinkage"), truths(published, texts)
+        return asked.ends(remembering(model, estimator), estimator), truths(published, texts)
 
     return held
 

@@ -103,15 +103,15 @@ def complete(release: StoredRelease) -> Completion:
             hint="`dalenius ask` takes the fakes into account",
         )
     from dalenius.mechanisms.bucketize.answer import BucketizedRows
-    from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
     from dalenius.mechanisms.bucketize.estimate.matching import MOST_VALUES
+    from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 
     rows = BucketizedRows.load(release)
     made = rows.estimator(MATCHING).made
-    if not isinstance(made, Calibrated):
+    if not isinstance(made, Posterior):
         many = rows.sensitive.n_rows > MOST_VALUES
         return replace(_complete_alike(release), too_many_values=many)
-    return _complete_from(release, rows, made.posterior)
+    return _complete_from(release, rows, made)
 
 
 def _complete_from(release: StoredRelease, rows: BucketizedRows, made: Posterior) -> Completion:

@@ -15,7 +15,6 @@ from dalenius.mechanisms.bucketize.estimate import effects as effects_module
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate import posterior as posterior_module
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
-from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.bucketize.estimate.posterior import Parts, Posterior
@@ -116,7 +115,7 @@ def test_uniform_matchings_vary_as_anatomy_says() -> None:
     rng = np.random.default_rng(6)
     buckets = buckets_of(rng.permutation(np.repeat(np.arange(30), 5)), rng.integers(4, size=150))
     made = make_estimator("matching", buckets, [rng.integers(3, size=150)])
-    assert isinstance(made, Calibrated)
+    assert isinstance(made, Posterior)
     size = buckets.size[buckets.row_bucket][:, None]
     dense = buckets.composition.to_dense()[buckets.type_of[buckets.row_bucket]] / size
     row, value = np.nonzero(dense)
@@ -125,7 +124,7 @@ def test_uniform_matchings_vary_as_anatomy_says() -> None:
     sums, weights = ScoreSums.of(buckets, scores), np.array([0.0, 1.0, 1.0, 0.0])
     targets = Targets.of([[(0, weights)], [(1, weights)], [(0, weights), (1, -2 * weights)]])
     anatomy = make_estimator("anatomy", buckets, []).estimate(sums, targets)
-    mean, variance = replace(made.posterior, weights=uniform)._matched(sums, targets)
+    mean, variance = replace(made, weights=uniform)._matched(sums, targets)
     assert np.allclose(mean, anatomy.estimate)
     assert np.allclose(variance, anatomy.std_error**2)
 
@@ -304,4 +303,4 @@ def test_what_is_too_large_is_shrunk() -> None:
     assert isinstance(make_estimator("matching", wide, [np.arange(620) % 3]), Shrinkage)
     few = buckets_of(np.repeat(np.arange(4), 2), np.arange(8) % 4)
     assert isinstance(make_estimator("matching", few, []), Shrinkage)
-    assert isinstance(make_estimator("matching", few, [np.arange(8) % 2]), Calibrated)
+    assert isinstance(make_estimator("matching", few, [np.arange(8) % 2]), Posterior)

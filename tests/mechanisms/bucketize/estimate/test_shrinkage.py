@@ -8,7 +8,7 @@ from scipy import stats
 
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, make_estimator, shrinkage
 from dalenius.mechanisms.bucketize.estimate.buckets import ScoreSums
-from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
+from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 from dalenius.mechanisms.bucketize.estimate.prior import ScatterPrior
 from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage
 from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Geometry, Regression, Spectrum
@@ -132,7 +132,7 @@ def test_estimators_are_chosen_by_name_and_regions() -> None:
     columns = [RNG.integers(3, size=N)]
     region = np.arange(60) % 3
     kinds = {
-        "matching": (Calibrated, Calibrated),
+        "matching": (Posterior, Posterior),
         "shrinkage": (Shrinkage, RegionalShrinkage),
         "regression": (Regression, RegionalRegression),
         "anatomy": (Anatomy, Anatomy),

@@ -23,7 +23,6 @@ from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEW_PEOPLE, MATCHING, Estimator, make_estimator
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
-from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
 from dalenius.mechanisms.bucketize.estimate.posterior import RHO, Posterior
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.estimation import RowModel
@@ -44,7 +43,6 @@ Who leaves at one date and who leaves at the next go with values alike, so over 
 _LARGER = (0.9, 0.1)
 """How likely the larger effects of `LARGER` are: the columns of a series were learned from several dates.
 
-A series is not tried on itself: who has left is not drawn with the values, and widths were far too large.
 These numbers were settled on series of Adult (occupation) and KDD (education); docs/promises.md has others.
 """
 
@@ -306,8 +304,8 @@ class DateEstimator:
         """Sum the scores in the buckets."""
         on_places = [self._on_places(score) for score in scores]
         made: Estimator | Leaving = self.made
-        if isinstance(made, Calibrated):  # who has left is uncertain in a way of its own
-            made = Leaving(posterior=made.posterior, steps=self.steps)
+        if isinstance(made, Posterior):  # who has left is uncertain in a way of its own
+            made = Leaving(posterior=made, steps=self.steps)
         return DateEstimation(sums=ScoreSums.of(self.buckets, on_places), estimator=made)
 
     def _on_places(self, score: Score) -> Score:

@@ -51,10 +51,9 @@ def _matched(
         from dalenius.mechanisms.bucketize.estimate.numbers import Numbers
 
         return Numbers.of(buckets, quasi, secret, region_of_bucket)
-    from dalenius.mechanisms.bucketize.estimate.calibration import Calibrated
     from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 
-    return Calibrated(posterior=Posterior.of(buckets, quasi, region_of_bucket, secret), buckets=buckets)
+    return Posterior.of(buckets, quasi, region_of_bucket, secret)
 
 
 def _anatomy(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG001  (needs nothing prepared)

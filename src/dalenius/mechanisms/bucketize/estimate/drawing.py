@@ -21,24 +21,11 @@ _SWEEPS, _PER_PERSON = 20, 2
 """How often everybody is offered a swap: so often, and as often again for each person of the bucket."""
 
 
-def draw_values(
-    posterior: Posterior,
-    buckets: Buckets,
-    stream: np.random.Generator,
-    *,
-    chosen: Ints | None = None,
-) -> Ints:
-    """The code of a value for each row.
-
-    Args:
-        posterior: of the release.
-        buckets: of the release.
-        stream: of random numbers.
-        chosen: only the rows of these buckets; the others have -1.
-    """
+def draw_values(posterior: Posterior, buckets: Buckets, stream: np.random.Generator) -> Ints:
+    """The code of a value for each row."""
     effects = draw_effects(posterior, stream)
-    values = np.full(buckets.n_rows, -1, dtype=np.int64)
-    for fit in Everybody.of(posterior.features, posterior.contents, buckets, chosen).parts:
+    values = np.empty(buckets.n_rows, dtype=np.int64)
+    for fit in Everybody.of(posterior.features, posterior.contents, buckets).parts:
         values[fit.places.rows] = draw_matching(fit.places, fit.logs(effects), stream)
     return values
 

@@ -160,11 +160,9 @@ class Everybody:
     parts: tuple[Fit, ...]
 
     @classmethod
-    def of(
-        cls, features: Features, contents: Contents, buckets: Buckets, chosen: Ints | None = None
-    ) -> Everybody:
-        """All buckets, or some; with as many people in a part as have few kinds together."""
-        places = Places.of(buckets, chosen)
+    def of(cls, features: Features, contents: Contents, buckets: Buckets) -> Everybody:
+        """With as many people in a part as have few kinds together."""
+        places = Places.of(buckets)
         few = len(features.kinds) * places.n_values <= MOST_CELLS
         parts = [places] if few else places.split(max(1, MOST_CELLS // places.n_values))
         return cls(parts=tuple(Fit.of(features, contents, part) for part in parts))

@@ -29,7 +29,7 @@ from dalenius.question.targets import Estimates, Targets
 
 N_BINS = 32
 LARGER = ((1.0, 0.75), (6.0, 0.25))
-"""How much larger effects may be than was learned, and how likely; not tried on the release itself."""
+"""How much larger effects may be than was learned, and how likely."""
 _MOST_EXPLAINED = 0.9
 _ROUNDS, _BELIEVED = 4, 2.0
 """How often single effects' variances are learned, and how many traits' worth those of their column count."""

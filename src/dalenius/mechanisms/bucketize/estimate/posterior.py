@@ -12,8 +12,10 @@ each an independent part of the variance:
   that is none, of relative variance ρ.
 
 Where the fitted matching is less uncertain than a uniform one, effects move it less: what they move it by is
-a covariance within the bucket, so that the last two variances shrink with the square. How large they are
-beyond the first order is measured (`calibration`).
+a covariance within the bucket, so that the last two variances shrink with the square. How large they really
+are differs by question, and no more is known of that than how it scatters: values depend on columns by main
+effects only nearly, so that a few questions have errors several times larger than most. A posterior is
+therefore a mixture over how many times as large these two are (`TIMES`).
 """
 
 from __future__ import annotations
@@ -32,10 +34,13 @@ from dalenius.mechanisms.rows.traits import choose_basis
 from dalenius.question.targets import Estimates, Score, Targets, different_weights
 
 RHO = 1e-3
-LARGER = ((1.0, 0.5), (8.0, 0.5))
-"""How much larger the effects' variances may be than was learned, and how likely: tails where little is told.
+LARGER = ((1.0, 0.75), (8.0, 0.25))
+"""How much larger effects' variances may be than was learned, and how likely."""
+TIMES = ((0.035, 0.011), (0.156, 0.222), (0.607, 0.534), (2.354, 0.222), (10.56, 0.011))
+"""How many times as large variances by effects are, and how likely: five points of exp(normal(-0.5, 1)).
 
-These numbers were settled on Adult, KDD's education and occupation and the demo's table (docs/coverage.md).
+These numbers were settled on Adult, KDD's education and occupation, the demo's table and synthetic ones, with
+2,000, 6,000 and 25,000 people (docs/coverage.md).
 """
 _LAST_ROUNDS, _CLOSE = 60, 1e-5
 _CELLS_AT_ONCE = 2_000_000
@@ -60,8 +65,9 @@ class Parts:
 
     @property
     def by_effects(self) -> Floats:
-        """Targets × `LARGER`: the variance by effects and by the rest, as far as they move this matching."""
-        return np.asarray(self.moved[:, None] * (self.effects + RHO * self.rest[:, None]))
+        """The variance by effects and by the rest, as far as they move this matching."""
+        effects = self.effects @ np.array([share for _, share in LARGER])
+        return np.asarray(self.moved * (effects + RHO * self.rest))
 
     def mixed(self, variance: Floats, weights: Sequence[float]) -> Estimates:
         """Estimates of these means, with a mixture of variances (targets × weights)."""
@@ -126,11 +132,12 @@ class Posterior:
             numbers=numbers,
         )
 
-    def estimate(self, sums: ScoreSums, targets: Targets, scale: float = 1.0) -> Estimates:
-        """Estimate every target; what effects add to the variances is multiplied by `scale`."""
+    def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
+        """Estimate every target."""
         parts = self.parts(sums, targets)
-        variance = parts.match[:, None] + scale * parts.by_effects
-        return parts.mixed(variance, [share for _, share in LARGER])
+        times = np.array([times for times, _ in TIMES])
+        variance = parts.match[:, None] + times * parts.by_effects[:, None]
+        return parts.mixed(variance, [share for _, share in TIMES])
 
     def parts(self, sums: ScoreSums, targets: Targets) -> Parts:
         """The mean of every target, and what its variance is made of."""
