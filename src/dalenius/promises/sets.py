@@ -63,6 +63,8 @@ class SetPrivacy:
     named: tuple[tuple[str, Fraction], ...] = ()
     alike: tuple[str, ...] = ()
     """Quasi columns in which the people of a bucket do not differ."""
+    none_at_least: Fraction = CAP
+    """The limit of having no value, unless a larger share of all people has none."""
 
     kind = "sets"
     protects = "value"
@@ -98,7 +100,7 @@ class SetPrivacy:
             found.append(Having(name=name, column=column, at_most=limit))
         nobody = Having(name=NONE, column=None, at_most=Fraction(1))
         share = Fraction(nobody.count(histogram), histogram.n_rows)
-        return (*found, Having(name=NONE, column=None, at_most=max(CAP, share)))
+        return (*found, Having(name=NONE, column=None, at_most=max(self.none_at_least, share)))
 
     def thresholds(self, histogram: Histogram) -> tuple[Fraction, ...]:
         """Of every set that occurs: no more than of any value in it."""

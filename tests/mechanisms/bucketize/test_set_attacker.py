@@ -245,3 +245,15 @@ def test_a_hidden_number_of_rows_leaves_no_trace_in_a_release(tmp_path: Path) ->
         manifest.pop("id")
         found.append([manifest, *((path / f"{name}.parquet").read_bytes() for name in ("qit", "st"))])
     assert found[0] == found[1]
+
+
+def test_having_none_may_be_as_common_as_among_people_with_as_many_rows(tmp_path: Path) -> None:
+    """Two thirds of the people with one row have no value: no policy names that limit, so it is that."""
+    people = [(None, 1)] * 40 + [("Flu", 1)] * 20 + [("Flu", 2)] * 15 + [("HIV", 2)] * 15 + [(None, 2)] * 30
+    rows = [(who, 30 + who % 5, ill) for who, (ill, n_rows) in enumerate(people) for _ in range(n_rows)]
+    columns = dict(zip(("patient", "age", "disease"), map(list, zip(*rows, strict=True)), strict=True))
+    table = dalenius.gather_persons(pa.table(columns), unit="patient", values="disease", count="visits")
+    path = tmp_path / "r"
+    release = dalenius.publish(policy(table, path, alike=["visits"]), seed=1)
+    assert release.manifest["promise"]["having"][-1] == {"column": None, "at_most": "2/3"}
+    assert dalenius.verify(path).ok

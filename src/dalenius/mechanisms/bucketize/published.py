@@ -133,7 +133,9 @@ def _refuse_unchecked(manifest: Manifest, groups: tuple[Group, ...]) -> None:
         raise ReleaseCorrupt("the manifest's promise is for a belief beforehand, which buckets do not keep")
     if is_dated != (has("dates") is not None):
         raise ReleaseCorrupt("the manifest says of a release who has left that is not of a date, or does not")
-    is_together = bool(groups) or promise["kind"] in (Proximity.kind, SetPrivacy.kind)
+    # sets have regions only of people who are alike, which is checked by itself
+    is_of_sets = promise["kind"] == SetPrivacy.kind and not promise.get("alike")
+    is_together = bool(groups) or is_of_sets or promise["kind"] == Proximity.kind
     kept_apart = {
         "fakes": bool(has("fakes")),
         "regions": has("regions") is not None,

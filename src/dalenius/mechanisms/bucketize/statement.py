@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dalenius.mechanisms.base import Statement
@@ -77,7 +78,7 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
     if isinstance(promise, SetPrivacy):
         regions_disclosed = _disclose_sets(promise)
     return Statement(
-        promise=promise.to_dict(plan.histogram),
+        promise=_as_planned(promise, plan).to_dict(plan.histogram),
         assumes=(_ONE_ROW_OF_SETS, *ASSUMES[1:]) if isinstance(promise, SetPrivacy) else ASSUMES,
         not_covered=(
             corruption,
@@ -90,6 +91,13 @@ def state_plan(promise: BucketPromise, plan: BucketizePlan) -> Statement:
         disclosed=(*DISCLOSED, *fakes_disclosed, *regions_disclosed),
         parameters=parameters,
     )
+
+
+def _as_planned(promise: BucketPromise, plan: BucketizePlan) -> BucketPromise:
+    """With the limit of having no value that the plan keeps."""
+    if not isinstance(promise, SetPrivacy):
+        return promise
+    return replace(promise, none_at_least=plan.having[-1].at_most)
 
 
 def _disclose_sets(promise: SetPrivacy) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run, violations
 from dalenius.mechanisms.bucketize.plan.windows import densest_share
-from dalenius.mechanisms.bucketize.regions.alike import check_alike, find_alike
+from dalenius.mechanisms.bucketize.regions.alike import check_alike, find_alike, largest_share
 from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
 from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
 from dalenius.plain import plain_fields
@@ -214,10 +214,15 @@ def plan_in_regions(policy: BucketPolicy, plan: BucketizePlan, scan: Scan) -> Bu
 
 def plan_among_alike(policy: BucketPolicy, plan: BucketizePlan, scan: Scan) -> BucketizePlan:
     """The plan with its buckets made among people who are alike, where the promise says in what."""
-    columns = policy.promise.alike if isinstance(policy.promise, SetPrivacy) else ()
-    if not columns:
+    promise = policy.promise
+    columns = promise.alike if isinstance(promise, SetPrivacy) else ()
+    if not isinstance(promise, SetPrivacy) or not columns:
         return plan
     people, counts = find_alike(scan, plan.histogram, columns)
+    without_any = largest_share(counts, plan.problem.overlapping[-1][0])
+    if without_any > plan.having[-1].at_most:  # nobody names this limit: it is the share where that is larger
+        raised = replace(promise, none_at_least=without_any)
+        plan = plan_promise(policy.mechanism, raised, plan.histogram, plan.schema)
     check_alike(counts, plan.problem, plan.having, columns)
     regions = plan_regions(people, counts, plan.problem, plan.buckets, None)
     buckets = regions.merged()

@@ -66,13 +66,22 @@ def find_alike(scan: Scan, histogram: Histogram, columns: tuple[str, ...]) -> tu
     return AlikePeople(cells=cells, encoder=cells.encoder(scan.schema)), counts
 
 
+def largest_share(counts: Ints, codes: tuple[int, ...]) -> Fraction:
+    """Of regions × values: the largest share of a region that has one of these values.
+
+    >>> largest_share(np.array([[1, 2], [3, 1]]), (0,))
+    Fraction(3, 4)
+    """
+    held, rows = counts[:, list(codes)].sum(axis=1).tolist(), counts.sum(axis=1).tolist()
+    return max(Fraction(n, size) for n, size in zip(held, rows, strict=True))
+
+
 def check_alike(
     counts: Ints, problem: BucketProblem, having: tuple[Having, ...], columns: tuple[str, ...]
 ) -> None:
     """No release can keep a value below its share among people who share buckets with nobody else."""
     for one, (codes, limit) in zip(having, problem.overlapping, strict=True):
-        held = counts[:, list(codes)].sum(axis=1).tolist()
-        share = max(Fraction(n, rows) for n, rows in zip(held, counts.sum(axis=1).tolist(), strict=True))
+        share = largest_share(counts, codes)
         if share > limit:
             raise PromiseNotMet(
                 f"threshold of {one.name!r} ({show(limit)}) is below its share ({show(share)}) among some of "
