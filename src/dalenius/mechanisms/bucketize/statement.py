@@ -22,6 +22,8 @@ COMPOUND = "a single sensitive column: thresholds hold for combinations of cells
 NOT_COVERED = (
     "an attacker who learns from the release how quasi-identifiers and sensitive values go together "
     "(negative association, deFinetti)",
+    "an attacker who knows that several people have the same value, as a household has one income: it is one "
+    "that all of their buckets hold",
     "whether a person is in the table",
     SEVERAL,
 )

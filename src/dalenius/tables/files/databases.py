@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ DATABASE_SUFFIXES = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db", ".db3")
 SQLITE_START = b"SQLite format 3\0"
 _BATCH_ROWS = 65_536
 _OPTIONS = ("table", "missing")
+_ONE_AT_A_TIME = threading.Lock()
+"""For attaching: threads of the studio open the same file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,12 @@ class DuckDbSource(CheckedSource):
 def _attach(connection: duckdb.DuckDBPyConnection, file: FileBytes) -> str:
     hold(connection, [file])
     base = f"source_{hashlib.sha256(file.path.encode()).hexdigest()[:12]}"
-    connection.execute(f"ATTACH IF NOT EXISTS {literal(file.path)} AS {identifier(base)} (READ_ONLY)")
+    # `IF NOT EXISTS` waits, spinning, for whoever else in the process seems to be attaching the file; a
+    # database that is about to end can be taken for one, and then nothing ends the wait.
+    named = "SELECT 1 FROM duckdb_databases() WHERE database_name = $1"
+    with _ONE_AT_A_TIME:
+        if connection.execute(named, [base]).fetchone() is None:
+            connection.execute(f"ATTACH {literal(file.path)} AS {identifier(base)} (READ_ONLY)")
     return base
 
 
