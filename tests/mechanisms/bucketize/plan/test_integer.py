@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from dalenius.mechanisms.bucketize.plan import integer
+from dalenius.mechanisms.bucketize.plan.branching import branch_and_bound
 from dalenius.mechanisms.bucketize.plan.integer import (
     Cuts,
     CutSource,
     IntegerProblem,
     Master,
-    branch_and_bound,
     dives,
 )
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, ValueClasses, candidate_sizes
@@ -217,15 +217,34 @@ def check_meets(problem: IntegerProblem, n_buckets: np.ndarray) -> int:
 @settings(max_examples=80)
 def test_branch_and_bound_finds_the_best_of_all_settings(problem: IntegerProblem) -> None:
     wanted = best_of_all(problem)
-    found = branch_and_bound(problem, None, 0.9, 5_000)
+    found = branch_and_bound(problem, None, 0.9, 5_000, is_near=False)
     assert found.is_infeasible == (wanted is None)
     if wanted is not None:
         assert found.n_buckets is not None
         assert check_meets(problem, found.n_buckets) == wanted
         assert wanted - 1 <= found.lower_bound <= wanted
-        again = branch_and_bound(problem, found.n_buckets, 0.9, 5_000)
+        again = branch_and_bound(problem, found.n_buckets, 0.9, 5_000, is_near=True)
         assert again.n_buckets is not None
         assert check_meets(problem, again.n_buckets) == wanted
+
+
+@given(integer_problems(), st.data())
+@settings(max_examples=80)
+def test_whatever_setting_is_known_branch_and_bound_finds_the_best(
+    problem: IntegerProblem, data: st.DataObject
+) -> None:
+    """What sizes can have is narrowed to settings no worse than the known one: the best is among them."""
+    known = [np.array(b) for b in all_settings(problem.n_rows, problem.sizes.tolist())]
+    known = [b for b in known if problem.is_met(b)]
+    if not known:
+        return
+    start = data.draw(st.sampled_from(known))
+    found = branch_and_bound(problem, start, 0.9, 5_000, is_near=True)
+    wanted = best_of_all(problem)
+    assert wanted is not None
+    assert found.n_buckets is not None
+    assert check_meets(problem, found.n_buckets) == wanted
+    assert wanted - 1 <= found.lower_bound <= wanted
 
 
 @given(integer_problems())
@@ -331,4 +350,4 @@ def test_what_is_whole_within_tolerances_only_is_no_setting(monkeypatch: pytest.
         False,
     ]
     monkeypatch.setattr(IntegerProblem, "is_met", lambda *_: False)
-    assert branch_and_bound(problem, None, 0.9, 10).n_buckets is None
+    assert branch_and_bound(problem, None, 0.9, 10, is_near=False).n_buckets is None

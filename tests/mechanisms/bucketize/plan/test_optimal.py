@@ -167,7 +167,7 @@ def test_a_search_without_one_of_its_helps_keeps_thresholds_and_bound(
 
 
 def test_a_search_with_no_effort_left_says_that_nothing_was_proven(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("_MAX_ROUNDINGS", "_HEURISTIC_ENTRIES", "_BRANCH_ENTRIES"):
+    for limit in ("_MAX_ROUNDINGS", "_HEURISTIC_ENTRIES", "_BRANCH_WORK"):
         monkeypatch.setattr(optimal, limit, 0)
     monkeypatch.setattr(optimal, "split_repeatedly", lambda *_: None)
     with pytest.raises(NoSettingFits, match="though none was proven impossible"):
@@ -210,9 +210,9 @@ def test_the_same_counts_give_the_same_plan(n_values: int, n_rows: int, times: i
 
 def test_more_seconds_are_never_for_a_worse_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first second has no branch and bound here, the others do; and again they give the same."""
-    monkeypatch.setattr(optimal, "_NODE_ENTRIES", 0)
+    problem = skewed(30, 3_000, 3)  # its cuts have 512 steps
+    monkeypatch.setattr(optimal, "_BRANCH_WORK", 300)
     monkeypatch.setattr(optimal, "_EXACT_UP_TO", 0)
-    problem = skewed(30, 3_000, 3)
     plans = [plan_optimal(replace(problem, seconds=seconds)) for seconds in (1, 3, 3)]
     gaps = [plan.gap for plan in plans if plan.gap is not None]
     assert gaps[1] < gaps[0]
@@ -220,3 +220,11 @@ def test_more_seconds_are_never_for_a_worse_plan(monkeypatch: pytest.MonkeyPatch
     assert plans[1] == plans[2]
     for plan in plans:
         plan.check(problem)
+
+
+def test_the_best_of_small_tables_with_many_values_is_proven() -> None:
+    """Thousands of nodes over the numbers of buckets of each size left a gap of 1 %, and a worse plan."""
+    counts = tuple(max(1, 600 // (10 + 3 * i)) for i in range(60))
+    thresholds = tuple(min(Fraction(1, 2), Fraction(2 * count, 591) + Fraction(3, 100)) for count in counts)
+    plan = plan_optimal(BucketProblem(counts=counts, thresholds=thresholds, max_bucket=60))
+    assert (plan.n_rows, plan.loss, plan.gap) == (591, 8_978, 0.0)

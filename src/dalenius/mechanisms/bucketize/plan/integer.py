@@ -37,7 +37,6 @@ _DUAL_UNIT = 2**40
 _N_LAST = 4  # sizes that are left to the end of a dive and settled by enumeration
 _WINDOW = 12  # how far around their fractional values
 _WHOLE = 1e-7
-_BOUND_TOLERANCE = 1e-7  # relative: what is taken off HiGHS's bound for its tolerances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +153,11 @@ class Master:
         self._solver.addRow(1.0, 1.0, n_sizes, self._columns, np.ones(n_sizes))
 
     @property
+    def n_cuts(self) -> int:
+        """How many cuts were added so far."""
+        return len(self._needs)
+
+    @property
     def cuts(self) -> Cuts:
         """Every cut added so far."""
         shape = (len(self._needs), len(self._sizes))
@@ -263,15 +267,6 @@ class IntegerProblem:
         return solver
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BranchResult:
-    """What the integer programme found: the best setting, and a proven bound on the loss of any."""
-
-    n_buckets: Ints | None
-    lower_bound: int
-    is_infeasible: bool
-
-
 def dives(problem: IntegerProblem, fractional: Floats) -> Iterator[Ints]:
     """Settings near a fractional one that meet the cuts.
 
@@ -291,7 +286,7 @@ def _dive(problem: IntegerProblem, last: Ints) -> Ints | None:
     """One dive; None at a dead end."""
     solver = problem.to_solver()
     solver.setOptionValue("presolve", "off")
-    steps = _solve(solver)
+    steps = solve_relaxed(solver)
     for column in reversed(range(len(problem.sizes))):
         if column in last:
             continue
@@ -308,7 +303,7 @@ def _fix(solver: highspy.Highs, column: int, value: float, least: float) -> Floa
     best, best_steps, best_option = inf, None, 0.0
     for option in options:
         solver.changeColBounds(column, max(option, least), max(option, least))
-        steps = _solve(solver)
+        steps = solve_relaxed(solver)
         cost = solver.getInfo().objective_function_value
         if steps is not None and cost < best:
             best, best_steps, best_option = cost, steps, max(option, least)
@@ -316,7 +311,8 @@ def _fix(solver: highspy.Highs, column: int, value: float, least: float) -> Floa
     return best_steps
 
 
-def _solve(solver: highspy.Highs) -> Floats | None:
+def solve_relaxed(solver: highspy.Highs) -> Floats | None:
+    """The answer of a linear programme, if there is one."""
     from highspy import HighsModelStatus
 
     solver.run()
@@ -343,45 +339,3 @@ def _settle(problem: IntegerProblem, last: Ints, near: Floats) -> Ints | None:
         return None
     n_buckets[last] = tried[:, (problem.costs[last] @ tried).argmin()]
     return n_buckets
-
-
-_SEARCHED_WITHIN = 5_000
-_SEARCHES_WITHIN = ("mip_heuristic_run_rins", "mip_heuristic_run_rens", "mip_heuristic_run_root_reduced_cost")
-"""What HiGHS tries before it branches, searches of their own: of problems with more sizes × cuts they take
-most of the time, up to three seconds, and find nothing that branching does not."""
-
-
-def branch_and_bound(
-    problem: IntegerProblem, incumbent: Ints | None, abs_gap: float, max_nodes: int
-) -> BranchResult:
-    """HiGHS on the integer programme, started from the best setting known.
-
-    What it finds is whole, and meets the cuts, within its tolerances: with thousands of rows in a bucket that
-    need not hold in integers, and then it has found nothing.
-    """
-    import highspy
-
-    solver, n_sizes = problem.to_solver(), len(problem.sizes)
-    columns = np.arange(n_sizes, dtype=np.int32)
-    solver.changeColsIntegrality(n_sizes, columns, np.array([highspy.HighsVarType.kInteger] * n_sizes))
-    for name, value in (("mip_rel_gap", 0.0), ("mip_abs_gap", abs_gap), ("mip_max_nodes", max_nodes)):
-        solver.setOptionValue(name, value)
-    if problem.cuts.coefficients.size > _SEARCHED_WITHIN:
-        for name in _SEARCHES_WITHIN:
-            solver.setOptionValue(name, False)
-    if incumbent is not None:
-        solver.setSolution(n_sizes, columns, (incumbent - problem.origin).astype(np.float64))
-    solver.run()
-    info = solver.getInfo()
-    base = int(problem.origin @ problem.costs)
-    is_infeasible = solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible
-    has_solution = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    found = None
-    if has_solution:
-        found = problem.origin + np.rint(solver.getSolution().col_value).astype(np.int64)
-    bound = base + info.mip_dual_bound if np.isfinite(info.mip_dual_bound) else 0.0
-    return BranchResult(
-        n_buckets=found if found is not None and problem.is_met(found) else None,
-        lower_bound=max(ceil(bound - _BOUND_TOLERANCE * abs(bound) - 1e-4), 0),
-        is_infeasible=is_infeasible,
-    )

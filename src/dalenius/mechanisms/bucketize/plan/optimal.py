@@ -17,16 +17,15 @@ import numpy as np
 
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import InternalError
+from dalenius.mechanisms.bucketize.plan.branching import BranchResult, branch_and_bound, count_steps
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan, assign
 from dalenius.mechanisms.bucketize.plan.groups import GroupTree
 from dalenius.mechanisms.bucketize.plan.integer import (
-    BranchResult,
     Cuts,
     CutSource,
     IntegerProblem,
     Master,
     UndecidedError,
-    branch_and_bound,
     dives,
 )
 from dalenius.mechanisms.bucketize.plan.problem import (
@@ -106,17 +105,15 @@ _MORE = 8
 # the best that it has.
 _MAX_ENTRIES = 3 * 10**8  # sizes × classes, looked at for violated cuts or multiplied
 _MAX_ENTRIES_FOR_HINT = 6 * 10**7  # of each of several searches for what would do
+_MAX_SOLVED_FOR_HINT = 3 * 10**6  # sizes × cuts, in all relaxed problems that are solved for one of them
 _MAX_ROUNDINGS = 8
 _DIVE_ENTRIES = 500  # what a dive costs, for each size and cut
-_MAX_NODES = 200
+_MAX_NODES = 500
 _MAX_NODES_EXACT = 5_000
-_NODE_ENTRIES = 2 * 10**5  # nodes × sizes × cuts of one search by branch and bound
-_FEWEST_NODES = 10  # what is too large even for these is left as it is
-_BRANCH_ENTRIES = 25 * 10**3  # sizes × cuts of all of them
-# the root of a search takes most of its first second, a node a millisecond
-_MORE_NODES = 500  # for each further second
-_MORE_NODE_ENTRIES = 10**6
-_LEAST_ENTRIES = 100
+_NODE_WORK = 5 * 10**5  # nodes × steps of the cuts, in one search by branch and bound
+_BRANCH_WORK = 16_000  # steps of the cuts in all searches, and what nodes and linear programmes amount to
+_NODES_AS_ROOT = 50  # so many take as long as what comes before the first
+_NEAR = 0.01  # where the best is so near to the bound, what sizes can have is worth working out
 _EVEN_STARTS = 16
 
 
@@ -169,7 +166,7 @@ class _SizeSearch:
         self._best: Ints | None = None
         self._loads: Ints | None = None
         self._bound = record_bound(problem)
-        self._entries = 0
+        self._entries = self._n_solved = 0
         self._seconds = problem.seconds
         self._most_entries = _MAX_ENTRIES * problem.seconds
         if is_any_enough:
@@ -295,6 +292,9 @@ class _SizeSearch:
     def _loss(self, n_buckets: Ints) -> int:
         return int(n_buckets @ self._costs)
 
+    def _loss_above_bound(self) -> int:
+        return NO_LIMIT if self._best is None else self._loss(self._best) - self._bound
+
     def _abs_gap(self) -> float:
         """The distance from the bound at which to stop; losses are whole, so below 1 it is the optimum."""
         wanted = _WANTED_GAP if self._seconds == 1 else _WANTED_IN_TIME
@@ -304,7 +304,7 @@ class _SizeSearch:
     def _is_done(self) -> bool:
         if self._best is None:
             return False
-        return self._is_any_enough or self._loss(self._best) - self._bound <= self._abs_gap()
+        return self._is_any_enough or self._loss_above_bound() <= self._abs_gap()
 
     def _relax(self, master: Master) -> Floats:
         """Solve the relaxed problem, adding prefix and single-size cuts until none is violated.
@@ -315,7 +315,10 @@ class _SizeSearch:
             fractional = master.solve()
             if fractional is None:
                 raise self._nothing_fits()
-            is_spent = self._entries > self._most_entries
+            self._n_solved += master.n_cuts * len(fractional)
+            is_spent = self._entries > self._most_entries or (
+                self._is_any_enough and self._n_solved > _MAX_SOLVED_FOR_HINT
+            )
             if not is_spent:
                 slack = _SLACK * self._problem.n_rows
                 is_spent = not master.add(self._look_for_cuts(fractional, slack))
@@ -379,35 +382,35 @@ class _SizeSearch:
         return loads
 
     def _branch(self, master: Master, fractional: Floats) -> None:
+        """Search the whole numbers that can be better, again where what is found is not valid, or better."""
         is_exact = self._problem.n_rows <= _EXACT_UP_TO
-        further = self._seconds - 1
-        most_nodes = (_MAX_NODES_EXACT if is_exact else _MAX_NODES) + _MORE_NODES * further
-        most_entries = _NODE_ENTRIES + _MORE_NODE_ENTRIES * further
-        left = _BRANCH_ENTRIES
+        most_nodes, left = _MAX_NODES_EXACT if is_exact else _MAX_NODES, _BRANCH_WORK * self._seconds
         while not self._is_done():
             columns = self._can_be_better(master, fractional)
             problem = self._integer_problem(master, fractional).among(columns)
-            left -= max(problem.cuts.coefficients.size, _LEAST_ENTRIES)
-            nodes = min(most_nodes, most_entries // max(problem.cuts.coefficients.size, 1))
-            if left < 0 or nodes < _FEWEST_NODES:
-                return
             best = None if self._best is None else self._best[columns]
-            outcome = branch_and_bound(problem, best, self._abs_gap(), nodes)
-            most_entries = _NODE_ENTRIES  # further seconds are spent once
+            is_near = best is not None and self._loss_above_bound() <= _NEAR * self._bound
+            weight = count_steps(problem)
+            left -= weight + (len(columns) ** 2 // 8 if is_near else 0)
+            if left < 0:
+                return
+            nodes = min(most_nodes * self._seconds, _NODE_WORK * self._seconds // weight)
+            outcome = branch_and_bound(problem, best, self._abs_gap(), nodes, is_near=is_near)
+            left -= weight * outcome.n_nodes // _NODES_AS_ROOT
             if len(columns) == len(fractional) or best is not None:
                 self._take_bound(outcome)
             if outcome.n_buckets is None:
                 return
-            n_buckets = np.zeros(len(fractional), dtype=np.int64)
+            n_buckets, before = np.zeros(len(fractional), dtype=np.int64), self._best
             n_buckets[columns] = outcome.n_buckets
-            if self._offer(n_buckets, master):
+            if self._offer(n_buckets, master) and self._best is before:
                 return
 
     def _can_be_better(self, master: Master, fractional: Floats) -> Ints:
         """The sizes that a better setting than the best so far can have buckets of."""
         if self._best is None:
             return self._promising(master, fractional)
-        most = self._loss(self._best) - self._bound + 1
+        most = self._loss_above_bound() + 1
         return np.flatnonzero((master.reduced_costs() <= 1.001 * most + 1) | (self._best > 0))
 
     def _take_bound(self, outcome: BranchResult) -> None:
