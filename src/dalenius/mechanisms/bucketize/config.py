@@ -102,6 +102,16 @@ class BucketizeConfig(MechanismConfig):
                     hint='use method = "optimal" without fakes and regions, or leave out groups',
                 )
 
+    def could_have_regions(self, promise: Promise) -> bool:
+        """Whether regions could be added to what the policy says."""
+        with_regions = replace(self, regions=True)
+        try:
+            _refuse_with_regions(with_regions)
+            with_regions.check_promise(promise)
+        except PolicyError:
+            return False
+        return not self.regions
+
     def check_dates(self, promise: Promise) -> None:
         """Newcomers of every date have buckets of their own, under the thresholds of the first date."""
         if isinstance(promise, Proximity | SetPrivacy):

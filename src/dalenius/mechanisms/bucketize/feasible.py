@@ -10,6 +10,7 @@ from typing import Any
 from dalenius.exact import percent, show
 from dalenius.mechanisms.bucketize.plan.methods import has_setting
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.regions.advice import RegionAdvice
 from dalenius.mechanisms.bucketize.table_plan import cap_above
 from dalenius.mechanisms.feasible import Finding, Proposal, TableFacts, Wish
 from dalenius.promises.f_privacy import CAP, FPrivacy, LinearLimit
@@ -72,10 +73,13 @@ def find_safe_default(
 
 
 def _keeps(histogram: Histogram, times: Fraction, cap: Fraction, max_bucket: int) -> bool:
+    return has_setting(_problem(histogram, times, cap, max_bucket), "optimal", max_bucket)
+
+
+def _problem(histogram: Histogram, times: Fraction, cap: Fraction, max_bucket: int) -> BucketProblem:
     promise = FPrivacy(default=LinearLimit(times=times, plus=PLUS, cap=cap))
     thresholds = promise.thresholds(histogram)
-    problem = BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=max_bucket)
-    return has_setting(problem, "optimal", max_bucket)
+    return BucketProblem(counts=histogram.counts, thresholds=thresholds, max_bucket=max_bucket)
 
 
 def suggest(facts: TableFacts) -> str:
@@ -108,6 +112,7 @@ def _write(
 
 _STRICT = {"colleagues": (TIMES, CAP), "researchers": (TIMES, CAP), "public": (Fraction(2), Fraction(1, 3))}
 """How often its share a value may become, and the cap, by who gets the release."""
+_REGIONS = "regions    = true            # buckets of people who are alike: sharper answers, same promise\n"
 _BATCHES = """
 [series]                      # each publication is about other people, and is one batch
 kind = "batches"
@@ -142,8 +147,13 @@ def propose(facts: TableFacts, wish: Wish) -> Proposal | None:
         reasons.append("twice its share at most, for anybody's value: the public cannot be held to rules")
     else:
         reasons.append("four times its share at most: recipients are bound by rules that you can enforce")
+    regions = ""
+    if histogram is not None and safe is not None:
+        advice = RegionAdvice.of(_problem(histogram, times, safe.cap, safe.max_bucket))
+        reasons.append(advice.reason)
+        regions = _REGIONS if advice.is_for else ""
     return Proposal(
-        sections=_write(facts, histogram, safe, times, least) + series,
+        sections=_write(facts, histogram, safe, times, least) + regions + series,
         reasons=tuple(reasons),
     )
 

@@ -6,7 +6,7 @@ What plans and applies is imported by the methods that do so: who only checks a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,8 @@ class Bucketize:
         plan = plan_counts(policy, histogram, scan.schema)
         if policy.mechanism.regions:
             return plan_in_regions(policy, plan, scan)
-        return plan_among_alike(policy, plan, scan)
+        could = policy.mechanism.could_have_regions(policy.promise) and bool(policy.columns.quasi)
+        return replace(plan_among_alike(policy, plan, scan), could_have_regions=could)
 
     def plan_counts(self, policy: BucketPolicy, histogram: Histogram, schema: pa.Schema) -> BucketizePlan:
         """The same for a table with these counts."""

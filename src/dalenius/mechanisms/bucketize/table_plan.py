@@ -24,6 +24,7 @@ from dalenius.mechanisms.bucketize.fakes.plan import FakePlan, plan_fakes
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run, violations
 from dalenius.mechanisms.bucketize.plan.windows import densest_share
+from dalenius.mechanisms.bucketize.regions.advice import RegionAdvice
 from dalenius.mechanisms.bucketize.regions.alike import check_alike, find_alike, largest_share
 from dalenius.mechanisms.bucketize.regions.cut import grow, least_rows
 from dalenius.mechanisms.bucketize.regions.plan import RegionsPlan, plan_regions
@@ -62,6 +63,13 @@ class BucketizePlan(PrivatePlan):
     fakes: FakePlan | None = None
     regions: RegionsPlan | None = None
     """Where buckets are made region by region; `buckets` then has those of all regions."""
+    could_have_regions: bool = False
+    """Whether the policy could have regions, and has none."""
+
+    @property
+    def advice(self) -> RegionAdvice | None:
+        """Whether regions would help, where there could be some."""
+        return RegionAdvice.of(self.problem) if self.could_have_regions else None
 
     @property
     def n_rows(self) -> int:
@@ -112,7 +120,9 @@ class BucketizePlan(PrivatePlan):
         return (self.buckets,) if self.regions is None else self.regions.plans
 
     def __str__(self) -> str:
-        return str(self.buckets) if self.regions is None else f"{self.buckets}\n{self.regions}"
+        if self.regions is not None:
+            return f"{self.buckets}\n{self.regions}"
+        return str(self.buckets) if self.advice is None else f"{self.buckets}\n{self.advice.reason}"
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as `dalenius plan --json` prints it."""
@@ -124,6 +134,7 @@ class BucketizePlan(PrivatePlan):
             **plain_fields(plan, *MEASURES),
             **({"fakes": self.fakes.to_summary()} if self.fakes else {}),
             **({"regions": self.regions.to_summary()} if self.regions else {}),
+            **({"regions_advice": self.advice.to_dict()} if self.advice else {}),
         }
 
     def draw(self, altair: Any) -> Any:
