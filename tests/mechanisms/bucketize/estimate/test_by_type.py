@@ -70,7 +70,12 @@ def questions(n_kinds: int) -> tuple[list[Score], Targets]:
     sets = [(rng.random(5) < share).astype(float) for share in (0.2, 0.4, 0.7) for _ in range(3)]
     weights = [*sets, np.zeros(5), np.ones(5), rng.normal(size=5)]
     single = [[(k, own)] for k in range(len(scores)) for own in weights]
-    several = [[(1, sets[0]), (2, sets[1])], [(2, sets[2]), (2, weights[-1]), (5, sets[3])]]
+    several = [
+        [(1, sets[0]), (2, sets[1])],
+        [(2, sets[2]), (2, weights[-1]), (5, sets[3])],
+        *([(5, 2.5 * own), (2, -0.5 * own)] for own in np.eye(5)),  # as averages of groups are made of
+        [(2, -sets[4]), (5, -sets[4])],
+    ]
     return scores, Targets.of([*single, *several])
 
 

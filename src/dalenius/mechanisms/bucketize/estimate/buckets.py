@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -167,11 +168,18 @@ class ScoreSums:
         own = self.listed[score]
         return own if self.alike is None else self.alike.weigh(own)
 
+    def by_unit(self, score: int) -> Floats:
+        """A score as a number of each unit of the places."""
+        own = self.listed[score]
+        found = np.zeros(self.buckets.n_rows if self.alike is None else len(self.alike.counts))
+        found[own.rows] = 1.0 if own.values is None else own.values
+        return found
+
     def choose(self, score: int) -> Bools:
-        """What a score that counts chooses: of the units of the places."""
-        chosen = np.zeros(self.buckets.n_rows if self.alike is None else len(self.alike.counts), dtype=bool)
-        chosen[self.listed[score].rows] = True
-        return chosen
+        """Which units a score is about."""
+        found = np.zeros(self.buckets.n_rows if self.alike is None else len(self.alike.counts), dtype=bool)
+        found[self.listed[score].rows] = True
+        return found
 
     def choose_in(self, score: int, part: int, units: Bools) -> Chosen:
         """Whom it chooses in a part of the places."""
@@ -301,9 +309,9 @@ def possible_range(sums: ScoreSums, targets: Targets) -> Range:
         if sums.places is not None and is_count[score]:
             low[terms], high[terms] = _bound_by_type(sums, score, targets.weights[terms])
             continue
+        bound = partial(_bound_count, sums, score) if is_count[score] else _Ranked.of(sums, score).bound
         for start, part in _parts(terms, len(sums.scores[score].rows)):
-            held = sums.buckets.composition @ targets.weights[part].T
-            found = _bound_count(sums, score, held) if is_count[score] else _bound_sum(sums, score, held)
+            found = bound(sums.buckets.composition @ targets.weights[part].T)
             low[terms[start : start + len(part)]], high[terms[start : start + len(part)]] = found
     low[~is_set], high[~is_set] = -np.inf, np.inf
     return targets.add_up(low), targets.add_up(high)
@@ -359,21 +367,38 @@ def _bound_count(sums: ScoreSums, score: int, held: Floats) -> Range:
     return np.maximum(0.0, q + s - size).sum(axis=0), np.minimum(q, s).sum(axis=0)
 
 
-def _bound_sum(sums: ScoreSums, score: int, held: Floats) -> Range:
-    listed, buckets = sums.scores[score], sums.buckets
-    assert listed.values is not None  # noqa: S101  (a score without values is counted)
-    home = buckets.row_bucket[listed.rows]
-    first, last = _ranks(home, listed.values)
-    s = held[buckets.type_of[home]]
-    q = (first + last + 1)[:, None]  # the rows of the bucket that have a score
-    needed = np.maximum(0.0, q + s - buckets.size[home, None])
-    value = listed.values[:, None]
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Ranked:
+    """The rows of a score of numbers, and where each is among those of its bucket."""
 
-    def add_chosen(rank: Ints, wanted: Bools) -> Floats:
-        taken = (rank[:, None] < needed) | ((rank[:, None] < s) & wanted)
-        return np.asarray((value * taken).sum(axis=0))
+    home: Codes
+    value: Floats
+    first: Ints
+    last: Ints
+    """How many of its bucket's are smaller, and how many larger."""
+    buckets: Buckets
 
-    return add_chosen(first, value < 0), add_chosen(last, value > 0)
+    @classmethod
+    def of(cls, sums: ScoreSums, score: int) -> _Ranked:
+        listed = sums.scores[score]
+        assert listed.values is not None  # noqa: S101  (a score without values is counted)
+        home = sums.buckets.row_bucket[listed.rows]
+        first, last = _ranks(home, listed.values)
+        return cls(home=home, value=listed.values, first=first, last=last, buckets=sums.buckets)
+
+    def bound(self, held: Floats) -> Range:
+        """The least and the most; `held`: types × terms."""
+        kind = self.buckets.type_of[self.home]
+        if held.shape[1] > 1:
+            ends = [self.bound(held[:, k : k + 1]) for k in range(held.shape[1])]
+            return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
+        some = np.flatnonzero((held[:, 0] > 0)[kind])  # of the others nobody has a value that is asked about
+        s, value = held[kind[some], 0], self.value[some]
+        first, last = self.first[some], self.last[some]
+        needed = np.maximum(0.0, first + last + 1 + s - self.buckets.size[self.home[some]])
+        low = ((first < needed) | ((first < s) & (value < 0))) @ value
+        high = ((last < needed) | ((last < s) & (value > 0))) @ value
+        return np.array([low]), np.array([high])
 
 
 def _ranks(home: Codes, values: Floats) -> tuple[Ints, Ints]:

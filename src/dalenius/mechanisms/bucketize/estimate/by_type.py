@@ -46,6 +46,8 @@ class Types:
     """Of each bucket: which of the types it has."""
     sizes: Floats
     """Of each bucket."""
+    power: Floats
+    """k/(k−1) of each bucket of k people."""
     numbers_from: Ints
     """Of each bucket: where the list of its type begins in one of how many have 0, 1, … chosen people."""
     lengths: Ints
@@ -149,7 +151,7 @@ class PlacesByType:
         bucket = np.repeat(np.arange(len(place)), sizes[place])
         is_few = int(sizes[0]) <= _FEW_PEOPLE
         if is_few:
-            listed = listed.reshape(-1, int(sizes[0])).T.ravel()
+            listed, bucket = (part.reshape(-1, int(sizes[0])).T.ravel() for part in (listed, bucket))
         return Types(
             types=own,
             size=int(sizes[0]) if is_few else 0,
@@ -158,17 +160,22 @@ class PlacesByType:
             bucket=bucket,
             place=place,
             sizes=sizes[place].astype(np.float64),
+            power=(sizes / np.maximum(sizes - 1, 1))[place],
             numbers_from=(np.cumsum(sizes + 1) - sizes - 1)[place],
             lengths=sizes + 1,
         )
 
+    def units(self, part: int) -> Ints:
+        """What questions choose of the rows of some types."""
+        if part not in self._units:
+            rows = self.parts[part].rows
+            listed = rows if self.unit_of_row is None else self.unit_of_row[rows]
+            self._units[part] = listed.astype(np.intp)  # what numpy looks up by
+        return self._units[part]
+
     def choose(self, part: int, units: Bools) -> Chosen:
         """Who of the buckets of some types is chosen."""
-        own = self.parts[part]
-        if part not in self._units:
-            listed = own.rows if self.unit_of_row is None else self.unit_of_row[own.rows]
-            self._units[part] = listed.astype(np.intp)  # what numpy looks up by
-        people = units.take(self._units[part])
+        own, people = self.parts[part], units.take(self.units(part))
         if own.size:
             return _choose_few(people.view(np.uint8).reshape(own.size, -1))
         entry = np.flatnonzero(people)
@@ -239,19 +246,39 @@ class Chances:
             return 0j
         if own.size:
             return complex(self._every_choice(part, wanted, here).take(chosen.entry).sum())
-        values, entry, n_buckets = self._values_of(part), chosen.entry, len(own.place)
-        slots = np.flatnonzero(here).tolist()
-        chance = values[slots[0]].take(entry)
+        chance, bucket = self._chance(part, here, chosen.entry), own.bucket.take(chosen.entry)
+        mean, free = _add_in_buckets(own, bucket, chance, np.maximum(chance - chance**2, 0.0))
+        others = _others(own, mean, chosen.n_chosen, self._held(own, wanted))
+        fixed = free * others / np.maximum(free + others, 1e-300) * own.power
+        return complex(mean.sum(), fixed.sum())
+
+    def add_up_numbers(self, chosen: Bools, numbers: Floats, part: int, wanted: Bools) -> complex:
+        """The sum of numbers of chosen units over people with a wanted value; imaginary: its variance."""
+        own, units = self.places.parts[part], self.places.units(part)
+        entry = np.flatnonzero(chosen.take(units))
+        if not len(entry):
+            return 0j
+        score, bucket = numbers.take(units.take(entry)), own.bucket.take(entry)
+        chance = self._chance(part, wanted[own.values], entry)
+        one = np.maximum(chance - chance**2, 0.0)
+        listed = chance, one, score * one, score**2 * one, np.ones(len(entry))
+        mean, free, products, squares, n_chosen = _add_in_buckets(own, bucket, *listed)
+        everybody = free + _others(own, mean, n_chosen, self._held(own, wanted))
+        lost = np.divide(products**2, everybody, out=np.zeros_like(free), where=everybody > 1e-12)
+        fixed = np.maximum(squares - lost, 0.0) * own.power
+        return complex(score @ chance, fixed.sum())
+
+    def _chance(self, part: int, here: Bools, entry: Ints) -> Floats:
+        """How likely some rows have one of these values."""
+        values, slots = self._values_of(part), np.flatnonzero(here).tolist()
+        chance: Floats = values[slots[0]].take(entry)
         for slot in slots[1:]:
             chance += values[slot].take(entry)
-        bucket = own.bucket.take(entry)
-        mean, free = (
-            np.asarray(np.bincount(bucket, part, n_buckets), dtype=np.float64)
-            for part in (chance, np.maximum(chance - chance**2, 0.0))
-        )
-        held = (self.places.contents[own.types] @ wanted)[own.place]
-        fixed = _without_replacement(mean, free, chosen.n_chosen, own.sizes, held)
-        return complex(mean.sum(), fixed.sum())
+        return chance
+
+    def _held(self, own: Types, wanted: Bools) -> Floats:
+        """How many of the wanted values each bucket holds."""
+        return np.asarray((self.places.contents[own.types] @ wanted)[own.place])
 
     def _every_choice(self, part: int, wanted: Bools, here: Bools) -> Complexes:
         key = part, here.tobytes()
@@ -262,9 +289,8 @@ class Chances:
                 _members(own.size),
             )
             mean, free = members @ chance, members @ np.maximum(chance - chance**2, 0.0)
-            held = np.full(1, float(self.places.contents[own.types[0]] @ wanted))
-            n_chosen = members.sum(axis=1)[:, None]
-            fixed = _without_replacement(mean, free, n_chosen, own.sizes[:1], held)
+            others = _others(own, mean, members.sum(axis=1)[:, None], self._held(own, wanted))
+            fixed = free * others / np.maximum(free + others, 1e-300) * own.power
             self._choices[key] = (mean + 1j * fixed).ravel()
             while sum(one.nbytes for one in self._choices.values()) > _MOST_BYTES and len(self._choices) > 1:
                 self._choices.popitem(last=False)
@@ -282,22 +308,18 @@ class Chances:
         return self._values[part]
 
 
-def _without_replacement(
-    mean: Floats, free: Floats, n_chosen: Floats | Ints, size: Floats, held: Floats
-) -> Floats:
-    """The variance of how many of the chosen people of a bucket have one of some values.
+def _add_in_buckets(own: Types, bucket: Ints, *listed: Floats) -> Iterator[Floats]:
+    """Sums of numbers of some rows, bucket by bucket."""
+    for numbers in listed:
+        yield np.asarray(np.bincount(bucket, numbers, len(own.place)), dtype=np.float64)
 
-    Values are dealt without replacement: what is told of some is told of the others, who share what is left
-    alike (`posterior` has the formula).
 
-    Args:
-        mean: how many of the chosen have one.
-        free: the variance of that, were they independent.
-        n_chosen: how many they are.
-        size: how many people a bucket has.
-        held: how many of the values.
+def _others(own: Types, mean: Floats, n_chosen: Floats | Ints, held: Floats) -> Floats:
+    """The variances of the people of each bucket that are not chosen, who share what is left alike.
+
+    Values are dealt without replacement: what is told of some people is told of the others (`posterior` has
+    the formula). `mean` is how many of the chosen have one of the values, of which buckets hold `held`.
     """
-    n_others = size - n_chosen
+    n_others = own.sizes - n_chosen
     left = (held - mean) / np.maximum(n_others, 1.0)
-    others = np.maximum(left - left**2, 0.0) * n_others
-    return free * others / np.maximum(free + others, 1e-300) * (size / np.maximum(size - 1, 1.0))
+    return np.asarray(np.maximum(left - left**2, 0.0) * n_others)

@@ -27,7 +27,7 @@ import numpy as np
 
 from dalenius.arrays import Bools, Codes, Floats, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, by_score
-from dalenius.mechanisms.bucketize.estimate.by_type import Chances
+from dalenius.mechanisms.bucketize.estimate.by_type import Chances, PlacesByType
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, fit_effects
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
 from dalenius.mechanisms.rows.traits import choose_basis
@@ -149,9 +149,12 @@ class Posterior:
     def _matched(self, sums: ScoreSums, targets: Targets) -> tuple[Floats, Floats]:
         """The mean of each target, and its variance given the effects."""
         mean, fixed = np.zeros(len(targets.score)), np.zeros(len(targets.score))
-        is_quick = self._are_quick(sums, targets)
+        size = targets.weights[np.arange(len(mean)), np.abs(targets.weights).argmax(axis=1)]
+        is_quick = ((targets.weights == 0) | (targets.weights == size[:, None])).all(axis=1)
+        is_quick &= self._is_by_type(sums)  # these are multiples of sets of values
         for score, terms in by_score(targets, np.flatnonzero(is_quick)):
-            mean[terms], fixed[terms] = self._by_types(sums, score, targets.weights[terms] != 0)
+            found = self._by_types(sums, score, targets.weights[terms] != 0)
+            mean[terms], fixed[terms] = size[terms] * found[0], size[terms] ** 2 * found[1]
         for score, terms in by_score(targets, np.flatnonzero(~is_quick)):
             some = _where_uncertain(sums, targets, terms)[0]
             own = _Matched.of(self, sums.buckets, some)
@@ -168,20 +171,31 @@ class Posterior:
             variance[target] = self._together(sums, targets, terms)
         return targets.add_up(mean), np.maximum(variance, 0.0)
 
-    def _are_quick(self, sums: ScoreSums, targets: Targets) -> Bools:
-        """Which terms count people with one of a set of values, and can be added up type by type."""
-        if sums.places is None or self.weights.data.nbytes > _MOST_BYTES:
-            return np.zeros(len(targets.score), dtype=np.bool_)
-        is_set = ((targets.weights == 0) | (targets.weights == 1)).all(axis=1)
-        return np.asarray(is_set & sums.is_count[targets.score])
+    def _is_by_type(self, sums: ScoreSums) -> bool:
+        """Whether sets of values are added up type by type."""
+        return sums.places is not None and self.weights.data.nbytes <= _MOST_BYTES
 
-    def _by_types(self, sums: ScoreSums, score: int, wanted: Bools) -> tuple[Floats, Floats]:
-        """Mean and variance of how many people of a score have one of the values (terms × values)."""
-        places = sums.places
-        assert places is not None  # noqa: S101  (looked at before)
+    def _chances(self, places: PlacesByType) -> Chances:
         if not self._by_type or self._by_type[0].places is not places:
             self._by_type[:] = [Chances(places=places, weights=self.weights)]
-        chances, units, found = self._by_type[0], sums.choose(score), [0j] * len(wanted)
+        return self._by_type[0]
+
+    def _add_numbers(self, sums: ScoreSums, chosen: Bools, numbers: Floats, wanted: Bools) -> complex:
+        """The sum of numbers of chosen units over people with one of the values; imaginary: its variance."""
+        assert sums.places is not None  # noqa: S101  (looked at before)
+        parts = np.flatnonzero(sums.places.is_held @ wanted).tolist()
+        chances = self._chances(sums.places)
+        return sum((chances.add_up_numbers(chosen, numbers, part, wanted) for part in parts), 0j)
+
+    def _by_types(self, sums: ScoreSums, score: int, wanted: Bools) -> tuple[Floats, Floats]:
+        """Mean and variance of a score's sum over people who have one of the values (terms × values)."""
+        places = sums.places
+        assert places is not None  # noqa: S101  (looked at before)
+        if sums.listed[score].values is not None:
+            numbers = sums.by_unit(score)
+            found = [self._add_numbers(sums, sums.choose(score), numbers, own) for own in wanted]
+            return np.array([own.real for own in found]), np.array([own.imag for own in found])
+        chances, units, found = self._chances(places), sums.choose(score), [0j] * len(wanted)
         n_wanted, last = (places.is_held @ wanted.T).astype(np.int64).tolist(), -1  # parts × terms
         for part, term in ((p, t) for p, own in enumerate(n_wanted) for t, n in enumerate(own) if n):
             if part != last:
@@ -192,10 +206,15 @@ class Posterior:
 
     def _together(self, sums: ScoreSums, targets: Targets, terms: Ints) -> float:
         """The variance, given the effects, of a target of several terms."""
-        scores = _where_uncertain(sums, targets, terms)
-        rows = np.unique(np.concatenate([score.rows for score in scores]))
         first, place, factor = different_weights(targets.weights[terms])
         own = targets.weights[terms][first]
+        if len(first) == 1 and self._is_by_type(sums) and np.isin(own, [0.0, size := own.max()]).all():
+            listed = zip(targets.score[terms].tolist(), (factor * size).tolist(), strict=True)
+            numbers = np.sum([times * sums.by_unit(score) for score, times in listed], axis=0)
+            chosen = np.any([sums.choose(score) for score in targets.score[terms].tolist()], axis=0)
+            return self._add_numbers(sums, chosen, numbers, own[0] != 0).imag
+        scores = _where_uncertain(sums, targets, terms)
+        rows = np.unique(np.concatenate([score.rows for score in scores]))
         numbers = np.zeros((len(first), len(rows)))  # terms that weigh the values alike are one
         for score, group, times in zip(scores, place, factor, strict=True):
             numbers[group, np.searchsorted(rows, score.rows)] += times * (
