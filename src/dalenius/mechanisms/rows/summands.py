@@ -148,8 +148,9 @@ def value_classes(
     if not labels:
         yield np.arange(n_values)
         return
-    _, inverse = np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)
-    inverse = inverse.ravel()
+    several = len(labels) > 1  # of one column numpy finds the different cells many times faster
+    cells = np.stack(labels, axis=1) if several else labels[0]
+    inverse = np.unique(cells, axis=0 if several else None, return_inverse=True)[1].ravel()
     for label in range(inverse.max() + 1):
         yield np.flatnonzero(inverse == label)
 

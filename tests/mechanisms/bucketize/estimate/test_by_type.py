@@ -134,6 +134,20 @@ def test_people_of_a_type_are_looked_up_once_for_many_sets_of_values(
     assert np.isclose(found.mean.sum(), 50)
 
 
+def test_what_everybody_has_is_certain(release: BucketizedRows, posterior: Posterior) -> None:
+    """Not nearly: an answer without an error is called exact."""
+    alike = alike_of(release)
+    numbers = np.random.default_rng(7).normal(size=len(alike.counts))
+    scores = [Score(rows=np.arange(4)), Score(rows=np.arange(len(numbers)), values=numbers)]
+    sums = ScoreSums.of(release.buckets, scores, alike, make_places(release, alike.kind_of_row))
+    targets = Targets.of([[(0, np.ones(5))], [(1, np.ones(5))], [(1, np.ones(5)), (0, -2 * np.ones(5))]])
+    parts = posterior.parts(sums, targets)
+    assert parts.match.tolist() == [0.0, 0.0, 0.0]
+    total = alike.counts @ numbers
+    few = alike.counts[:4].sum()
+    assert np.allclose(parts.mean, [few, total, total - 2 * few])
+
+
 def test_places_of_nobody_and_many_types_are_not_added_up_by_type(
     release: BucketizedRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,7 +185,7 @@ class ScoreSums:
         """Whom it chooses in a part of the places."""
         assert self.places is not None  # noqa: S101  (who asks has looked)
         found = self.places.choose(part, units)
-        self._numbers[score, part] = np.concatenate(found.numbers)
+        self._numbers[score, part] = found.numbers
         return found
 
     def numbers(self, score: int, parts: Sequence[int]) -> list[Ints]:

@@ -63,13 +63,10 @@ class Chosen:
     which of the rows are chosen."""
     n_chosen: Ints
     """Of more people how many each bucket has."""
-    numbers: tuple[Ints, ...]
-    """Of each type how many buckets have 0, 1, … of them."""
-
-    @property
-    def n_people(self) -> float:
-        """How many are chosen."""
-        return float(sum(own @ np.arange(len(own)) for own in self.numbers))
+    numbers: Ints
+    """How many buckets have 0, 1, … of them: one type after the other."""
+    n_people: float
+    """How many are chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -181,8 +178,7 @@ class PlacesByType:
         entry = np.flatnonzero(people)
         n_chosen = np.bincount(own.bucket.take(entry), minlength=len(own.place))
         numbers = np.bincount(n_chosen + own.numbers_from, minlength=int(own.lengths.sum()))
-        by_type = tuple(np.split(numbers, np.cumsum(own.lengths)[:-1]))
-        return Chosen(entry=entry, n_chosen=n_chosen, numbers=by_type)
+        return Chosen(entry=entry, n_chosen=n_chosen, numbers=numbers, n_people=float(len(entry)))
 
 
 def _choose_few(people: NDArray[np.uint8]) -> Chosen:
@@ -195,8 +191,9 @@ def _choose_few(people: NDArray[np.uint8]) -> Chosen:
     some = choice[buckets].astype(np.int64)
     by_choice = np.bincount(some, minlength=1 << size)
     by_choice[0] = n_buckets - len(buckets)
-    numbers = (by_choice @ _N_MEMBERS[size],)
-    return Chosen(entry=some * n_buckets + buckets, n_chosen=_NONE, numbers=numbers)
+    numbers = by_choice @ _N_MEMBERS[size]
+    n_people = float(numbers @ np.arange(size + 1))
+    return Chosen(entry=some * n_buckets + buckets, n_chosen=_NONE, numbers=numbers, n_people=n_people)
 
 
 def sort_rows(place: Ints, n_places: int) -> Ints:
@@ -258,8 +255,10 @@ class Chances:
         entry = np.flatnonzero(chosen.take(units))
         if not len(entry):
             return 0j
-        score, bucket = numbers.take(units.take(entry)), own.bucket.take(entry)
-        chance = self._chance(part, wanted[own.values], entry)
+        score, bucket, here = numbers.take(units.take(entry)), own.bucket.take(entry), wanted[own.values]
+        if here.all():  # certain
+            return complex(score.sum())
+        chance = self._chance(part, here, entry)
         one = np.maximum(chance - chance**2, 0.0)
         listed = chance, one, score * one, score**2 * one, np.ones(len(entry))
         mean, free, products, squares, n_chosen = _add_in_buckets(own, bucket, *listed)
