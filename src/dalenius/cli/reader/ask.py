@@ -9,13 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import pyarrow as pa
 import typer
 
 from dalenius.ask import Options, ask
-from dalenius.ask.course import Course, ask_course, ask_each
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_error, say_table
 from dalenius.errors import InputError, QueryError
 from dalenius.question.answer import Answer, Estimated, Group, Independence, short
@@ -23,7 +22,9 @@ from dalenius.question.database import Limits
 from dalenius.question.limits import GRACE, LOOK_EVERY, resident
 from dalenius.release.series import open_release
 from dalenius.tables.histogram import label_cell
-from dalenius.tables.source import open_source, scanning
+
+if TYPE_CHECKING:
+    from dalenius.ask.course import Course
 
 
 def command(
@@ -73,10 +74,14 @@ def command(
     if each and then:
         raise InputError("--each is about one series, --then about releases", hint="give one of them")
     with ended_at(limits, memory, as_json=as_json):
-        if each:
-            course = ask_each(open_release(release), sql, **options)
-        elif then:
-            course = ask_course([open_release(path) for path in (release, *then)], sql, **options)
+        if each or then:
+            from dalenius.ask.course import ask_course, ask_each
+
+            course = (
+                ask_course([open_release(path) for path in (release, *then)], sql, **options)
+                if then
+                else ask_each(open_release(release), sql, **options)
+            )
         else:
             answer = ask(open_release(release), sql, **options)
     if then or each:
@@ -223,5 +228,7 @@ def _read_table(spec: str) -> tuple[str, pa.Table]:
         raise InputError(
             f"--table {name}: there is no file {file}", hint="paths are relative to the folder you are in"
         )
+    from dalenius.tables.source import open_source, scanning
+
     with scanning(open_source(file)) as (connection, scan):
         return name, connection.sql(f"SELECT * FROM {scan}").to_arrow_table()

@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 from dalenius.arrays import Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize import published
-from dalenius.mechanisms.bucketize.dates.answer import Places
 from dalenius.mechanisms.bucketize.estimate import (
     ESTIMATORS,
     FEW_PEOPLE,
@@ -206,6 +205,8 @@ class BucketEstimation:
 def load(release: StoredRelease) -> RowModel:
     """The model of a release, or of all batches or dates of a series that was opened whole."""
     if published.read(release.manifest).dates is not None:
+        from dalenius.mechanisms.bucketize.dates.answer import Places
+
         return Places.load(release.parts).model()
     batches = [BucketizedRows.load(one) for one in release.parts]
     if len(batches) == 1:
