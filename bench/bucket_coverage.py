@@ -37,8 +37,6 @@ TABLES = {
     "kdd-education": ("kdd_education.csv.gz", "education", "age", ("sex", "Female"), "tuning"),
     "kdd-occupation": ("kdd_workers.csv.gz", "occupation_code", "age", ("sex", "Female"), "tuning"),
     "kdd-industry": ("kdd_workers.csv.gz", "industry_code", "age", ("sex", "Female"), "judging"),
-    "kdd-marital": ("kdd_workers.csv.gz", "marital", "age", ("sex", "Female"), "judging"),
-    "kdd-class": ("kdd_workers.csv.gz", "class_of_worker", "age", ("sex", "Female"), "judging"),
     "hospital": ("", "disease", "age", ("sex", "F"), "tuning"),
     "synthetic": ("", "disease", "age", ("sex", "F"), "other seeds"),
 }

@@ -21,7 +21,7 @@ import numpy as np
 
 from dalenius.arrays import Floats, normal_cdf
 
-_ROUNDS = 60
+_ROUNDS = 40
 _LARGEST = 60.0
 """How far distributions are tilted at most: t times the largest difference."""
 
