@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import accumulate, groupby
 from math import log, sqrt
 from typing import Literal
 
@@ -50,6 +50,10 @@ _MANY = 30
 _IN_PAIRS = 4
 """Two columns are looked at together if so many people share their cells on average."""
 
+_KINDS = 3
+"""Into so many kinds the values of a secret are dealt out where pairs of columns are looked over."""
+_SLACK = 1e-6
+"""More than rounding: a bound that rules something out is wider by it."""
 _MOST_COUNTED = 2**20
 """Cells × values that are counted in a table; more are sorted."""
 
@@ -178,26 +182,106 @@ def _tell_together(
     columns: Mapping[str, _CodedColumn], secrets: Mapping[str | None, _CodedColumn]
 ) -> Iterator[Giveaway]:
     """Two columns that tell much of the table, where neither does so by itself."""
-    for (name, one), (other_name, other) in combinations(columns.items(), 2):
-        n_rows = len(one.codes)
-        if 1 in (one.n_values, other.n_values) or one.n_values * other.n_values * _IN_PAIRS > n_rows:
-            continue
+    names, coded = [*columns], [*columns.values()]
+    candidates = {told: set(_PairScreen.of(secret).passed(coded)) for told, secret in secrets.items()}
+    for i, j in sorted(set().union(*candidates.values())):
+        one, other, n_rows = coded[i], coded[j], len(coded[i].codes)
         # few enough to be counted without numbering those that occur
         n_both = one.n_values * other.n_values
         both = _CodedColumn(codes=one.codes * other.n_values + other.codes, n_values=n_both)
         for told, secret in secrets.items():
-            found = _CellTable.of(both, secret).telling()
+            found = _CellTable.of(both, secret).telling() if (i, j) in candidates[told] else None
             if found is not None and found[0] >= _MUCH * n_rows:
                 yield Giveaway(
-                    column=name,
+                    column=names[i],
                     share=found[1],
                     people=found[0],
                     looked_at=n_rows,
-                    beside=other_name,
+                    beside=names[j],
                     told=told,
                     how="nearly",
                 )
                 break
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _PairScreen:
+    """What rules out, far sooner than counting all values does, that two columns tell much of a secret.
+
+    A group that tells a value has many people with it: at least needed / log(1/f), by Chernoff's bound.
+    So in a cell of one column, which the other splits into k groups, no more people have a value that is told
+    than have its k commonest ones. And a group that has one value nearly always has values of one kind nearly
+    always, whatever is taken for a kind. Both bounds are exact: no pair that tells is left out.
+    """
+
+    secret: _CodedColumn
+    surprise: Floats
+    """Of each value, log(1/f): what one more person who has it adds, at most. 0: too common to be told."""
+    kinds: Ints
+    """Of what kind each value is: values too common to be told are kind 0, others are of any but that."""
+    n_kinds: int
+
+    @classmethod
+    def of(cls, secret: _CodedColumn) -> _PairScreen:
+        """Deal the values out, so that all kinds have about as many people."""
+        n_rows = len(secret.codes)
+        frequency = np.bincount(secret.codes, minlength=secret.n_values) / n_rows
+        surprise = np.where(frequency <= _COMMON, -np.log(np.maximum(frequency, 1 / n_rows)), 0.0)
+        rare = np.flatnonzero(surprise)[np.argsort(-frequency[surprise > 0], kind="stable")]
+        n_rare = max(1, min(len(rare), _KINDS))
+        kinds = np.zeros(secret.n_values, dtype=np.int64)
+        kinds[rare] = 1 + np.arange(len(rare)) % n_rare
+        return cls(secret=secret, surprise=surprise, kinds=kinds, n_kinds=1 + n_rare)
+
+    def passed(self, columns: Sequence[_CodedColumn]) -> Iterator[tuple[int, int]]:
+        """The pairs that may tell the secret together, by their places; the first is the smaller one."""
+        n_rows, sizes = len(self.secret.codes), [column.n_values for column in columns]
+        told = [self._most_told(column) for column in columns]
+        enough = (_NEARLY - _SLACK) * _MUCH * n_rows
+        kinds, most = self.kinds[self.secret.codes], self._most_of_kinds()
+        for i, column in enumerate(columns):
+            beside = [
+                j
+                for j in range(i + 1, len(columns))
+                if 1 not in (sizes[i], sizes[j])
+                and sizes[i] * sizes[j] * _IN_PAIRS <= n_rows
+                and told[i][min(sizes[j], len(told[i])) - 1] >= enough
+                and told[j][min(sizes[i], len(told[j])) - 1] >= enough
+            ]
+            codes = kinds * sizes[i] + column.codes
+            for size, others in groupby(sorted(beside, key=sizes.__getitem__), key=sizes.__getitem__):
+                shape = (self.n_kinds, sizes[i] * size)
+                first = codes * size
+                for j in others:
+                    table = np.bincount(first + columns[j].codes, minlength=shape[0] * shape[1])
+                    if self._people(table.reshape(shape), most) >= _MUCH * n_rows:
+                        yield i, j
+
+    def _most_told(self, column: _CodedColumn) -> Sequence[int]:
+        """At most so many people have a value that is told if each cell is split into 1, 2, … groups."""
+        n_rows, shape = len(column.codes), (column.n_values, self.secret.n_values)
+        if shape[0] * shape[1] > n_rows:
+            return [n_rows]
+        keys = column.codes * shape[1] + self.secret.codes
+        table = np.bincount(keys, minlength=shape[0] * shape[1]).reshape(shape)
+        table[table * self.surprise < self._needed(1)] = 0
+        return [*accumulate(np.sort(table, axis=1)[:, ::-1].sum(axis=0).tolist())]
+
+    def _most_of_kinds(self) -> Floats:
+        """The most that a person adds to the surprise, by kind."""
+        most = np.zeros(self.n_kinds)
+        np.maximum.at(most, self.kinds, self.surprise)
+        return most[1:, None]
+
+    def _people(self, table: Ints, most: Floats) -> int:
+        """At most so many people are in groups that tell, by kinds × groups."""
+        n = table.sum(axis=0)
+        least = np.ceil(self._needed(int(np.count_nonzero(n > 1))) / np.maximum(most, _SLACK))
+        is_told = (table[1:] >= np.maximum(least, 2)) & (table[1:] >= (_NEARLY - _SLACK) * n)
+        return int(n[is_told.any(axis=0)].sum())
+
+    def _needed(self, n_groups: int) -> float:
+        return _needed(n_groups, self.secret.n_values) - _SLACK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -287,8 +371,13 @@ class _CellTable:
         share, f = self.top / self.n, np.minimum(self.frequency[self.value], 1 - 1e-9)
         doubt = np.maximum(1 - share, 1e-12)
         surprise = self.n * (share * np.log(share / f) + doubt * np.log(doubt / (1 - f)))
-        needed = log(max(len(self.n), 1) * len(self.frequency) / _CHANCE)
+        needed = _needed(len(self.n), len(self.frequency))
         return np.asarray((share >= _NEARLY) & (f <= _COMMON) & (surprise >= needed))
+
+
+def _needed(n_groups: int, n_values: int) -> float:
+    """The surprise that chance gives to one of so many groups and values with the probability _CHANCE."""
+    return log(max(n_groups, 1) * n_values / _CHANCE)
 
 
 def _follows(column: _CodedColumn, secret: _CodedColumn) -> bool:
