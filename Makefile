@@ -97,7 +97,7 @@ fuzz: .venv/.tests  ## damaged input of every kind by the hundred thousand; find
 audit: .venv/.tests  ## known vulnerabilities of the pinned versions; needs the network
 	@$(BIN)/pip-audit -r requirements.lock --disable-pip --require-hashes --strict || { echo \
 	  "Not audited, or not clean. \"Dependency not found on PyPI\" above means that advisories could not be looked up:" \
-	  "pip-audit needs pypi.org itself, and a mirror of its packages has none."; exit 1; }
+	  "pip-audit needs the package index itself, not a mirror, which has none."; exit 1; }
 
 sbom: .venv/.tests  ## a bill of materials beside the wheel
 	mkdir -p dist
