@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import pytest
 import dalenius
 from dalenius import system
 from dalenius.errors import ReleaseCorrupt
+from dalenius.mechanisms import registry
 from dalenius.release import admission
 from dalenius.release.folder import StoredRelease
 from tests.auditing.releases import sign
@@ -185,6 +188,19 @@ def test_a_table_with_a_column_of_another_is_refused(release: Path) -> None:
     sign(release)
     with pytest.raises(dalenius.ReleaseCorrupt, match="do not have its columns"):
         dalenius.open_release(release)
+
+
+@pytest.mark.parametrize("room", [None, ModuleType("published")])
+def test_a_mechanism_need_not_say_which_tables_it_publishes(
+    room: ModuleType | None, release: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of another package may have a room without that, or no such room."""
+    stored = StoredRelease.open(release)
+    contents = admission.look_at_tables(stored)
+    renamed = tuple(replace(table, name="other") for table in contents)
+    assert list(admission.wrong_columns(stored.manifest, renamed))
+    monkeypatch.setattr(registry, "find_room", lambda *_: room)
+    assert not list(admission.wrong_columns(stored.manifest, renamed))
 
 
 @pytest.mark.parametrize(

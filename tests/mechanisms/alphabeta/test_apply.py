@@ -170,6 +170,7 @@ def test_duplicates_are_refused_and_numbered() -> None:
         ({"a": ["1"]}, "2 values and 1 noise"),
         ({"z": ["1"]}, "does not have"),
         ({"a": [Fraction(1, 3**60), 1 - Fraction(1, 3**60)]}, "too many digits"),
+        ({"a": [Fraction(1, 2**62), 1 - Fraction(1, 2**62)]}, "too many digits"),
     ],
 )
 def test_noise_that_would_give_values_away_is_refused(shares: dict[str, list[str]], message: str) -> None:

@@ -442,6 +442,7 @@ def test_noise_from_a_file(tmp_path: Path) -> None:
         ("[ill]\ncold = 6\nflue = 1\n", "'flue' is not in the domain"),
         ("[name]\nx = 1\n", "'name', which is not a published column"),
         ("[ill]\ncold = 1\nflu = 0\nhiv = 1\nNULL = 1\n", "must be above 0"),
+        ("[ill]\ncold = 0\nflu = 0\nhiv = 0\nNULL = 0\n", "must be above 0"),
         ("ill = 3\n", "must hold a table for each column"),
         ("[ill", "is not valid"),
     ],

@@ -184,6 +184,14 @@ def test_of_impossible_limits_the_one_furthest_below_its_share_is_named() -> Non
         plan_thresholds(histogram(a=600, b=400), limits, "best")
 
 
+def test_a_limit_at_the_share_itself_cannot_be_kept() -> None:
+    limits = FPrivacy(default=None, named=((("a",), Fraction(3, 5)), (("b",), Fraction(1))))
+    with pytest.raises(
+        PromiseNotMet, match=r"1 values have .* a limit of 0\.6 for a share of at most 0\.6\b"
+    ):
+        plan_thresholds(histogram(a=600, b=400), limits, "best")
+
+
 def test_a_value_that_nearly_everybody_has_needs_no_limit() -> None:
     """Its share is rounded up to 1, which is no more than its limit of 1."""
     free = FPrivacy(default=Fraction(1, 2), named=((("a",), Fraction(1)),))
