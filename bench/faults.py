@@ -76,6 +76,11 @@ def judge(folder: Path, name: str, fault: str, process: Process, mend: Callable[
         problems.append("it is called a bug")
     if ended.exit_code > 3:
         problems.append(f"exit code {ended.exit_code}")
+    is_there = (folder / f"{name}.release").exists()
+    if is_there and "nothing was published" in ended.output:
+        problems.append("it says that nothing was published, and there is a release")
+    if not is_there and ended.exit_code == 0:
+        problems.append("it says that it succeeded, and there is no release")
     mend()
     problems += run_again(folder, name)
     shown = f"signal {-ended.exit_code}" if ended.exit_code < 0 else f"exit {ended.exit_code}"
