@@ -339,6 +339,8 @@ def sample_randomness(randomness: Randomness, contender: Contender, number: int)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Arena:
+    """Where contenders meet: the table, what is asked of it, and how often each one draws."""
+
     original: Original
     questions: Questions
     measures: tuple[Measure, ...]

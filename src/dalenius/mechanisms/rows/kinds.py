@@ -27,6 +27,25 @@ _HARDLY = 0.5
 """Where more than this part of all rows are different, kinds are no shorter to look at."""
 
 
+def find_kinds(columns: Sequence[Codes]) -> tuple[Ints, Ints]:
+    """The different rows of some columns of codes, and which of them each row is.
+
+    >>> rows, kind = find_kinds([np.array([1, 0, 1]), np.array([0, 0, 0])])
+    >>> rows.tolist(), kind.tolist()
+    ([[1, 0], [0, 0]], [0, 1, 0])
+    """
+    kind, n_kinds = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for codes in columns:
+        width = int(codes.max()) + 1
+        if n_kinds * width >= _FAR:
+            kind, known = number(kind)
+            n_kinds = len(known)
+        kind, n_kinds = kind * width + codes, n_kinds * width
+    kind, known = number(kind)
+    first = _first_rows(kind, len(known))
+    return np.stack([codes[first] for codes in columns], axis=1).astype(np.int64), kind
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Joined:
     """Some columns together: the combination of each kind, and the features of each combination."""
@@ -122,40 +141,6 @@ class Kinds:
         return np.asarray(square + square.T - np.diag(np.diag(square)))
 
 
-def _groups(places: Ints) -> list[list[int]]:
-    """Columns that are looked up together, so that each group has few combinations."""
-    groups: list[list[int]] = []
-    n_joined = _JOINED + 1
-    for column, codes in enumerate(places.T):
-        n_codes = int(codes.max()) + 1 - int(codes.min())
-        if n_joined * n_codes > _JOINED:
-            groups.append([])
-            n_joined = 1
-        groups[-1].append(column)
-        n_joined *= n_codes
-    return groups
-
-
-def find_kinds(columns: Sequence[Codes]) -> tuple[Ints, Ints]:
-    """The different rows of some columns of codes, and which of them each row is.
-
-    >>> rows, kind = find_kinds([np.array([1, 0, 1]), np.array([0, 0, 0])])
-    >>> rows.tolist(), kind.tolist()
-    ([[1, 0], [0, 0]], [0, 1, 0])
-    """
-    kind, n_kinds = np.zeros(len(columns[0]), dtype=np.int64), 1
-    for codes in columns:
-        width = int(codes.max()) + 1
-        if n_kinds * width >= _FAR:
-            kind, known = number(kind)
-            n_kinds = len(known)
-        kind, n_kinds = kind * width + codes, n_kinds * width
-    kind, known = number(kind)
-    first = np.zeros(len(known), dtype=np.int64)
-    first[kind[::-1]] = np.arange(len(kind))[::-1]
-    return np.stack([codes[first] for codes in columns], axis=1).astype(np.int64), kind
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Alike:
     """People whose published rows are the same: a question is about all of a kind, or about none."""
@@ -163,6 +148,7 @@ class Alike:
     table: CodedTable
     """One row a kind, in the codes of all rows."""
     kind_of_row: Codes
+    """Which of these rows each row is like."""
     counts: Floats
     """How many rows are of each kind."""
     first: Ints
@@ -171,17 +157,15 @@ class Alike:
     @classmethod
     def of(cls, rows: CodedTable) -> Alike | None:
         """The kinds of a table's rows; None: hardly any two are alike."""
-        columns = rows.columns
-        if not columns or not rows.n_rows:
+        if not rows.columns or not rows.n_rows:
             return None
+        columns = rows.columns
         listed, kind = find_kinds([column.codes for column in columns.values()])
         n_kinds = len(listed)
         if n_kinds > _HARDLY * rows.n_rows:
             return None
         codes = (listed[:, j].astype(column.codes.dtype) for j, column in enumerate(columns.values()))
         coded = zip(columns.items(), codes, strict=True)
-        first = np.empty(n_kinds, dtype=np.int64)
-        first[kind[::-1]] = np.arange(len(kind))[::-1]
         return cls(
             table=CodedTable(
                 n_rows=n_kinds,
@@ -189,7 +173,7 @@ class Alike:
             ),
             kind_of_row=kind.astype(narrowest(n_kinds)),
             counts=np.bincount(kind, minlength=n_kinds).astype(np.float64),
-            first=first,
+            first=_first_rows(kind, n_kinds),
         )
 
     def spread(self, score: Score) -> Score:
@@ -208,3 +192,24 @@ class Alike:
         counts = self.counts[score.rows]
         values = counts if score.values is None else counts * score.values
         return Score(rows=self.first[score.rows], values=values)
+
+
+def _first_rows(kind: Ints, n_kinds: int) -> Ints:
+    """The first row of each kind."""
+    first = np.zeros(n_kinds, dtype=np.int64)
+    first[kind[::-1]] = np.arange(len(kind))[::-1]
+    return first
+
+
+def _groups(places: Ints) -> list[list[int]]:
+    """Columns that are looked up together, so that each group has few combinations."""
+    groups: list[list[int]] = []
+    n_joined = _JOINED + 1
+    for column, codes in enumerate(places.T):
+        n_codes = int(codes.max()) + 1 - int(codes.min())
+        if n_joined * n_codes > _JOINED:
+            groups.append([])
+            n_joined = 1
+        groups[-1].append(column)
+        n_joined *= n_codes
+    return groups

@@ -90,6 +90,11 @@ def as_words(batch: pa.RecordBatch) -> Ints:
     return columns[0][:, None] if len(columns) == 1 else np.stack(columns, axis=1)
 
 
+def number_copies(words: Ints) -> Ints:
+    """0, 1, … for the copies of each packed tuple: one more column that makes the rows a set."""
+    return rank_within(word_ids(words))
+
+
 def distinct_tables(batches: Batches, domain: Domain) -> Iterator[TupleCodes]:
     """The different tuples of the records' codes."""
     return (domain.unpack(TupleSet.of(domain).members(as_words(batch))) for batch in batches)
@@ -118,11 +123,6 @@ def _drop_repeats(rows: Batches) -> Batches:
         yield batch.filter(pa.array(is_new))
 
 
-def number_copies(words: Ints) -> Ints:
-    """0, 1, … for the copies of each packed tuple: one more column that makes the rows a set."""
-    return rank_within(word_ids(words))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TupleGroups:
     """Where tuples go, and how they travel: as packed codes, with the number of the copy."""
@@ -130,6 +130,7 @@ class TupleGroups:
     domain: Domain
     """Without the number of a copy."""
     n_groups: int
+    """Among which they are shared out."""
 
     @classmethod
     def of(cls, domain: Domain, n_groups: int) -> TupleGroups:

@@ -26,6 +26,10 @@ _LARGEST = 60.0
 """How far distributions are tilted at most: t times the largest difference."""
 
 
+def _floats(numbers: Sequence[Fraction]) -> Floats:
+    return np.array([float(number) for number in numbers])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClassLaw:
     """What a tuple adds, class by class; the class that is never shown adds nothing and is left out."""
@@ -94,7 +98,3 @@ class ClassLaw:
             slope = tilted @ self.more
             found.append((np.log1p(less.sum(axis=1)), slope, tilted @ self.more**2 - slope**2))
         return found
-
-
-def _floats(numbers: Sequence[Fraction]) -> Floats:
-    return np.array([float(number) for number in numbers])

@@ -32,15 +32,16 @@ class AlikePeople:
 
     cells: Histogram
     encoder: Encoder
+    """Finds which of the cells a row has."""
+
+    def regions(self, batch: pa.RecordBatch) -> Ints:
+        """The region of each row."""
+        return self.encoder.encode(batch).astype(np.int64)
 
     @property
     def n_regions(self) -> int:
         """How many there are."""
         return len(self.cells)
-
-    def regions(self, batch: pa.RecordBatch) -> Ints:
-        """The region of each row."""
-        return self.encoder.encode(batch).astype(np.int64)
 
     def conditions(self) -> list[list[dict[str, Any]]]:
         """What the rows of each region have in common."""

@@ -44,6 +44,10 @@ _RANGES = 16
 """Of a column of numbers, as long as a region is cut."""
 
 
+def _plain(number: float) -> int | float:
+    return int(number) if float(number).is_integer() else float(number)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NumberCells:
     """Ranges of numbers: the first is NULL, the next end at the given values, the last has no end."""
@@ -82,10 +86,6 @@ class NumberCells:
         above = {"above": _plain(self.ends[first - 2])} if first > 1 else {}
         at_most = {"at_most": _plain(self.ends[last - 1])} if last < self.n_cells - 1 else {}
         return {"column": self.column, **above, **at_most, "null": self.has_null and first == 0}
-
-
-def _plain(number: float) -> int | float:
-    return int(number) if float(number).is_integer() else float(number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -99,14 +99,6 @@ class Moves:
         return min(options, key=objective.total), pair
 
 
-def _move(quotas: Ints, pair: tuple[int, int], codes: Ints, flow: Ints) -> Ints:
-    source, target = pair
-    moved = quotas.copy()
-    moved[source, codes] -= flow[codes]
-    moved[target, codes] += flow[codes]
-    return moved
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _MovedParts:
     """A partition, with what the costs of all moves are found from."""
@@ -114,7 +106,9 @@ class _MovedParts:
     quotas: Ints
     """k × m."""
     sizes: Ints
+    """How many records each part has."""
     n_values: Ints
+    """And how many different values."""
     tops: Ints
     """Each part's top protected count."""
     tops_without: Ints
@@ -177,6 +171,14 @@ class _MovedParts:
         before = self.costs[source] + self.costs[target]
         changes.ravel()[moves] = of_source + of_target - before
         return changes
+
+
+def _move(quotas: Ints, pair: tuple[int, int], codes: Ints, flow: Ints) -> Ints:
+    source, target = pair
+    moved = quotas.copy()
+    moved[source, codes] -= flow[codes]
+    moved[target, codes] += flow[codes]
+    return moved
 
 
 MOST_EXACT_GROUPS = 12
