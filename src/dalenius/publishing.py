@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -278,15 +278,13 @@ def write_release(
             write_manifest(folder, manifest)
             if signer is not None:
                 signer.sign(folder)
-        _recheck(folder)
+        checked = _recheck(folder)  # read for the last time: with its name it is published, come what may
         if buckets is not None and next_one is not None and next_one.date is not None and not is_draft:
             remembering.enter_context(next_one.date.remember(buckets, leaves=policy.changed == "leaves"))
         if known is not None:
             remember(known, known.entries(manifest, folder, target))
-    written = StoredRelease.open(target)
-    trust(written)
     return Published(
-        release=written,
+        release=replace(checked, path=target),
         n_rows=plan.n_rows,
         n_published=manifest.rows.published or 0,
         n_suppressed=manifest.rows.suppressed,
@@ -340,7 +338,7 @@ def _draft(
     return draft, None
 
 
-def _recheck(folder: Path) -> None:
+def _recheck(folder: Path) -> StoredRelease:
     """The promise, checked on what was really written, before anybody can see it."""
     written = StoredRelease.open(folder)
     with written.connect() as connection:
@@ -352,6 +350,8 @@ def _recheck(folder: Path) -> None:
             f"what was written does not keep the promise ({failed[0].detail}); it was removed",
             hint="this is a bug in Dalenius: please report it",
         )
+    trust(written)
+    return written
 
 
 @contextmanager
