@@ -87,6 +87,7 @@ def check_alike(
             raise PromiseNotMet(
                 f"threshold of {one.name!r} ({show(limit)}) is below its share ({show(share)}) among some of "
                 f"the people who are alike in {', '.join(columns)}",
-                hint="raise the threshold, make the columns coarser with bins under [recode], or do not "
-                "publish them",
+                # a threshold of 1 would publish these people outright: no hint leads there
+                hint="make the columns coarser with bins under [recode], or do not publish them"
+                + ("" if share == 1 else "; or raise the threshold"),
             )
