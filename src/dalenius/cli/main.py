@@ -11,12 +11,13 @@ import traceback
 from collections.abc import Callable, Collection
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 import dalenius
 from dalenius import system
+from dalenius.cli.ending import ended_at_once
 from dalenius.cli.lines import read_line
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, EngineError, InputError, InternalError
@@ -101,6 +102,11 @@ def main() -> None:
     # long as one of them alone, and to start them is a tenth of a small question; who sets it has their way
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    with ended_at_once():
+        _run_and_exit()
+
+
+def _run_and_exit() -> NoReturn:
     if "_DALENIUS_COMPLETE" in os.environ:  # a shell asks how a line may go on
         words = " ".join(os.environ.get(name, "") for name in _COMPLETING).split()
         application(words)(prog_name="dalenius")
