@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer
 
+from dalenius.cli.declared import declare_to_typer
 from dalenius.cli.lines import read_line
 from dalenius.cli.main import COMMANDS, ROOMS
 
@@ -28,8 +29,9 @@ def typer_reads(command: Any, words: tuple[str, ...]) -> dict[str, Any] | None:
     def spy(**values: Any) -> None:
         seen.append(values)
 
-    spy.__signature__ = inspect.signature(command, eval_str=True)  # type: ignore[attr-defined]
-    spy.__annotations__ = inspect.get_annotations(command, eval_str=True)
+    told = declare_to_typer(command)
+    spy.__signature__ = inspect.signature(told)  # type: ignore[attr-defined]
+    spy.__annotations__ = told.__annotations__
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(spy)
     try:

@@ -25,6 +25,7 @@ HEAVY = {
     "randomgen",
     "pyspark",
     "opt_einsum",
+    "typer",
     "pydantic",
 }
 RUN = """

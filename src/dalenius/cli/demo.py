@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import pyarrow.csv
-import typer
 
 from dalenius.ask import ask
+from dalenius.cli.declared import Argument
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.cli.reader.ask import say_answer
 from dalenius.demo_data import hospital
@@ -50,7 +50,7 @@ path = "private/ledger"                    # remembers what was published; only 
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(help="Where to put the tour's files.")] = Path("demo"),
+    folder: Annotated[Path, Argument(help="Where to put the tour's files.")] = Path("demo"),
     as_json: JsonOption = False,
 ) -> int:
     """Take the whole tour: a table, a policy, a plan, a release, a verdict, an answer, a report."""

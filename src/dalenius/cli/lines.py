@@ -1,7 +1,7 @@
-"""Command lines of plain words and whole numbers, read without what converts arguments.
+"""Command lines of plain words and whole numbers, read without typer.
 
-Typer converts by pydantic, which takes a tenth of a second to load: a fifth of `dalenius verify`. Most lines
-need none of it. What is not plainly one of them (an unknown option, something missing, a number with limits)
+Typer and pydantic, by which it converts, take longer to load than most commands to run. Most lines need
+neither. What is not plainly one of them (an unknown option, something missing, a number with limits)
 is left to typer, which also finds the words for what is wrong.
 """
 
@@ -11,9 +11,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-from typer.models import OptionInfo, ParameterInfo
+from dalenius.cli.declared import Declaration, Option, list_parameters
 
 _KINDS: dict[object, Callable[[str], Any]] = {
     str: str,
@@ -24,8 +24,6 @@ _KINDS: dict[object, Callable[[str], Any]] = {
     int | None: int,
 }
 _MOST_DIGITS = 15
-_SAID = ("help", "param_decls", "default")
-"""What a declaration may say and still be plain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +49,7 @@ class _Parameter:
 
 def read_line(command: Callable[..., Any], words: Sequence[str]) -> dict[str, Any] | None:
     """The values of a command's parameters; None where typer has to read the line."""
-    parameters = [_read_parameter(*one) for one in _list_parameters(command)]
+    parameters = [_read_parameter(one) for one in list_parameters(command)]
     options = {one.option: one for one in parameters if one.option is not None}
     places = [one for one in parameters if one.option is None]
     values = {one.name: one.default for one in parameters}
@@ -70,22 +68,14 @@ def read_line(command: Callable[..., Any], words: Sequence[str]) -> dict[str, An
     return None if is_missing else values
 
 
-def _list_parameters(command: Callable[..., Any]) -> list[tuple[inspect.Parameter, object]]:
-    hints = get_type_hints(command, include_extras=True)
-    return [(one, hints[name]) for name, one in inspect.signature(command).parameters.items()]
-
-
-def _read_parameter(one: inspect.Parameter, annotated: Any) -> _Parameter:
-    """Of a declaration `Annotated[kind, typer.Option(…)]`."""
-    info: ParameterInfo = annotated.__metadata__[0]
-    usual, said = vars(type(info)()), vars(info)
-    is_plain = all(said[name] == usual[name] for name in usual if name not in _SAID)
-    # the first name is where a default would be without `Annotated`
-    names = [name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str)]
-    kind = annotated.__origin__ if is_plain and len(names) <= 1 else None
-    if not isinstance(info, OptionInfo):
+def _read_parameter(one: inspect.Parameter) -> _Parameter:
+    """Of what is declared as `Annotated[kind, Option(…)]`."""
+    declared: Declaration = one.annotation.__metadata__[0]
+    is_plain = declared.said.keys() <= {"help"} and len(declared.names) <= 1
+    kind = one.annotation.__origin__ if is_plain else None
+    if not isinstance(declared, Option):
         return _Parameter(name=one.name, option=None, kind=kind, default=one.default)
-    if kind is bool and not names:  # which has an opposite, --no-…
+    if kind is bool and not declared.names:  # which has an opposite, --no-…
         kind = None
-    option = names[0] if names else f"--{one.name.replace('_', '-')}"
+    option = declared.names[0] if declared.names else f"--{one.name.replace('_', '-')}"
     return _Parameter(name=one.name, option=option, kind=kind, default=one.default)

@@ -11,16 +11,18 @@ import traceback
 from collections.abc import Callable, Collection
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, NoReturn
-
-import typer
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import dalenius
 from dalenius import system
+from dalenius.cli.declared import Option, declare_to_typer
 from dalenius.cli.ending import ended_at_once
 from dalenius.cli.lines import read_line
 from dalenius.cli.output import say_error
 from dalenius.errors import DaleniusError, EngineError, InputError, InternalError
+
+if TYPE_CHECKING:
+    import typer
 
 # What `dalenius --help` says of each; a command's module is loaded only to run it, so that help is instant.
 COMMANDS = {
@@ -61,15 +63,18 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 def application(loaded: Collection[str]) -> typer.Typer:
     """The command line with these commands loaded, and no more than a line of help for the others."""
+    import typer
+
     app = typer.Typer(
         name="dalenius",
         help="Publish tables about people so that what can be inferred about any one of them is bounded.",
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    app.callback()(_common)
+    app.callback()(declare_to_typer(_common))
     for name, summary in COMMANDS.items():
-        app.command(name, short_help=summary)(_load(name) if name in loaded else _not_loaded)
+        command = declare_to_typer(_load(name)) if name in loaded else _not_loaded
+        app.command(name, short_help=summary)(command)
     return app
 
 
@@ -81,13 +86,15 @@ def _load(name: str) -> Callable[..., object]:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        import typer
+
         print(f"dalenius {dalenius.__version__}")
         raise typer.Exit
 
 
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+        bool, Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     """Publish tables about people so that what can be inferred about any one of them is bounded."""
@@ -158,16 +165,13 @@ def run(arguments: list[str]) -> int:
             return _stop(as_json=as_json)
         say_error(error.to_dict(), as_json=as_json)
         return error.exit_code
-    except typer.TyperException as error:
-        say_error(InputError(_usage_message(error), hint=_usage_hint(arguments)).to_dict(), as_json=as_json)
-        return InputError.exit_code
     except PermissionError as error:
         say_error(_not_allowed(error).to_dict(), as_json=as_json)
         return InputError.exit_code
     except OSError as error:
         say_error(_not_done(error).to_dict(), as_json=as_json)
         return EngineError.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         return _stop(as_json=as_json)
     except MemoryError:
         say_error(_too_little_memory().to_dict(), as_json=as_json)
@@ -195,7 +199,14 @@ def _run_command(arguments: list[str]) -> object:
         values = read_line(command, words)
         if values is not None:
             return command(**values)
-    return application(arguments)(arguments, prog_name="dalenius", standalone_mode=False)
+    import typer
+
+    try:
+        return application(arguments)(arguments, prog_name="dalenius", standalone_mode=False)
+    except typer.TyperException as error:
+        raise InputError(_usage_message(error), hint=_usage_hint(arguments)) from error
+    except typer.Abort:
+        raise KeyboardInterrupt from None
 
 
 def _stop(*, as_json: bool) -> int:

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from dalenius.cli.declared import Argument, Option
 from dalenius.errors import PromiseNotMet
 from dalenius.plain import escape_controls
 
@@ -22,11 +21,11 @@ _PLAIN_WIDTH = 80
 """How wide a table may be, in characters, to be written as it is where it is not shown on a terminal."""
 
 SourceOption = Annotated[
-    str | None, typer.Option("--source", help="Instead of the policy's own source, e.g. today's batch.")
+    str | None, Option("--source", help="Instead of the policy's own source, e.g. today's batch.")
 ]
-ReleaseArgument = Annotated[Path, typer.Argument(help="The release folder.")]
-PolicyArgument = Annotated[Path, typer.Argument(help="The policy file.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+ReleaseArgument = Annotated[Path, Argument(help="The release folder.")]
+PolicyArgument = Annotated[Path, Argument(help="The policy file.")]
+JsonOption = Annotated[bool, Option("--json", help="Print one JSON object, for machines.")]
 
 
 def print_json(payload: dict[str, Any]) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, print_json, progress_bar, say, say_table
 from dalenius.errors import InputError, did_you_mean
 from dalenius.pages.pictures import refuse_other_formats
@@ -16,13 +15,13 @@ from dalenius.reproduce.microdata import prepare, using
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="The experiment; --list shows them.")] = None,
+    name: Annotated[str | None, Argument(help="The experiment; --list shows them.")] = None,
     as_json: JsonOption = False,
-    every: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
-    chart: Annotated[Path | None, typer.Option(help="Draw it into this .svg or .png file.")] = None,
+    every: Annotated[bool, Option("--list", help="List the experiments.")] = False,
+    chart: Annotated[Path | None, Option(help="Draw it into this .svg or .png file.")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="The folder of the public files (UCI Adult, Census-Income KDD); prepares them."),
+        Option(help="The folder of the public files (UCI Adult, Census-Income KDD); prepares them."),
     ] = None,
 ) -> int:
     """Make a table or figure of the papers again, and say where ours differs."""

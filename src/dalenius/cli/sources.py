@@ -8,8 +8,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from dalenius.cli.declared import Argument, Option
 from dalenius.tables.files.options import SourceOptions
 from dalenius.tables.postgres import is_uri
 
@@ -18,14 +17,12 @@ if TYPE_CHECKING:
 
 TableArgument = Annotated[
     str,
-    typer.Argument(
+    Argument(
         help="A file (CSV, Parquet, Excel, SPSS, Stata, SAS, SQLite, DuckDB, Arrow, JSON lines; also .gz, "
         ".zst, .zip), a folder or pattern of files, postgresql://…, or - for standard input."
     ),
 ]
-OriginalOption = Annotated[
-    str, typer.Option(help="The table that was published, or the policy that published it.")
-]
+OriginalOption = Annotated[str, Option(help="The table that was published, or the policy that published it.")]
 
 
 def gather_options(into: str, offered: Mapping[str, Any], gather: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,24 +63,24 @@ def _collect_roles(unit: str | None, **columns: list[str] | None) -> dict[Role, 
 takes_dialect = gather_options(
     "options",
     {
-        "encoding": Annotated[str | None, typer.Option(help="Of a text file, e.g. latin-1, cp1252, utf-16.")],
-        "delimiter": Annotated[str | None, typer.Option(help="What separates the fields of a text file.")],
-        "quote": Annotated[str | None, typer.Option(help='What quotes fields; "" if nothing does.')],
-        "decimal": Annotated[str | None, typer.Option(help="The mark before decimals: a point or a comma.")],
-        "thousands": Annotated[str | None, typer.Option(help="The mark between thousands.")],
+        "encoding": Annotated[str | None, Option(help="Of a text file, e.g. latin-1, cp1252, utf-16.")],
+        "delimiter": Annotated[str | None, Option(help="What separates the fields of a text file.")],
+        "quote": Annotated[str | None, Option(help='What quotes fields; "" if nothing does.')],
+        "decimal": Annotated[str | None, Option(help="The mark before decimals: a point or a comma.")],
+        "thousands": Annotated[str | None, Option(help="The mark between thousands.")],
         "header": Annotated[
             bool | None,
-            typer.Option("--header/--no-header", help="Whether the first line names the columns."),
+            Option("--header/--no-header", help="Whether the first line names the columns."),
         ],
         "missing": Annotated[
             list[str] | None,
-            typer.Option(help="A text that means that a value is missing, e.g. NA; repeat."),
+            Option(help="A text that means that a value is missing, e.g. NA; repeat."),
         ],
-        "dates": Annotated[str | None, typer.Option(help="How days are written, e.g. %d.%m.%Y.")],
-        "sheet": Annotated[str | None, typer.Option(help="The sheet of a workbook.")],
-        "table": Annotated[str | None, typer.Option(help="The table of a database.")],
+        "dates": Annotated[str | None, Option(help="How days are written, e.g. %d.%m.%Y.")],
+        "sheet": Annotated[str | None, Option(help="The sheet of a workbook.")],
+        "table": Annotated[str | None, Option(help="The table of a database.")],
         "labels": Annotated[
-            str | None, typer.Option(help="Of SPSS, Stata and SAS: read values as codes or as labels.")
+            str | None, Option(help="Of SPSS, Stata and SAS: read values as codes or as labels.")
         ],
     },
     _gather_options,
@@ -92,16 +89,16 @@ takes_roles = gather_options(
     "roles",
     {
         "sensitive": Annotated[
-            list[str] | None, typer.Option(help="What must not be inferable; repeat, or separate by commas.")
+            list[str] | None, Option(help="What must not be inferable; repeat, or separate by commas.")
         ],
         "quasi": Annotated[
-            list[str] | None, typer.Option(help="Published as they are; an attacker may know them.")
+            list[str] | None, Option(help="Published as they are; an attacker may know them.")
         ],
         "identifiers": Annotated[
-            list[str] | None, typer.Option(help="Names, addresses, numbers of people: dropped.")
+            list[str] | None, Option(help="Names, addresses, numbers of people: dropped.")
         ],
-        "dropped": Annotated[list[str] | None, typer.Option(help="Not published either.")],
-        "unit": Annotated[str | None, typer.Option(help="Whose rows are whose: dropped.")],
+        "dropped": Annotated[list[str] | None, Option(help="Not published either.")],
+        "unit": Annotated[str | None, Option(help="Whose rows are whose: dropped.")],
     },
     _collect_roles,
 )

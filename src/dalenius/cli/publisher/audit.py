@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from dalenius.auditing import audit_release
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, ReleaseArgument, progress_bar, say, say_table, tell
 from dalenius.cli.sources import OriginalOption
 from dalenius.release.folder import StoredRelease
@@ -25,9 +24,9 @@ def command(
     original: OriginalOption,
     as_json: JsonOption = False,
     also: Annotated[
-        list[Path] | None, typer.Option(help="Another release about the same people, to be joined with it.")
+        list[Path] | None, Option(help="Another release about the same people, to be joined with it.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Makes the attackers' own coins repeatable.")] = None,
+    seed: Annotated[int | None, Option(help="Makes the attackers' own coins repeatable.")] = None,
 ) -> int:
     """Attack a release with the original at hand; exit 3 if a promised bound is broken beyond doubt."""
     with progress_bar() as progress:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any
 
-import typer
-
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.cli.publisher.init import OutOption, say_policy, write_policy
 from dalenius.cli.sources import TableArgument, takes_dialect, takes_roles
@@ -26,12 +25,12 @@ def command(
     options: SourceOptions,
     as_json: JsonOption = False,
     recipients: Annotated[
-        str | None, typer.Option(help="Who will get it: colleagues, researchers or public.")
+        str | None, Option(help="Who will get it: colleagues, researchers or public.")
     ] = None,
-    questions: Annotated[str | None, typer.Option(help="What they will ask: counts or records.")] = None,
-    hide: Annotated[str | None, typer.Option(help="What must not be known: value or presence.")] = None,
-    withhold: Annotated[str | None, typer.Option(help="May records be withheld: yes or no.")] = None,
-    again: Annotated[str | None, typer.Option(help="Published again: no, others or same.")] = None,
+    questions: Annotated[str | None, Option(help="What they will ask: counts or records.")] = None,
+    hide: Annotated[str | None, Option(help="What must not be known: value or presence.")] = None,
+    withhold: Annotated[str | None, Option(help="May records be withheld: yes or no.")] = None,
+    again: Annotated[str | None, Option(help="Published again: no, others or same.")] = None,
     out: OutOption = None,
 ) -> int:
     """Answer five questions, on the terminal or by options, and get a policy with the reasons in comments."""
@@ -76,8 +75,17 @@ def _answer(question: InitQuestion, given: str | None, *, may_ask: bool) -> str:
     for name, meaning in question.answers.items():
         say(f"  {name:12} {meaning}")
     while True:
-        typed = str(typer.prompt(question.name)).strip().lower()
+        typed = _ask(question.name).strip().lower()
         close = [name for name in known if typed and name.startswith(typed)]
         if len(close) == 1:
             return close[0]
         say(f"  one of {', '.join(known)}, please")
+
+
+def _ask(name: str) -> str:
+    import typer  # which asking alone needs
+
+    try:
+        return str(typer.prompt(name))
+    except typer.Abort:
+        raise KeyboardInterrupt from None

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, progress_bar, say, say_table, tell
 from dalenius.evaluate.compare import (
     QUERIES,
@@ -29,22 +28,20 @@ MEASURES_SIDE_BY_SIDE = 2
 
 
 def command(
-    policies: Annotated[list[Path], typer.Argument(help="Policy files, all for one table.")],
+    policies: Annotated[list[Path], Argument(help="Policy files, all for one table.")],
     as_json: JsonOption = False,
     workload: Annotated[
         str,
-        typer.Option(
-            help="anatomy, equality, marginals (marginals:3: of up to three columns), or an .sql file."
-        ),
+        Option(help="anatomy, equality, marginals (marginals:3: of up to three columns), or an .sql file."),
     ] = "anatomy",
-    queries: Annotated[int, typer.Option(help="How many questions are drawn.")] = QUERIES,
-    seeds: Annotated[int, typer.Option(help="How many releases are drawn of each.")] = SEEDS,
+    queries: Annotated[int, Option(help="How many questions are drawn.")] = QUERIES,
+    seeds: Annotated[int, Option(help="How many releases are drawn of each.")] = SEEDS,
     metric: Annotated[
-        list[str] | None, typer.Option(help="What is measured; several times for more, the first one ranks.")
+        list[str] | None, Option(help="What is measured; several times for more, the first one ranks.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Makes questions and releases repeatable.")] = None,
+    seed: Annotated[int | None, Option(help="Makes questions and releases repeatable.")] = None,
     chart: Annotated[
-        Path | None, typer.Option(help="Draw privacy against error into this .svg, .png or .html file.")
+        Path | None, Option(help="Draw privacy against error into this .svg, .png or .html file.")
     ] = None,
 ) -> int:
     """Compare policies and baselines on one workload; nothing is published. Exit 3 if none is feasible."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from dalenius.cli import sources
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.errors import InputError
 from dalenius.files import create_private
@@ -15,7 +14,7 @@ from dalenius.inspection.first_policy import FirstPolicy
 from dalenius.inspection.roles import Role
 from dalenius.tables.files.options import SourceOptions
 
-OutOption = Annotated[Path | None, typer.Option(help="The policy file to write; default: beside the source.")]
+OutOption = Annotated[Path | None, Option(help="The policy file to write; default: beside the source.")]
 
 
 @sources.takes_dialect

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from dalenius.cli import sources
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.inspection.looking import Inspection, inspect_source
 from dalenius.tables.files.options import SourceOptions
@@ -25,11 +24,11 @@ def command(
     as_json: JsonOption = False,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option(help="The sensitive column; repeat for a compound one. Without: by its name."),
+        Option(help="The sensitive column; repeat for a compound one. Without: by its name."),
     ] = None,
     quasi: Annotated[
         list[str] | None,
-        typer.Option(help="Columns an attacker may know (repeat, or a,b,c): who is alone with them?"),
+        Option(help="Columns an attacker may know (repeat, or a,b,c): who is alone with them?"),
     ] = None,
 ) -> int:
     """Show columns, domain sizes, the sensitive histogram and which promises are feasible."""

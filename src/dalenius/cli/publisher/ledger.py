@@ -7,8 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, print_json, say, say_table
 from dalenius.errors import InputError
 from dalenius.release.ledger import Entry, Ledger, open_ledger
@@ -26,14 +25,12 @@ class Action(StrEnum):
 
 
 def command(
-    action: Annotated[Action, typer.Argument(help="list, show or forget.")],
-    name: Annotated[str, typer.Argument(metavar="ID", help="The release's id, or its beginning.")] = "",
+    action: Annotated[Action, Argument(help="list, show or forget.")],
+    name: Annotated[str, Argument(metavar="ID", help="The release's id, or its beginning.")] = "",
     as_json: JsonOption = False,
-    path: Annotated[Path | None, typer.Option(help="The ledger's file, if it is not the user's own.")] = None,
-    reason: Annotated[str, typer.Option(help="Why a release is forgotten; the ledger keeps it.")] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Forget: its people can then be published again.")
-    ] = False,
+    path: Annotated[Path | None, Option(help="The ledger's file, if it is not the user's own.")] = None,
+    reason: Annotated[str, Option(help="Why a release is forgotten; the ledger keeps it.")] = "",
+    yes: Annotated[bool, Option("--yes", help="Forget: its people can then be published again.")] = False,
 ) -> int:
     """Look into the ledger, or have it forget a release."""
     if path is not None and not path.is_file():

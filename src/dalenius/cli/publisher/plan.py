@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_json, progress_bar, say
 from dalenius.errors import PromiseNotMet
 from dalenius.pages.words import say_plan
@@ -22,9 +21,9 @@ def command(
     source: SourceOption = None,
     seconds: Annotated[
         int | None,
-        typer.Option(min=1, help="About how long to look for a better plan: 1, unless the policy says more."),
+        Option(min=1, help="About how long to look for a better plan: 1, unless the policy says more."),
     ] = None,
-    chart: Annotated[Path | None, typer.Option(help="Draw the plan into this .svg or .png file.")] = None,
+    chart: Annotated[Path | None, Option(help="Draw the plan into this .svg or .png file.")] = None,
 ) -> int:
     """Show the plan, its loss or error bound and what would be published; touches no output."""
     parsed = Policy.from_file(policy, source=source)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from dalenius import system
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, PolicyArgument, SourceOption, print_json, progress_bar, say
 from dalenius.engines.registry import engine_named
 from dalenius.mechanisms.registry import stage_rooms
@@ -21,21 +20,21 @@ def command(
     as_json: JsonOption = False,
     source: SourceOption = None,
     seed: Annotated[
-        int | None, typer.Option(help="Repeatable, and therefore marked as not for publication.")
+        int | None, Option(help="Repeatable, and therefore marked as not for publication.")
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Even if the ledger knows another release of this table.")
+        bool, Option("--again", help="Even if the ledger knows another release of this table.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Even if some people's sensitive value is then certain.")
+        bool, Option("--yes", help="Even if some people's sensitive value is then certain.")
     ] = False,
     draft: Annotated[
-        bool, typer.Option("--draft", help="A rehearsal, to RELEASE.draft: not published, not remembered.")
+        bool, Option("--draft", help="A rehearsal, to RELEASE.draft: not published, not remembered.")
     ] = False,
     sign: Annotated[
-        Path | None, typer.Option(help="Sign the manifest with this private Ed25519 key, a PEM file.")
+        Path | None, Option(help="Sign the manifest with this private Ed25519 key, a PEM file.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Where to run: local or spark.")] = "local",
+    engine: Annotated[str, Option(help="Where to run: local or spark.")] = "local",
 ) -> int:
     """Carry a plan out and write the release, whole or not at all."""
     system.keep_freed_memory()

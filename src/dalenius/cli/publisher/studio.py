@@ -10,8 +10,7 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.cli.serving import listen, run
 from dalenius.errors import InputError
@@ -21,12 +20,12 @@ HOST = "127.0.0.1"
 
 
 def command(
-    source: Annotated[str | None, typer.Argument(help="The table to begin with.")] = None,
+    source: Annotated[str | None, Argument(help="The table to begin with.")] = None,
     as_json: JsonOption = False,
-    project: Annotated[Path, typer.Option(help="Where the policy, releases and reports go.")] = Path(),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any free one.")] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
-    largest_upload: Annotated[int, typer.Option(min=1, help="Megabytes of a file that is uploaded.")] = 4096,
+    project: Annotated[Path, Option(help="Where the policy, releases and reports go.")] = Path(),
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0: any free one.")] = 0,
+    no_browser: Annotated[bool, Option("--no-browser", help="Only print the address.")] = False,
+    largest_upload: Annotated[int, Option(min=1, help="Megabytes of a file that is uploaded.")] = 4096,
 ) -> int:
     """Publish in a browser: from a table to a release and its report. Ctrl-C ends it."""
     try:

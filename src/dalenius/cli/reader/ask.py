@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import pyarrow as pa
-import typer
 
 from dalenius.ask import Options, ask
+from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_error, say_table
 from dalenius.errors import InputError, QueryError
 from dalenius.question.answer import Answer, Estimated, Group, Independence, short
@@ -29,36 +29,36 @@ if TYPE_CHECKING:
 
 def command(
     release: ReleaseArgument,
-    sql: Annotated[str, typer.Argument(help='E.g. "SELECT COUNT(*) FROM t WHERE age > 60".')],
+    sql: Annotated[str, Argument(help='E.g. "SELECT COUNT(*) FROM t WHERE age > 60".')],
     as_json: JsonOption = False,
-    confidence: Annotated[float, typer.Option(help="Of the intervals, between 0 and 1.")] = 0.95,
+    confidence: Annotated[float, Option(help="Of the intervals, between 0 and 1.")] = 0.95,
     table: Annotated[
         list[str] | None,
-        typer.Option("--table", "--with", help="NAME=FILE: a table of yours, to JOIN or for sub-selects."),
+        Option("--table", "--with", help="NAME=FILE: a table of yours, to JOIN or for sub-selects."),
     ] = None,
-    estimator: Annotated[str | None, typer.Option(help="Instead of the mechanism's default.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Print the formula and what was read.")] = False,
+    estimator: Annotated[str | None, Option(help="Instead of the mechanism's default.")] = None,
+    explain: Annotated[bool, Option("--explain", help="Print the formula and what was read.")] = False,
     consistent: Annotated[
-        bool, typer.Option("--consistent", help="Non-negative numbers that add up, instead of unbiased ones.")
+        bool, Option("--consistent", help="Non-negative numbers that add up, instead of unbiased ones.")
     ] = False,
     differences: Annotated[
         bool,
-        typer.Option("--differences", help="Compare the groups: differences, and ranks."),
+        Option("--differences", help="Compare the groups: differences, and ranks."),
     ] = False,
     independence: Annotated[
         bool,
-        typer.Option("--independence", help="Test whether the two columns grouped by are independent."),
+        Option("--independence", help="Test whether the two columns grouped by are independent."),
     ] = False,
     then: Annotated[
         list[Path] | None,
-        typer.Option(help="RELEASE: ask a later release the same, and say what changed; several in order."),
+        Option(help="RELEASE: ask a later release the same, and say what changed; several in order."),
     ] = None,
     each: Annotated[
         bool,
-        typer.Option("--each", help="Of a series: one answer per date or batch, and what changed."),
+        Option("--each", help="Of a series: one answer per date or batch, and what changed."),
     ] = False,
-    seconds: Annotated[float, typer.Option(min=0.001, help="Time for the question.")] = 60.0,
-    memory: Annotated[int, typer.Option(min=1, help="Megabytes for the question.")] = 2048,
+    seconds: Annotated[float, Option(min=0.001, help="Time for the question.")] = 60.0,
+    memory: Annotated[int, Option(min=1, help="Megabytes for the question.")] = 2048,
 ) -> int:
     """Answer a question from a release alone: estimate, standard error, interval."""
     limits = Limits(seconds=seconds, memory=f"{memory}MB")

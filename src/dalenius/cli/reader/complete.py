@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say
 from dalenius.export.complete import COPIES, write_copies
 from dalenius.release.series import open_release
@@ -14,11 +13,11 @@ from dalenius.release.series import open_release
 
 def command(
     release: ReleaseArgument,
-    to: Annotated[Path, typer.Option(help="A new folder for the tables.")],
+    to: Annotated[Path, Option(help="A new folder for the tables.")],
     as_json: JsonOption = False,
-    copies: Annotated[int, typer.Option(help="How many tables are drawn.")] = COPIES,
-    kind: Annotated[str, typer.Option("--format", help="parquet, csv or stata.")] = "parquet",
-    seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable.")] = None,
+    copies: Annotated[int, Option(help="How many tables are drawn.")] = COPIES,
+    kind: Annotated[str, Option("--format", help="parquet, csv or stata.")] = "parquet",
+    seed: Annotated[int | None, Option(help="Makes the draws repeatable.")] = None,
 ) -> int:
     """Draw whole tables from what the release leaves possible. Rows are draws, not people."""
     done = write_copies(open_release(release), to, copies=copies, kind=kind, seed=seed)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_table
 from dalenius.export import export_release
 from dalenius.release.series import open_release
@@ -15,17 +14,17 @@ def command(
     release: ReleaseArgument,
     to: Annotated[
         str,
-        typer.Option(help="postgresql://user@host/database, a new .duckdb file, or a new folder for CSV."),
+        Option(help="postgresql://user@host/database, a new .duckdb file, or a new folder for CSV."),
     ],
     as_json: JsonOption = False,
     name: Annotated[
-        str | None, typer.Option(help="The schema in PostgreSQL; by default the release's name.")
+        str | None, Option(help="The schema in PostgreSQL; by default the release's name.")
     ] = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="A column of the view; repeat it. By default all columns.")
+        list[str] | None, Option(help="A column of the view; repeat it. By default all columns.")
     ] = None,
     keep_formulas: Annotated[
-        bool, typer.Option("--keep-formulas", help="In CSV, keep texts that spreadsheets take for formulas.")
+        bool, Option("--keep-formulas", help="In CSV, keep texts that spreadsheets take for formulas.")
     ] = False,
 ) -> int:
     """Write the tables and a view whose SUM(weight) estimates counts; nothing is overwritten."""

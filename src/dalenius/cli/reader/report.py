@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, progress_bar, say, tell
 from dalenius.pages.document import Notice, Report
 from dalenius.pages.writing import default_path, to_json, write_report
@@ -15,14 +14,14 @@ from dalenius.reporting.build import build_report
 
 
 def command(
-    release: Annotated[Path, typer.Argument(help="The release folder, or the folder of a series.")],
+    release: Annotated[Path, Argument(help="The release folder, or the folder of a series.")],
     as_json: JsonOption = False,
     original: Annotated[
         str | None,
-        typer.Option(help="The table that was published, or its policy: the report is then private."),
+        Option(help="The table that was published, or its policy: the report is then private."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Where to write it: .html, .json or .txt.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Makes the attackers' own coins repeatable.")] = None,
+    output: Annotated[Path | None, Option(help="Where to write it: .html, .json or .txt.")] = None,
+    seed: Annotated[int | None, Option(help="Makes the attackers' own coins repeatable.")] = None,
 ) -> int:
     """Write a report for outsiders, or with the original a private one; exit 3 if a promise is broken."""
     stored = open_release(release)

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.cli.serving import listen, run
 from dalenius.errors import InputError
@@ -19,23 +18,23 @@ _SHORTEST_TOKEN = 16
 
 
 def command(
-    releases: Annotated[list[Path], typer.Argument(help="Release folders, or folders of series.")],
+    releases: Annotated[list[Path], Argument(help="Release folders, or folders of series.")],
     as_json: JsonOption = False,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0: any free one.")] = 8765,
+    host: Annotated[str, Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="The port; 0: any free one.")] = 8765,
     tokens: Annotated[
-        Path | None, typer.Option(help="A file of tokens, one per line. By default one is made and printed.")
+        Path | None, Option(help="A file of tokens, one per line. By default one is made and printed.")
     ] = None,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Let everybody on this machine ask; on loopback only.")
+        bool, Option("--no-token", help="Let everybody on this machine ask; on loopback only.")
     ] = False,
     name: Annotated[
-        list[str] | None, typer.Option(help="Another name that the server is known by, e.g. behind a proxy.")
+        list[str] | None, Option(help="Another name that the server is known by, e.g. behind a proxy.")
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Time for one request.")] = 30.0,
-    memory: Annotated[int, typer.Option(min=64, help="Megabytes for one request.")] = 2048,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Requests answered at a time.")] = 2,
-    waiting: Annotated[int, typer.Option(min=0, help="Requests that may wait; more are turned away.")] = 32,
+    seconds: Annotated[float, Option(min=0.1, help="Time for one request.")] = 30.0,
+    memory: Annotated[int, Option(min=64, help="Megabytes for one request.")] = 2048,
+    workers: Annotated[int, Option(min=1, max=64, help="Requests answered at a time.")] = 2,
+    waiting: Annotated[int, Option(min=0, help="Requests that may wait; more are turned away.")] = 32,
 ) -> int:
     """Answer analysts' questions over HTTP, from releases alone. Stop it with Ctrl-C."""
     try:

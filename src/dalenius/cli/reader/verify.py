@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from dalenius.cli.declared import Option
 from dalenius.cli.output import JsonOption, ReleaseArgument, print_json, say, say_table
 from dalenius.errors import PromiseNotMet, ReleaseCorrupt
 from dalenius.release.verify import verify
@@ -20,12 +19,8 @@ _DAMAGED = "the release is damaged: get it again from whoever published it"
 def command(
     release: ReleaseArgument,
     as_json: JsonOption = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Also refuse what is not for publication.")
-    ] = False,
-    signer: Annotated[
-        Path | None, typer.Option(help="Whose it must be: a public Ed25519 key, a PEM file.")
-    ] = None,
+    strict: Annotated[bool, Option("--strict", help="Also refuse what is not for publication.")] = False,
+    signer: Annotated[Path | None, Option(help="Whose it must be: a public Ed25519 key, a PEM file.")] = None,
 ) -> int:
     """Check hashes, schema and the promise on the published tables.
 
