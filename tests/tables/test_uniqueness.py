@@ -162,6 +162,24 @@ def test_of_very_many_rare_people_a_random_choice_is_looked_at(monkeypatch: pyte
         assert abs(guess.rarity.n_few - true.rarity.n_few) <= reach * exact.rarity.n_few
 
 
+@settings(max_examples=40)
+@given(numbers=st.lists(st.sampled_from([-2.0, 0.0, 0.5, 3.0, 1e9]), min_size=1, max_size=60))
+def test_tenths_of_counted_numbers_are_those_of_all_of_them(numbers: list[float]) -> None:
+    values, counts = np.unique(np.array(numbers), return_counts=True)
+    tenths = ", ".join(f"{tenth / 10}" for tenth in range(11))
+    with connect() as connection:
+        found = connection.execute(
+            f"SELECT quantile_disc(x, [{tenths}]) FROM (SELECT unnest(?::DOUBLE[]) AS x)", [numbers]
+        ).fetchone()
+    assert found == (uniqueness._find_tenths(values, counts),)
+
+
+def test_cells_of_two_columns_that_are_swapped_are_another_combination() -> None:
+    found = study(pa.table({"a": [1, 2, 1, 2], "b": [2, 1, 1, 2]}), ["a", "b"])
+    assert found.rarity == Rarity(n_alone=4, n_few=4)
+    assert [change.rarity.n_alone for change in found.without] == [0, 0]
+
+
 def test_odd_cells_break_nothing() -> None:
     n = 40
     table = pa.table(

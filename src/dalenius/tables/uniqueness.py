@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, islice
 from typing import Any
 
 import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from dalenius.arrays import Codes, Floats, Ints
 from dalenius.exact import percent
 from dalenius.plain import plain_fields
 from dalenius.sql import count, identifier, one_row
+from dalenius.tables.codes import encode, find_codes, in_one_piece, number
 from dalenius.tables.steps import DATE_TYPES, NUMERIC_TYPES, Bins, DatePart, Prefix
 
 FEW = 5
@@ -35,9 +40,13 @@ _EXACT_COLUMNS = 5
 """Of so many columns all subsets are tried; of more, one column after the other is left out."""
 _SHOWN, _LADDER = 2, 6
 """How many steps of making a column coarser are told, and how many are tried to leave nobody rare."""
-_TENTHS = ", ".join(f"{i / 10}" for i in range(11))
 _FEW_VALUES = 10
 """A column with so few values is not made coarser."""
+_MOST_LETTERS = 21
+"""Texts of so many letters are not cut."""
+_PART_BITS = 20
+_PARTS = 2**_PART_BITS
+"""So many groups are told apart by the last bits of their number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,107 +206,171 @@ def study_uniqueness(
     """Who is rare in a table to select from, with which columns, and what would change it.
 
     Args:
-        connection: Where the table is; temporary tables are made on it, and removed.
+        connection: Where the table is; a temporary table is made on it, and removed.
         relation: The table.
         columns: What an attacker may know of a person.
         few: Groups of fewer people are small.
         fixed: Columns that are coarse already.
         seek: Whether to look for a way to leave nobody rare, which takes as long again.
     """
-    free = [name for name in columns if name not in fixed]
+    coded = _read_columns(connection, relation, columns)
+    people = _Combinations(coded, few)
+    found = Uniqueness.counted(columns, people.n_people, few, people.total)
+    if not people.total.n_few or not columns:
+        return found
+    free = {i: column for i, column in enumerate(coded) if column.name not in fixed and column.can_be_coarser}
     steps = list(_find_steps(connection, relation, free, _LADDER if seek else _SHOWN))
-    cells = [*map(identifier, columns), *(step.cell for step in steps)]
-    with _counting(connection, relation, cells, len(columns), few) as people:
-        found = Uniqueness.counted(columns, people.n_people, few, people.total)
-        if not people.total.n_few or not columns:
-            return found
-        return replace(
-            found,
-            least=_find_least(people, columns),
-            without=tuple(
-                Coarser(columns=(name,), rarity=people.rarity(people.every - {i}))
-                for i, name in enumerate(columns)
-            ),
-            coarser=tuple(_make_coarser(people, columns, steps)),
-            way=_find_way(people, columns, steps) if seek else None,
-            estimated=people.is_sampled,
-        )
+    people.add_steps(steps)
+    return replace(
+        found,
+        least=_find_least(people, columns),
+        without=tuple(
+            Coarser(columns=(name,), rarity=people.rarity(people.every - {i}))
+            for i, name in enumerate(columns)
+        ),
+        coarser=tuple(_make_coarser(people, columns, steps)),
+        way=_find_way(people, columns, steps) if seek else None,
+        estimated=people.is_sampled,
+    )
 
 
-class _GroupedRows:
-    """The people of a table on a connection, their cells as hashes: `c0`, `c1` and so on."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _CodedColumn:
+    """Which cell everybody has in a column."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, n_columns: int, few: int) -> None:
-        self.every = frozenset(range(n_columns))
-        self.n_people = count(connection, "SELECT count(*) FROM uniqueness_people")
-        alone, rare, n_groups = one_row(
-            connection,
-            "SELECT count(*) FILTER (n = 1), coalesce(sum(n), 0), count(*) FROM uniqueness_rare",
-        )
-        self.total = Rarity(n_alone=int(alone), n_few=int(rare))
-        self.is_sampled = n_groups > _MOST_GROUPS
-        self._connection, self._few = connection, few
-        self._known = {self.every: self.total}
+    name: str
+    kind: str
+    """Its type in SQL."""
+    codes: Codes
+    hashes: pa.Array
+    """By code, what DuckDB's `hash` gives for the cell: equal cells have equal ones."""
+    n_letters: tuple[int, int] | None
+    """Of texts, the least and the largest length, as far as `_MOST_LETTERS` goes; None: no text is there."""
+
+    @property
+    def can_be_coarser(self) -> bool:
+        """Numbers and days, and texts of one length of a few letters."""
+        if self.kind != "VARCHAR":
+            return self.kind.startswith((*NUMERIC_TYPES, *DATE_TYPES))
+        return self.n_letters is not None and 3 <= self.n_letters[0] == self.n_letters[1] < _MOST_LETTERS
+
+
+def _read_columns(
+    connection: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str]
+) -> list[_CodedColumn]:
+    """In one pass over the table, which may be slow to read."""
+    described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    types = {name: kind for name, kind, *_ in described}
+    texts = [name for name in columns if types[name] == "VARCHAR"]
+    asked = [f"hash({identifier(name)})" for name in columns] or ["hash(0)"]
+    asked += [f"least(length({identifier(name)}), {_MOST_LETTERS})::UTINYINT" for name in texts]
+    read = connection.sql(f"SELECT {', '.join(asked)} FROM {relation}").to_arrow_table().columns
+    lengths = [pc.min_max(column).as_py() for column in read[len(columns) or 1 :]]
+    n_letters = {
+        name: (found["min"], found["max"])
+        for name, found in zip(texts, lengths, strict=True)
+        if found["min"] is not None
+    }
+    if not columns:  # everybody is in one group
+        codes, hashes = encode(read[0])
+        return [_CodedColumn(name="", kind="", codes=codes, hashes=hashes, n_letters=None)]
+    coded = ((name, *encode(cells)) for name, cells in zip(columns, read, strict=False))
+    return [
+        _CodedColumn(name=name, kind=types[name], codes=codes, hashes=hashes, n_letters=n_letters.get(name))
+        for name, codes, hashes in coded
+    ]
+
+
+class _Combinations:
+    """The different combinations of cells that people have, and how many have each.
+
+    A combination is known by the sum of its cells' numbers, which are as good as random: a column is left out
+    of all of them by one subtraction. Two sums agree by chance in one of ten million tables of 10⁶ rows.
+    """
+
+    def __init__(self, columns: Sequence[_CodedColumn], few: int) -> None:
+        self.every = frozenset(range(len(columns)))
+        self._few = few
+        self._column_of = list(range(len(columns)))
+        self._numbers = [_scatter(column.hashes, i) for i, column in enumerate(columns)]
+        self._codes = [column.codes for column in columns]
+        groups, self._keys = number(self._sum_cells(self.every))
+        self._n = np.bincount(groups)
+        self.n_people = len(groups)
+        one_of_each = np.empty(len(self._n), dtype=np.int64)
+        one_of_each[groups] = np.arange(len(groups))
+        self._codes = [codes[one_of_each] for codes in self._codes]
+        rare = np.flatnonzero(self._n < few)
+        self.total = Rarity(n_alone=int((self._n == 1).sum()), n_few=int(self._n[rare].sum()))
+        self.is_sampled = len(rare) > _MOST_GROUPS
         if self.is_sampled:
-            connection.execute(
-                "CREATE OR REPLACE TEMP TABLE uniqueness_rare AS FROM uniqueness_rare "
-                f"USING SAMPLE reservoir({_MOST_GROUPS} ROWS) REPEATABLE (1)"
-            )
-        looked_at = count(connection, "SELECT coalesce(sum(n), 0) FROM uniqueness_rare")
-        self._scale = self.total.n_few / looked_at if looked_at else 1.0
+            rare = rare[np.argpartition(self._keys[rare], _MOST_GROUPS)[:_MOST_GROUPS]]  # keys are random
+        self._rare, self._is_rare = rare, np.zeros(len(self._n), dtype=np.bool_)
+        self._is_rare[rare] = True
+        self._scale = self.total.n_few / max(int(self._n[rare].sum()), 1)
+        self._known = {self.every: self.total}
+
+    def add_steps(self, steps: Sequence[_RecodeStep]) -> None:
+        """What coarser columns have in common are further cells, after those of the columns."""
+        self._column_of += [step.place for step in steps]
+        self._numbers += [_scatter(step.hashes, i) for i, step in enumerate(steps, start=len(self.every))]
 
     def rarity(self, cells: frozenset[int]) -> Rarity:
         """How many people are rare with these cells alone."""
         if cells not in self._known:
-            self._known[cells] = self._count(", ".join(f"c{i}" for i in sorted(cells)) or "0")
+            self._known[cells] = self._count(self._sum_cells(cells))
         return self._known[cells]
 
-    def _count(self, key: str) -> Rarity:
+    def _count(self, keys: Ints) -> Rarity:
         """Of the rare people; a group's size is counted among everybody."""
-        alone, rare = one_row(
-            self._connection,
-            f"""
-            WITH sought AS (SELECT hash({key}) AS h, sum(n) AS n FROM uniqueness_rare GROUP BY h),
-            sizes AS (
-                SELECT hash({key}) AS h, count(*) AS size FROM uniqueness_people
-                WHERE hash({key}) IN (SELECT h FROM sought) GROUP BY 1
-            )
-            SELECT coalesce(sum(n) FILTER (size = 1), 0), coalesce(sum(n) FILTER (size < {self._few}), 0)
-            FROM sought JOIN sizes USING (h)
-            """,
-        )
+        sought, n, is_sought = keys[self._rare], self._n, self._is_rare
+        for shift in (0, _PART_BITS):  # most of the others are not looked at again
+            near = _find_near(keys >> shift, sought >> shift)
+            keys, n, is_sought = keys[near], n[near], is_sought[near]
+        groups, _ = number(keys)
+        sizes = np.bincount(groups, weights=n)[groups[is_sought]]
+        alone, rare = (n[is_sought][of_size].sum() for of_size in (sizes == 1, sizes < self._few))
         return Rarity(n_alone=round(int(alone) * self._scale), n_few=round(int(rare) * self._scale))
 
     def has_rare(self, cells: frozenset[int]) -> bool:
         """Whether anybody is rare with these cells, counted among everybody."""
-        key = ", ".join(f"c{i}" for i in sorted(cells)) or "()"
-        rare = f"FROM uniqueness_people GROUP BY {key} HAVING count(*) < {self._few} LIMIT 1"
-        return self._connection.execute(f"SELECT 1 {rare}").fetchone() is not None
+        groups, _ = number(self._sum_cells(cells))
+        return bool(np.bincount(groups, weights=self._n).min(initial=self._few) < self._few)
+
+    def _sum_cells(self, cells: frozenset[int]) -> Ints:
+        """The number of each combination: from that of all columns, or from nothing, whichever is nearer."""
+        left_out, added = self.every - cells, cells - self.every
+        if cells == self.every or len(left_out) + len(added) > len(cells):
+            keys = np.zeros(len(self._codes[0]), dtype=np.int64)
+            left_out, added = frozenset(), cells
+        else:
+            keys = self._keys.copy()
+        for place in left_out:
+            keys -= self._of_cell(place)
+        for place in added:
+            keys += self._of_cell(place)
+        return keys
+
+    def _of_cell(self, place: int) -> Ints:
+        return self._numbers[place].take(self._codes[self._column_of[place]])
 
 
-@contextmanager
-def _counting(
-    connection: duckdb.DuckDBPyConnection, relation: str, cells: Sequence[str], n_columns: int, few: int
-) -> Iterator[_GroupedRows]:
-    """The people of a table, and the groups of those who are rare with the first cells: temporary tables."""
-    hashed = ", ".join(f"hash({cell}) AS c{i}" for i, cell in enumerate(cells)) or "0 AS c0"
-    key = ", ".join(f"c{i}" for i in range(n_columns)) or "()"
-    # coarser cells follow from the others, so that all of a group have the same
-    others = "".join(f", any_value(c{i}) AS c{i}" for i in range(n_columns, len(cells)))
-    own = f"{key}, " if n_columns else ""
-    try:
-        connection.execute(f"CREATE TEMP TABLE uniqueness_people AS SELECT {hashed} FROM {relation}")
-        connection.execute(
-            f"CREATE TEMP TABLE uniqueness_rare AS SELECT {own}count(*) AS n{others} "
-            f"FROM uniqueness_people GROUP BY {key} HAVING count(*) < {few}"
-        )
-        yield _GroupedRows(connection, n_columns, few)
-    finally:
-        connection.execute("DROP TABLE IF EXISTS uniqueness_rare")
-        connection.execute("DROP TABLE IF EXISTS uniqueness_people")
+def _scatter(hashes: pa.Array, place: int) -> Ints:
+    """A number for each hash, as good as random, and another one at another place (SplitMix64)."""
+    found: NDArray[np.uint64] = hashes.to_numpy() + np.uint64((place + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
+    return (found ^ (found >> np.uint64(31))).view(np.int64)
 
 
-def _find_least(people: _GroupedRows, columns: Sequence[str]) -> Coarser:
+def _find_near(keys: Ints, sought: Ints) -> Ints:
+    """Which keys end like one that is sought."""
+    is_there = np.zeros(_PARTS, dtype=np.bool_)
+    is_there[sought & (_PARTS - 1)] = True
+    return np.flatnonzero(is_there[keys & (_PARTS - 1)])
+
+
+def _find_least(people: _Combinations, columns: Sequence[str]) -> Coarser:
     """The fewest columns with which nearly all who are rare with all of them are so already."""
 
     def n_few(cells: frozenset[int]) -> int:
@@ -318,47 +391,47 @@ def _find_least(people: _GroupedRows, columns: Sequence[str]) -> Coarser:
     return Coarser(columns=tuple(columns[i] for i in sorted(chosen)), rarity=people.rarity(chosen))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _RecodeStep:
     """One way of making a column coarser."""
 
-    column: str
-    cell: str
-    """SQL for something that is the same where the coarser values are."""
+    place: int
+    """The column's, among all."""
+    hashes: pa.Array
+    """By the column's codes, what is the same where the coarser values are."""
     written: str
     rung: int
     """How many finer ones the column has."""
 
 
 def _make_coarser(
-    people: _GroupedRows, columns: Sequence[str], steps: Sequence[_RecodeStep]
+    people: _Combinations, columns: Sequence[str], steps: Sequence[_RecodeStep]
 ) -> Iterator[Coarser]:
     """Each step by itself, then the last step of every column that has one."""
     last: dict[int, tuple[int, _RecodeStep]] = {}
     for place, step in enumerate(steps, start=len(columns)):
         if step.rung >= _SHOWN:
             continue
-        i = columns.index(step.column)
-        last[i] = (place, step)
-        cells = people.every - {i} | {place}
-        yield Coarser(columns=(step.column,), recode=step.written, rarity=people.rarity(cells))
+        last[step.place] = (place, step)
+        cells = people.every - {step.place} | {place}
+        yield Coarser(columns=(columns[step.place],), recode=step.written, rarity=people.rarity(cells))
     if len(last) > 1:
         cells = people.every.difference(last) | {place for place, _ in last.values()}
         yield Coarser(
-            columns=tuple(step.column for _, step in last.values()),
+            columns=tuple(columns[i] for i in last),
             recode="; ".join(step.written for _, step in last.values()),
             rarity=people.rarity(cells),
         )
 
 
-def _find_way(people: _GroupedRows, columns: Sequence[str], steps: Sequence[_RecodeStep]) -> Coarser | None:
+def _find_way(people: _Combinations, columns: Sequence[str], steps: Sequence[_RecodeStep]) -> Coarser | None:
     """Coarser columns, and if need be fewer, with which nobody is rare: none of them can be made finer.
 
     From the coarsest, columns are left out until nobody is rare; then each becomes as fine as it can be.
     """
     ladders: list[list[int | None]] = [[i] for i in range(len(columns))]
     for place, step in enumerate(steps, start=len(columns)):
-        ladders[columns.index(step.column)].append(place)
+        ladders[step.place].append(place)
     chosen = [ladder[-1] for ladder in ladders]  # None: the column is left out
 
     def cells(i: int, place: int | None) -> frozenset[int]:
@@ -382,39 +455,68 @@ def _find_way(people: _GroupedRows, columns: Sequence[str], steps: Sequence[_Rec
 
 
 def _find_steps(
-    connection: duckdb.DuckDBPyConnection, relation: str, columns: Sequence[str], n_steps: int
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    columns: Mapping[int, _CodedColumn],
+    n_steps: int,
 ) -> Iterator[_RecodeStep]:
-    """Some steps for every column with many numbers, days, or texts of one length, finest first."""
-    if not columns:
+    """Some steps for every column with many different cells, finest first."""
+    many = {place: column for place, column in columns.items() if len(column.hashes) > _FEW_VALUES}
+    if not many:
         return
-    described = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    types = {name: kind for name, kind, *_ in described}
-    measured = ", ".join(
-        f"approx_count_distinct({name}), {_extent(types[column], name)}"
-        for column, name in zip(columns, map(identifier, columns), strict=True)
+    names = [identifier(column.name) for column in many.values()]
+    sets = ", ".join(f"({name})" for name in names)
+    listed = ", ".join(f"{name}, grouping({name}) AS g{i}" for i, name in enumerate(names))
+    # one pass over the table, which may be slow to read, for the different cells of all columns
+    connection.execute(
+        f"CREATE TEMP TABLE uniqueness_cells AS SELECT {listed}, count(*) AS n FROM {relation} "
+        f"GROUP BY GROUPING SETS ({sets})"
     )
-    numbers = one_row(connection, f"SELECT {measured} FROM {relation}")
-    for i, column in enumerate(columns):
-        n_values, ends = numbers[2 * i : 2 * i + 2]
-        if n_values <= _FEW_VALUES or not ends or ends[0] is None:
-            continue
-        for rung, (cell, written) in enumerate(islice(_recodes(column, types[column], ends), n_steps)):
-            yield _RecodeStep(
-                column=column, cell=cell, written=f"{toml_key(column)} = {{ {written} }}", rung=rung
-            )
+    try:
+        for i, (place, column) in enumerate(many.items()):
+            different = f"(FROM uniqueness_cells WHERE g{i} = 0)"
+            recodes = list(islice(_find_recodes(connection, different, column), n_steps))
+            asked = ", ".join(f"hash({cell})" for cell in (names[i], *(cell for cell, _ in recodes)))
+            hashes, *coarser = connection.sql(f"SELECT {asked} FROM {different}").to_arrow_table().columns
+            by_code = find_codes(column.hashes, in_one_piece(hashes))
+            for rung, ((_, written), cells) in enumerate(zip(recodes, coarser, strict=True)):
+                recode = f"{toml_key(column.name)} = {{ {written} }}"
+                yield _RecodeStep(place=place, hashes=cells.take(by_code), written=recode, rung=rung)
+    finally:
+        connection.execute("DROP TABLE uniqueness_cells")
 
 
-def _extent(kind: str, name: str) -> str:
-    """SQL for a list: the least and the largest length of a text; of numbers also all tenths between."""
-    if kind.startswith(NUMERIC_TYPES):
-        return f"quantile_disc({name}::DOUBLE, [{_TENTHS}]) FILTER (isfinite({name}::DOUBLE))"
-    if kind == "VARCHAR":
-        return f"[min(length({name})), max(length({name}))]"
-    return f"[count({name})]"
+def _find_recodes(
+    connection: duckdb.DuckDBPyConnection, different: str, column: _CodedColumn
+) -> Iterator[tuple[str, str]]:
+    """SQL for coarser cells and how a policy writes it, finest first, from a column's different cells."""
+    name = identifier(column.name)
+    if count(connection, f"SELECT count({name}) FROM {different}") <= _FEW_VALUES:
+        return
+    ends: Sequence[float] = column.n_letters or ()
+    if column.kind.startswith(NUMERIC_TYPES):
+        finite = f"SELECT {name}::DOUBLE AS x, n FROM {different} WHERE isfinite({name}::DOUBLE) ORDER BY x"
+        found = connection.execute(finite).fetchnumpy()
+        ends = _find_tenths(found["x"], found["n"])
+        if not ends:
+            return
+    yield from _recodes(column.name, column.kind, ends)
+
+
+def _find_tenths(numbers: Floats, counts: Ints) -> list[float]:
+    """Of ascending numbers that occur so often each: the least, nine between, and the largest.
+
+    >>> _find_tenths(np.array([1.0, 2.0, 3.0]), np.array([4, 5, 1]))
+    [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 3.0]
+    """
+    before = np.cumsum(counts)
+    n = int(before[-1]) if len(before) else 0
+    places = [max(-(-n * tenth // 10), 1) for tenth in range(11)]  # counted from 1
+    return numbers[np.searchsorted(before, places)].tolist() if n else []
 
 
 def _recodes(column: str, kind: str, ends: Sequence[float]) -> Iterator[tuple[str, str]]:
-    low, high = ends[0], ends[-1]
+    low, high = (ends[0], ends[-1]) if ends else (0, 0)
     if kind.startswith(NUMERIC_TYPES):
         whole = not kind.startswith(("FLOAT", "DOUBLE", "DECIMAL"))
         for step in dict.fromkeys(_round_number((high - low) / parts) for parts in (20, 10)):
@@ -428,7 +530,7 @@ def _recodes(column: str, kind: str, ends: Sequence[float]) -> Iterator[tuple[st
     elif kind.startswith(DATE_TYPES):
         for part in ("month", "year"):
             yield DatePart(part=part).expression(identifier(column)), f'date = "{part}"'
-    elif kind == "VARCHAR" and low == high and 3 <= low <= 20:
+    else:
         for length in range(int(low) - 1, 0, -1):
             yield Prefix(length=length).expression(identifier(column)), f"prefix = {length}"
 
