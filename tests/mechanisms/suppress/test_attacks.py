@@ -39,8 +39,9 @@ def test_a_suppressed_release_is_asked_for_its_commonest_value(tmp_path: Path) -
     assert audit.named("eligibility").success <= 1 / 3
 
 
+@pytest.mark.parametrize("quasi", [["uid", "sex"], ["sex"]], ids=["all differ", "many are alike"])
 def test_who_sees_who_was_withheld_passes_the_bound_and_nothing_is_promised_against_her(
-    tmp_path: Path,
+    tmp_path: Path, quasi: list[str]
 ) -> None:
     """Nine of ten with the commonest value are women, of the others four: the withheld people tell it."""
     coins = np.random.default_rng(3)
@@ -53,7 +54,7 @@ def test_who_sees_who_was_withheld_passes_the_bound_and_nothing_is_promised_agai
         {
             "source": table,
             "release": str(tmp_path / "r"),
-            "columns": {"quasi": ["uid", "sex"], "sensitive": ["disease"]},
+            "columns": {"quasi": quasi, "sensitive": ["disease"], "dropped": [*({"uid"} - {*quasi})]},
             "promise": {"kind": "l-diversity", "l": 3},
             "suppress": {"method": "safe"},
         }

@@ -189,7 +189,8 @@ def _explained(name: str) -> Iterator[None]:
         NotImplementedError,
         pa.ArrowException,
     ) as error:
-        what = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        said = str(error).splitlines() or ["it ends too early"]  # an EOFError says nothing
+        what = getattr(error, "strerror", None) or said[0]
         raise SourceError(
             f"{name} cannot be read: {what}",
             hint="is it damaged, or not whole? get it again from where it came",
