@@ -12,6 +12,7 @@ below it, indented, why no test can tell.
 from __future__ import annotations
 
 import argparse
+import builtins
 import importlib
 import json
 import os
@@ -20,15 +21,13 @@ import resource
 import signal
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
-from types import FrameType
-from typing import Any, TextIO
+from typing import TextIO
 
 import pytest
 
-from bench.mutating import Mutant, apply, find_mutants, take_on
+from bench.mutating import Mutant, apply, find_mutants, take_on, watched
 
 SOURCE = Path(__file__).parents[1] / "src"
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.txt")
@@ -157,10 +156,10 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 class _Learned:
-    """Which tests come through which lines of some files, and how long they take."""
+    """Which tests come through which lines of some modules, and how long they take."""
 
-    def __init__(self, files: set[str]) -> None:
-        self.files = files
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        self.modules = modules
         self.through: dict[str, set[tuple[str, int]]] = {}
         self.seconds: dict[str, float] = {}
         self._seen: set[tuple[str, int]] = set()
@@ -169,6 +168,7 @@ class _Learned:
         """Run the unchanged tests in a child, and take over what it learned; whether they pass."""
         child = os.fork()
         if child == 0:
+            self._watch_lines()
             passed = tests.run(items, self)
             seen = {test: sorted(lines) for test, lines in self.through.items()}
             told.write_text(json.dumps([seen, self.seconds]))
@@ -179,26 +179,22 @@ class _Learned:
         self.through = {test: {(file, line) for file, line in lines} for test, lines in seen.items()}
         return True
 
+    def _watch_lines(self) -> None:
+        """Functions say which of their statements are run; a trace would slow down all others as well."""
+        builtins.__dict__["__seen__"] = self._seen.add
+        for module in self.modules:
+            path = path_of(module)
+            take_on(sys.modules[module], watched(path.read_text(encoding="utf-8"), str(path)))
+
     def begin(self) -> None:
         """Before a test."""
-        self._seen = set()
+        self._seen.clear()
         self._started = time.process_time()
-        threading.settrace(self._called)
-        sys.settrace(self._called)
 
     def end(self, test: str) -> None:
         """After it."""
-        sys.settrace(None)
-        threading.settrace(None)
         self.seconds[test] = time.process_time() - self._started
-        self.through[test] = self._seen
-
-    def _called(self, frame: FrameType, _event: str, _arg: Any) -> Any:
-        return self._line(frame, "", None) if frame.f_code.co_filename in self.files else None
-
-    def _line(self, frame: FrameType, _event: str, _arg: Any) -> Any:
-        self._seen.add((frame.f_code.co_filename, frame.f_lineno))
-        return self._line
+        self.through[test] = set(self._seen)
 
     def choose(self, mutant: Mutant, budget: float) -> list[str]:
         """Tests that come through the changed line, fastest first, then others of their files.
@@ -344,7 +340,7 @@ def score(tests: _Tests, items: list[pytest.Item]) -> None:
     group, given = tests.group, tests.given
     mutants, n_all = draw(group, given)
     known = read_equivalent(EQUIVALENT.read_text(encoding="utf-8"))
-    learned = _Learned({str(path_of(module)) for module in GROUPS[group][0]})
+    learned = _Learned(GROUPS[group][0])
     with tempfile.TemporaryDirectory() as folder:
         if not learned.watch(tests, items, Path(folder) / "told"):
             tests.tell(f"{group}: the tests fail without any change")

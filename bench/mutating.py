@@ -128,6 +128,34 @@ def apply(source: str, mutant: Mutant) -> str:
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
+def watched(source: str, path: str) -> str:
+    """The source with a call of `__seen__((path, line))` before every statement of a function."""
+    tree = ast.parse(source)
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for function in functions:
+        for block in _blocks(function):
+            block[:] = [new for stmt in block for new in (_hit(path, stmt.lineno), stmt)]
+        begins = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+        function.body.insert(0, _hit(path, begins))
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
+    """The lists of statements in a function, but for those of functions inside it."""
+    found: list[list[ast.stmt]] = []
+    for value in (value for _, value in ast.iter_fields(node) if isinstance(value, list)):
+        if value and isinstance(value[0], ast.stmt):
+            found.append(value)
+        for child in value:
+            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                found += [] if isinstance(child, ast.FunctionDef) else _blocks(child)
+    return found
+
+
+def _hit(path: str, line: int) -> ast.stmt:
+    return ast.parse(f"__seen__(({path!r}, {line}))").body[0]
+
+
 def _change(node: ast.AST) -> str | None:
     """Change a node in place and say how; None where it is of no kind that is changed."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
@@ -202,7 +230,12 @@ def _patch(old: Any, new: Any) -> int:
     if hasattr(old, "cache_clear"):
         old.cache_clear()
     if hasattr(old, "__wrapped__") and hasattr(new, "__wrapped__"):
-        return _patch(old.__wrapped__, new.__wrapped__)
+        inner = _patch(old.__wrapped__, new.__wrapped__)
+        return inner + _patch_code(old, new)
+    return _patch_code(old, new)
+
+
+def _patch_code(old: Any, new: Any) -> int:
     if not isinstance(old, FunctionType) or not isinstance(new, FunctionType):
         return 0
     differs = not _same_code(old.__code__, new.__code__) or repr(
