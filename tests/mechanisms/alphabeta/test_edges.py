@@ -110,3 +110,76 @@ def test_pieces_of_the_noise_are_together_all_of_it(shares: dict[str, list[str]]
             drawn += sum(map(len, uniform_hits(DOMAIN, beta, stream, *told)))
     for off in (0.9, 1.1):
         assert two_sided(drawn, off * mean) < FALSE_ALARM < two_sided(drawn, mean)
+
+
+def test_a_plan_says_what_its_law_gives() -> None:
+    """Every number worked out by hand for α = 1/5, β = 1/4, 60 of 100 tuples."""
+    promise = DGammaPrivacy(gamma=Fraction(1, 2), d=Fraction(1, 20))
+    choice = LawChoice(alpha=Fraction(1, 5), beta=Fraction(1, 4))
+    plan = plan_alphabeta(60, DOMAIN, promise, views=2, kind=ChangingLaw, choice=choice)
+    third = math.log(2 / 0.05) / 3
+    variance = 60 * 0.45 * 0.55 + 0.25 * 100
+    rho = (third + math.sqrt(third**2 + 2 * variance * 3 * third)) / 0.2 / math.sqrt(60)
+    decay = 0.606531  # exp(−1/2), rounded up
+    told = {
+        "alpha": 0.2,
+        "beta": 0.25,
+        "domain_size": 100,
+        "noise_rows": 25.0,
+        "rho": rho,
+        "views": 2,
+        "changing": True,
+        "retention": 0.45,
+        "d": 0.05,
+        "gamma": 0.5,
+        "epsilon": math.log(0.45 / 0.25 / decay),
+    }
+    assert plan.to_dict() == {name: pytest.approx(value) for name, value in told.items()}
+    assert plan.public_parameters() == {
+        "method": "alpha-beta",
+        "alpha": "1/5",
+        "beta": "1/4",
+        "decay": "606531/1000000",
+        "views": 2,
+        "domain_size": "100",
+        "d": "1/20",
+        "gamma": "1/2",
+        "adversary": "independent",
+        "changing": True,
+        "epsilon": plan.epsilon(),
+    }
+    odds = 0.45 / 0.25 / decay / 19
+    last = 100 * (0.25 * 0.45 * decay + 0.75 * 0.25)
+    assert str(plan).splitlines() == [
+        "alpha-beta      2 view(s) of 60 tuples out of 100",
+        "promise         prior ≤ 0.05 gives posterior ≤ 0.5 (independent adversary); "
+        f"worst {odds / (1 + odds):.6g}",
+        "alpha, beta     0.2, 0.25",
+        f"noise           25 tuples expected in the first view, {last:.0f} in the last",
+        f"error           one count is within ±{rho * math.sqrt(60):.0f} with probability 0.95 "
+        f"(rho = {rho:.3g})",
+        f"differential    epsilon = {math.log(0.45 / 0.25 / decay):.3g} for one tuple",
+    ]
+    one = plan_alphabeta(60, DOMAIN, promise, choice=choice)
+    assert "noise           25 tuples expected" in str(one).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("retention", "most", "told"),
+    [(Fraction(3, 5), None, ""), (Fraction(3, 5), 30, " within max_noise_rows")],
+)
+def test_why_a_retention_cannot_be_is_said(retention: Fraction, most: int | None, told: str) -> None:
+    promise = DGammaPrivacy(gamma=Fraction(1, 2), d=Fraction(49, 100))
+    choice = LawChoice(retention=retention, max_noise_rows=most)
+    with pytest.raises(PromiseNotMet, match=rf"over 1 view\(s\) with retention = 0\.6{told}$"):
+        plan_alphabeta(60, DOMAIN, promise, choice=choice)
+
+
+def test_noise_bounds_that_bind_and_that_do_not() -> None:
+    """As many rows as the law has are enough, one fewer lowers α+β; as many as the domain bound nothing."""
+    free = plan_alphabeta(60, DOMAIN, PROMISE)
+    rows = math.ceil(free.law.most_noise() * 100)
+    for most, same in ((rows, True), (rows - 1, False), (100, True), (10**9, True)):
+        bound = plan_alphabeta(60, DOMAIN, PROMISE, choice=LawChoice(max_noise_rows=most))
+        assert (bound.law == free.law) == same
+        assert bound.law.most_noise() * 100 <= most

@@ -198,6 +198,8 @@ def test_the_negative_side_binds_where_d_is_near_gamma() -> None:
     [
         {"retention": Fraction(1, 2), "beta": Fraction(1, 2)},
         {"retention": Fraction(1, 2), "beta": Fraction(0)},
+        {"retention": Fraction(3, 2), "beta": Fraction(1, 4)},
+        {"retention": Fraction(1, 2), "beta": Fraction(1, 9), "views": 2, "decay": Fraction(0)},
         {"retention": Fraction(1, 2), "beta": Fraction(1, 9), "views": 0},
         {"retention": Fraction(1, 2), "beta": Fraction(1, 9), "views": 2},
     ],
@@ -205,6 +207,12 @@ def test_the_negative_side_binds_where_d_is_near_gamma() -> None:
 def test_a_law_that_cannot_be_is_refused(values: dict[str, Fraction]) -> None:
     with pytest.raises(PolicyError):
         ViewLaw(**values)  # type: ignore[arg-type]
+
+
+def test_a_law_at_the_edge_of_what_can_be() -> None:
+    """Every tuple of the table appears; the first of two views already tells nothing of its own."""
+    assert ViewLaw(retention=Fraction(1), beta=Fraction(1, 4)).alpha == Fraction(3, 4)
+    assert ViewLaw(retention=Fraction(1), beta=Fraction(1, 4), views=2, decay=Fraction(1, 2)).views == 2
 
 
 def noise_by_enumeration(law: ViewLaw, view: int) -> Fraction:
