@@ -73,26 +73,38 @@ def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
         )
 
 
-def digest_people(policy: Policy, relation: str, key: bytes) -> str:
-    """SQL for everybody's keyed digest (`person`), that of person and value (`value`), and the value's cells.
+def write_plain(cell: str) -> str:
+    """SQL, of DuckDB and of Spark, for an identifier as one would say it.
 
+    Without case, spaces around it, zeros before it, and the ".0" that spreadsheets put after numbers.
+    """
+    said = f"lower(trim({cell}))"
+    whole = f"CASE WHEN {said} LIKE '%.0' THEN substr({said}, 1, length({said}) - 2) ELSE {said} END"
+    return f"trim(LEADING '0' FROM {whole})"
+
+
+def digest_people(policy: Policy, relation: str, key: bytes) -> str:
+    """SQL for everybody's keyed digests and the value's cells.
+
+    `person` is of the unit as it is written, `plain` as one would say it, `value` of unit and value together.
     A digest is hashed twice under the key, so that none can be continued; cells have their lengths before
     them, so that no two lists of cells are one text.
     """
     columns, secret = policy.columns, f"'{key.hex()}'"
-    unit = columns.unit
-    assert unit is not None  # noqa: S101  (a series of dates has been checked to have one)
-    select = selection(policy.recode, relation, (unit, *columns.sensitive))
+    assert columns.unit is not None  # noqa: S101  (a series of dates has been checked to have one)
+    select = selection(policy.recode, relation, (columns.unit, *columns.sensitive))
+    unit = identifier(columns.unit)
+    plain = write_plain(f"{unit}::VARCHAR")
 
-    def digest(*names: str) -> str:
-        cells = " || ".join(
-            f"coalesce(length({name}::VARCHAR) || ':' || {name}::VARCHAR, '-')"
-            for name in map(identifier, names)
+    def digest(*cells: str) -> str:
+        listed = " || ".join(
+            f"coalesce(length({cell}::VARCHAR) || ':' || {cell}::VARCHAR, '-')" for cell in cells
         )
-        return f"sha256({secret} || sha256({secret} || {cells}))[:32]"
+        return f"sha256({secret} || sha256({secret} || {listed}))[:32]"
 
     return (
-        f"SELECT {digest(unit)} AS person, {digest(unit, *columns.sensitive)} AS value, "
+        f"SELECT {digest(unit)} AS person, {digest(f'({plain})')} AS plain, "
+        f"{digest(unit, *map(identifier, columns.sensitive))} AS value, "
         f"{identifiers(columns.sensitive)} FROM ({select})"
     )
 

@@ -2,10 +2,10 @@
 
 Whoever was published before must be known again, and so must what bucket she is in and whether her value is
 still the one that she came with. For that the publisher keeps a private file beside the ledger: of everybody
-who was ever published a digest of the person's identifier, one of identifier and value together, and the
-number of the bucket. Both digests are under the ledger's key, which is not in the file: without it the file
-tells how many people there are in which bucket, as the releases do. There is a file for every date, which is
-written before the release appears; only the last one is kept.
+who was ever published a digest of the person's identifier, one of the identifier as one would say it, one of
+identifier and value together, and the number of the bucket. All digests are under the ledger's key, which is
+not in the file: without it the file tells how many people there are in which bucket, as the releases do.
+There is a file for every date, which is written before the release appears; only the last one is kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dalenius.release.ledger import Ledger
 if TYPE_CHECKING:  # what is published is checked without what reads a policy
     from dalenius.policy import Policy
 
-_GONE = "gone"
+_GONE, _PLAIN = "gone", "plain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,13 +48,19 @@ class Roll:
     bucket: Ints
     gone: Bools
     """Whose value has changed, and who left for good."""
+    plain: pa.Array
+    """Of the person's identifier in another spelling; empty where it was not written down at the time."""
 
     @classmethod
     def empty(cls) -> Roll:
         """Before the first date."""
         none = pa.array([], pa.string())
         return cls(
-            person=none, value=none, bucket=np.zeros(0, dtype=np.int64), gone=np.zeros(0, dtype=np.bool_)
+            person=none,
+            value=none,
+            bucket=np.zeros(0, dtype=np.int64),
+            gone=np.zeros(0, dtype=np.bool_),
+            plain=none,
         )
 
     @classmethod
@@ -63,7 +69,9 @@ class Roll:
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path, columns=["person", "value", "bucket", _GONE])
+            table = pq.read_table(path)
+            table = table if _PLAIN in table.column_names else table.append_column(_PLAIN, _no_digests(table))
+            table = table.select(["person", "value", "bucket", _GONE, _PLAIN])
         except (OSError, pa.ArrowException, KeyError) as error:
             raise InputError(
                 f"{path} cannot be read, which says who is in which bucket of this series",
@@ -74,6 +82,7 @@ class Roll:
             value=table.column("value").combine_chunks(),
             bucket=table.column("bucket").to_numpy().astype(np.int64),
             gone=table.column(_GONE).to_numpy(zero_copy_only=False).astype(np.bool_),
+            plain=table.column(_PLAIN).combine_chunks(),
         )
 
     def write(self, path: Path) -> None:
@@ -84,6 +93,7 @@ class Roll:
             system.make_private_folder(path.parent)
         make_private(path)
         columns = {"person": self.person, "value": self.value, "bucket": self.bucket, _GONE: self.gone}
+        columns[_PLAIN] = self.plain
         pq.write_table(pa.table(columns), path)
 
     def find(self, person: pa.Array) -> Ints:
@@ -94,6 +104,11 @@ class Roll:
             return np.full(len(wanted), -1)
         found = np.minimum(np.searchsorted(place, wanted), len(place) - 1)
         return np.where(place[found] == wanted, found, -1)
+
+
+def _no_digests(table: pa.Table) -> pa.Array:
+    """Of people who were published before identifiers were written down in plain spelling too."""
+    return pa.array([""] * len(table), pa.string())
 
 
 def _texts(digests: pa.Array | pa.ChunkedArray) -> NDArray[np.bytes_]:
@@ -135,6 +150,7 @@ class NextDate:
         roll = Roll.read(_file(folder, series_id, len(earlier))) if earlier else Roll.empty()
         place = roll.find(people.column("person"))
         is_known = place >= 0
+        _refuse_spellings(roll, people.column(_PLAIN).filter(pa.array(~is_known)), policy)
         if earlier and not is_known.any():
             raise InputError(
                 f"none of the {len(place)} people of this table was in the series before",
@@ -199,6 +215,22 @@ class NextDate:
             value=value.take(pa.array(order)),
             bucket=np.concatenate([self.roll.bucket, bucket[is_new]])[order],
             gone=np.concatenate([gone, np.zeros(int(is_new.sum()), dtype=np.bool_)])[order],
+            plain=pa.concat_arrays([self.roll.plain, fresh.column(_PLAIN).combine_chunks()]).take(
+                pa.array(order)
+            ),
+        )
+
+
+def _refuse_spellings(roll: Roll, newcomers: pa.ChunkedArray, policy: Policy) -> None:
+    """Nobody gets a second bucket because the unit is written in another way than before."""
+    n_known = int(np.isin(_texts(newcomers), _texts(roll.plain)).sum())
+    if n_known:
+        who = "1 person would" if n_known == 1 else f"{n_known} people would"
+        raise InputError(
+            f"{who} be new whose {policy.columns.unit!r} was in the series before, written in another way "
+            "(in case, spaces, zeros before it or a decimal point): who has two buckets has a value that "
+            "both hold",
+            hint="write the unit as at the earlier dates",
         )
 
 

@@ -8,13 +8,15 @@ of it pass, so all of it is told at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import PromiseNotMet
+from dalenius.exact import percent
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
+from dalenius.release.belonging import find_belonging
 from dalenius.release.verify import tell_outright
 from dalenius.tables.giveaways import LOOKED_AT, Giveaway, find_giveaways
 from dalenius.tables.uniqueness import toml_key
@@ -24,7 +26,7 @@ from dalenius.tables.uniqueness import toml_key
 class SharedIdentifier:
     """A column of identifiers in which cells stand in several rows: perhaps people with several rows.
 
-    >>> print(SharedIdentifier(column="name", several=1, rows=3).sentence())
+    >>> print(SharedIdentifier(column="name", several=1, rows=3).sentence(("disease",)))
     1 cell of 'name' stands in several rows, 3 in all: if that is a person with several rows, no promise \
 holds for all of them together, since each is for one row. One row a person is to be published: `persons` \
 under `source` makes that of several, and `unit = "name"` refuses people with more
@@ -34,18 +36,46 @@ under `source` makes that of several, and `unit = "name"` refuses people with mo
     several: int
     """How many different cells."""
     rows: int
+    is_person: bool = False
+    """The rows of a cell are alike in most of what is published too."""
+    sharing: float | None = None
+    """Of the people who share a cell, those who all have one sensitive value; None: as chance has it."""
 
-    def sentence(self) -> str:
+    def sentence(self, sensitive: tuple[str, ...]) -> str:
         """What it may mean, and what would do."""
         one = self.several == 1
-        cells = "1 cell" if one else f"{self.several:,} cells"
+        if self.sharing is not None and not self.is_person:
+            return (
+                f"{percent(self.sharing)} of the people who share a cell of {self.column!r} share "
+                f"{' × '.join(map(repr, sensitive))} too: who knows that they belong together, as households "
+                "do, looks for the value that all of their buckets hold, and no promise is about that. One "
+                "row for all of them is to be published then, e.g. by `persons` under `source`"
+            )
         who = "that is a person" if one else "these are people"
         return (
-            f"{cells} of {self.column!r} {'stands' if one else 'stand'} in several rows, {self.rows:,} in all"
-            f": if {who} with several rows, no promise holds for all of them together, since each is for one "
-            "row. One row a person is to be published: `persons` under `source` makes that of several, and "
+            f"{self._say_rows()}: if {who} with several rows, no promise holds for all of them together, "
+            f"since each is for one row. {self.remedy()}"
+        )
+
+    def reason(self) -> str:
+        """That rows are not people, where there is no doubt of it."""
+        return (
+            f"{self._say_rows()}, which are alike in most of the published columns, as the rows of one "
+            "person are: no promise holds for several rows of a person together, since each is for one row"
+        )
+
+    def remedy(self) -> str:
+        """What would do."""
+        return (
+            "One row a person is to be published: `persons` under `source` makes that of several, and "
             f'`unit = "{self.column}"` refuses people with more'
         )
+
+    def _say_rows(self) -> str:
+        one = self.several == 1
+        cells = "1 cell" if one else f"{self.several:,} cells"
+        stand = "stands" if one else "stand"
+        return f"{cells} of {self.column!r} {stand} in several rows, {self.rows:,} in all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +89,10 @@ class Exposures:
     giveaways: tuple[Giveaway, ...] = ()
     """Columns that would be published and tell the sensitive value."""
     shared: tuple[SharedIdentifier, ...] = ()
-    """Identifiers of which some stand in several rows, where the policy names no `unit`."""
+    """Identifiers of which some stand in several rows; beside a `unit`, only those of evident persons, or of
+    people who share the sensitive value."""
+    spelt_units: int = 0
+    """How many people's `unit` is written in several ways, and so in several rows."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `plan --json` and `publish --json` print it."""
@@ -67,12 +100,14 @@ class Exposures:
             "spellings": self.spellings,
             "giveaways": [plain_fields(one) for one in self.giveaways],
             "shared_identifiers": [plain_fields(one) for one in self.shared],
+            "spelt_units": self.spelt_units,
         }
 
     def notes(self) -> Iterator[str]:
         """What only the publisher can judge, and is told without asking."""
         for one in self.shared:
-            yield one.sentence()
+            if not one.is_person:
+                yield one.sentence(self.columns)
 
     def lines(self) -> Iterator[str]:
         """In words, one line each."""
@@ -80,6 +115,11 @@ class Exposures:
             yield tell_spellings(self.spellings, self.columns)
         for one in self.giveaways:
             yield one.sentence(self.columns)
+        if self.spelt_units:
+            yield tell_units(self.spelt_units)
+        for person in self.shared:
+            if person.is_person:
+                yield person.reason()
 
     def reasons(self) -> Iterator[tuple[str, str]]:
         """What nobody should publish by accident, with what it means and what helps."""
@@ -99,29 +139,53 @@ class Exposures:
                 "it, whatever is promised",
                 f"move {one.column!r} into `dropped` or `sensitive`, or make it coarser under [recode]",
             )
+        if self.spelt_units:
+            yield (
+                f"{tell_units(self.spelt_units)}: each way would count as a person of its own, and no "
+                "promise holds for several rows of one person together",
+                "write every unit in one way in the source, and keep one row a person",
+            )
+        for person in self.shared:
+            if person.is_person:
+                yield person.reason(), person.remedy()
 
 
 def find_exposures(policy: Policy, table: OpenedTable) -> Exposures:
     """Look at the values and at what is published beside them."""
-    quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
-    shared = tuple(_shared_identifiers(policy, table))
+    quasi, sensitive, unit = policy.columns.quasi, policy.columns.sensitive, policy.columns.unit
+    found = Exposures(
+        columns=sensitive,
+        shared=tuple(_shared_identifiers(policy, table)),
+        # a unit that stands in several rows as it is written was refused
+        spelt_units=0 if unit is None else table.count_repeated(unit)[0],
+    )
     if policy.promise.protects != "value" or not sensitive:
-        return Exposures(shared=shared)
+        return found
     giveaways: tuple[Giveaway, ...] = ()
     if policy.mechanism.publishes_quasi:
         giveaways = find_giveaways(table.sample((*quasi, *sensitive), LOOKED_AT), quasi, sensitive)
-    spellings = table.histogram(sensitive).n_spelt_otherwise
-    return Exposures(columns=sensitive, spellings=spellings, giveaways=giveaways, shared=shared)
+    return replace(found, spellings=table.histogram(sensitive).n_spelt_otherwise, giveaways=giveaways)
 
 
 def _shared_identifiers(policy: Policy, table: OpenedTable) -> Iterator[SharedIdentifier]:
-    """Identifiers are dropped, but where they repeat, rows may not be people; a `unit` was checked."""
-    if policy.columns.unit is not None:
-        return
+    """Identifiers are dropped, but where they repeat, rows may not be people.
+
+    A `unit` says whose rows are whose, unless it is the number of a case: rows of one person are alike.
+    """
+    quasi, sensitive = policy.columns.quasi, policy.columns.sensitive
     for column in policy.columns.identifiers:
         several, rows = table.count_repeated(column)
         if several:
-            yield SharedIdentifier(column=column, several=several, rows=rows)
+            records = table.sample_cells(column, (*quasi, *sensitive), LOOKED_AT)
+            found = find_belonging(records, column, quasi, sensitive)
+            if policy.columns.unit is None or found.is_person or found.sharing is not None:
+                yield SharedIdentifier(
+                    column=column,
+                    several=several,
+                    rows=rows,
+                    is_person=found.is_person,
+                    sharing=found.sharing,
+                )
 
 
 def refuse_exposures(policy: Policy, outright: int, found: Exposures) -> None:
@@ -155,3 +219,13 @@ def tell_spellings(n_people: int, columns: tuple[str, ...]) -> str:
     what = " × ".join(map(repr, columns))
     ways = "that is written in several ways (in case, spaces, marks or a short form)"
     return f"{people} a value of {what} {ways}"
+
+
+def tell_units(n_people: int) -> str:
+    """In plain words.
+
+    >>> tell_units(1)
+    "1 person's unit is written in several ways (in case, spaces, zeros before it or a decimal point)"
+    """
+    who = "1 person's unit is" if n_people == 1 else f"the units of {n_people:,} people are"
+    return f"{who} written in several ways (in case, spaces, zeros before it or a decimal point)"

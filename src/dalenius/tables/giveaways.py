@@ -104,7 +104,7 @@ class Giveaway:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _CodedColumn:
+class CodedColumn:
     """A column's cells as numbers from 0."""
 
     codes: Ints
@@ -113,16 +113,16 @@ class _CodedColumn:
     """Of numbers and days: their order, NaN where there is none; None for other columns."""
 
     @classmethod
-    def of(cls, cells: pa.ChunkedArray) -> _CodedColumn:
+    def of(cls, cells: pa.ChunkedArray) -> CodedColumn:
         """What is compared of a column."""
         found, values = encode(cells)
         codes = found.astype(np.int64)
         return cls(codes=codes, n_values=len(values), ranks=_ranks(codes, values))
 
-    def beside(self, other: _CodedColumn) -> _CodedColumn:
+    def beside(self, other: CodedColumn) -> CodedColumn:
         """Two columns as one."""
         codes, cells = number(self.codes * other.n_values + other.codes)
-        return _CodedColumn(codes=codes, n_values=len(cells))
+        return CodedColumn(codes=codes, n_values=len(cells))
 
 
 def _ranks(codes: Ints, values: pa.Array) -> Floats | None:
@@ -145,12 +145,12 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     """
     if not len(records):
         return ()
-    known = {name: _CodedColumn.of(records[name]) for name in quasi}
-    parts = [_CodedColumn.of(records[name]) for name in sensitive]
+    known = {name: CodedColumn.of(records[name]) for name in quasi}
+    parts = [CodedColumn.of(records[name]) for name in sensitive]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.beside(part)
-    secrets: dict[str | None, _CodedColumn] = {None: whole}
+    secrets: dict[str | None, CodedColumn] = {None: whole}
     if len(parts) > 1:
         secrets |= dict(zip(sensitive, parts, strict=True))
     alone = [found for name, column in known.items() for found in _tells(name, column, secrets)]
@@ -159,10 +159,10 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     return (*alone, *_tell_together(others, secrets))
 
 
-def _tells(name: str, column: _CodedColumn, secrets: Mapping[str | None, _CodedColumn]) -> Iterator[Giveaway]:
+def _tells(name: str, column: CodedColumn, secrets: Mapping[str | None, CodedColumn]) -> Iterator[Giveaway]:
     """What one column tells: all of a value, or else one column of it."""
     for told, secret in secrets.items():
-        groups, n_rows = _CellTable.of(column, secret), len(column.codes)
+        groups, n_rows = CellTable.of(column, secret), len(column.codes)
         ways: dict[How, tuple[int, float] | None] = {
             "agree": groups.agreeing(),
             "nearly": groups.telling(),
@@ -179,7 +179,7 @@ def _tells(name: str, column: _CodedColumn, secrets: Mapping[str | None, _CodedC
 
 
 def _tell_together(
-    columns: Mapping[str, _CodedColumn], secrets: Mapping[str | None, _CodedColumn]
+    columns: Mapping[str, CodedColumn], secrets: Mapping[str | None, CodedColumn]
 ) -> Iterator[Giveaway]:
     """Two columns that tell much of the table, where neither does so by itself."""
     names, coded = [*columns], [*columns.values()]
@@ -188,9 +188,9 @@ def _tell_together(
         one, other, n_rows = coded[i], coded[j], len(coded[i].codes)
         # few enough to be counted without numbering those that occur
         n_both = one.n_values * other.n_values
-        both = _CodedColumn(codes=one.codes * other.n_values + other.codes, n_values=n_both)
+        both = CodedColumn(codes=one.codes * other.n_values + other.codes, n_values=n_both)
         for told, secret in secrets.items():
-            found = _CellTable.of(both, secret).telling() if (i, j) in candidates[told] else None
+            found = CellTable.of(both, secret).telling() if (i, j) in candidates[told] else None
             if found is not None and found[0] >= _MUCH * n_rows:
                 yield Giveaway(
                     column=names[i],
@@ -214,7 +214,7 @@ class _PairScreen:
     always, whatever is taken for a kind. Both bounds are exact: no pair that tells is left out.
     """
 
-    secret: _CodedColumn
+    secret: CodedColumn
     surprise: Floats
     """Of each value, log(1/f): what one more person who has it adds, at most. 0: too common to be told."""
     kinds: Ints
@@ -222,7 +222,7 @@ class _PairScreen:
     n_kinds: int
 
     @classmethod
-    def of(cls, secret: _CodedColumn) -> _PairScreen:
+    def of(cls, secret: CodedColumn) -> _PairScreen:
         """Deal the values out, so that all kinds have about as many people."""
         n_rows = len(secret.codes)
         frequency = np.bincount(secret.codes, minlength=secret.n_values) / n_rows
@@ -233,7 +233,7 @@ class _PairScreen:
         kinds[rare] = 1 + np.arange(len(rare)) % n_rare
         return cls(secret=secret, surprise=surprise, kinds=kinds, n_kinds=1 + n_rare)
 
-    def passed(self, columns: Sequence[_CodedColumn]) -> Iterator[tuple[int, int]]:
+    def passed(self, columns: Sequence[CodedColumn]) -> Iterator[tuple[int, int]]:
         """The pairs that may tell the secret together, by their places; the first is the smaller one."""
         n_rows, sizes = len(self.secret.codes), [column.n_values for column in columns]
         told = [self._most_told(column) for column in columns]
@@ -257,7 +257,7 @@ class _PairScreen:
                     if self._people(table.reshape(shape), most) >= _MUCH * n_rows:
                         yield i, j
 
-    def _most_told(self, column: _CodedColumn) -> Sequence[int]:
+    def _most_told(self, column: CodedColumn) -> Sequence[int]:
         """At most so many people have a value that is told if each cell is split into 1, 2, … groups."""
         n_rows, shape = len(column.codes), (column.n_values, self.secret.n_values)
         if shape[0] * shape[1] > n_rows:
@@ -285,7 +285,7 @@ class _PairScreen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _CellTable:
+class CellTable:
     """The people who share a cell of a column, two or more of them, and their commonest value."""
 
     n: Floats
@@ -300,7 +300,7 @@ class _CellTable:
     """Of the table."""
 
     @classmethod
-    def of(cls, column: _CodedColumn, secret: _CodedColumn) -> _CellTable:
+    def of(cls, column: CodedColumn, secret: CodedColumn) -> CellTable:
         """Count the values of every group."""
         if column.n_values * secret.n_values <= _MOST_COUNTED:
             return cls._of_table(column, secret)
@@ -322,7 +322,7 @@ class _CellTable:
         )
 
     @classmethod
-    def _of_table(cls, column: _CodedColumn, secret: _CodedColumn) -> _CellTable:
+    def _of_table(cls, column: CodedColumn, secret: CodedColumn) -> CellTable:
         """The same by a table of all cells and values, which need not be sorted."""
         keys, shape = column.codes * secret.n_values + secret.codes, (column.n_values, secret.n_values)
         table = np.bincount(keys, minlength=shape[0] * shape[1]).reshape(shape)
@@ -380,7 +380,7 @@ def _needed(n_groups: int, n_values: int) -> float:
     return log(max(n_groups, 1) * n_values / _CHANCE)
 
 
-def _follows(column: _CodedColumn, secret: _CodedColumn) -> bool:
+def _follows(column: CodedColumn, secret: CodedColumn) -> bool:
     """Whether both are numbers, and whoever has more of one has more, or less, of the other."""
     if column.ranks is None or secret.ranks is None:
         return False

@@ -22,6 +22,8 @@ from dalenius.engines.preparing import (
     fingerprint_sums,
     is_known_by_counts,
     record_sums,
+    selection,
+    write_plain,
 )
 from dalenius.errors import InternalError
 from dalenius.mechanisms.base import Coding, Counting, PublishedTable
@@ -118,10 +120,28 @@ class LocalScan:
     def count_repeated(self, column: str) -> tuple[int, int]:
         """How many different cells of a column of the source stand in several rows, and in how many."""
         name, relation = identifier(column), self.source.relation
-        counted = f"SELECT count(*) AS n FROM {relation} WHERE {name} IS NOT NULL GROUP BY {name}"
+        plain = self._plain(column)
+        counted = f"SELECT count(*) AS n FROM {relation} WHERE {name} IS NOT NULL GROUP BY {plain}"
         found = f"SELECT count(*), coalesce(sum(n), 0)::BIGINT FROM ({counted}) WHERE n > 1"
         cells, rows = one_row(self._connection, found)
         return cells, rows
+
+    def sample_cells(self, column: str, columns: Sequence[str], n_rows: int) -> pa.Table:
+        """All rows of some cells of a column of the source, about so many, with other columns beside it."""
+        select = selection(self.source.recode, self.source.relation, (column, *columns))
+        plain, one_in = self._plain(column), max(1, self.n_rows() // n_rows)
+        query = (
+            f"SELECT {plain} AS {identifier(column)}, {identifiers(columns)} FROM ({select}) "
+            f"WHERE {identifier(column)} IS NOT NULL AND hash({plain}) % {one_in} = 0"
+        )
+        return self._connection.sql(query).to_arrow_table()
+
+    def _plain(self, column: str) -> str:
+        """SQL for a cell of the source, texts as one would say them."""
+        name = identifier(column)
+        described = f"DESCRIBE SELECT {name} FROM {self.source.relation}"
+        is_text = self._connection.execute(described).fetchall()[0][1] == "VARCHAR"
+        return write_plain(name) if is_text else name
 
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from dalenius.engines.base import Progress
 from dalenius.engines.preparing import (
+    Recodes,
     refuse_empty,
     refuse_intervals,
     selection,
@@ -79,6 +80,7 @@ class LocalSource:
     relation: str
     """SQL to select all columns of the source from, as they are before recoding."""
     names: tuple[str, ...]
+    recode: Recodes
     as_they_are: tuple[str, ...]
     """The published columns that are not recoded."""
     select: str
@@ -188,6 +190,7 @@ def prepare(
         background=background,
         relation=relation,
         names=policy.source.column_names,
+        recode=policy.recode,
         as_they_are=tuple(name for name in schema.names if name not in dict(policy.recode)),
         select=select,
         schema=schema,

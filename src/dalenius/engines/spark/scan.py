@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.engines.base import Progress
-from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums
+from dalenius.engines.preparing import fingerprint_of, fingerprint_sums, record_sums, write_plain
 from dalenius.engines.spark.errors import guard, spark_errors
 from dalenius.engines.spark.shuffle import BLOCKS, GROUP, CountDifferentTask, MeetTask
 from dalenius.engines.spark.sketching import sketch_source
@@ -137,11 +137,26 @@ class SparkScan:
 
     def count_repeated(self, column: str) -> tuple[int, int]:
         """How many different cells of a column of the source stand in several rows, and in how many."""
-        cells = self._table((column,)).filter("c0 IS NOT NULL")
+        cells = self._plain_cells((column,))
         with spark_errors():
             several = cells.groupBy("c0").count().filter("count > 1")
             (row,) = several.selectExpr("count(*)", "coalesce(sum(count), 0)").collect()
         return int(row[0]), int(row[1])
+
+    def sample_cells(self, column: str, columns: Sequence[str], n_rows: int) -> pa.Table:
+        """All rows of some cells of a column of the source, about so many, with other columns beside it."""
+        cells, one_in = self._plain_cells((column, *columns)), max(1, self.n_rows() // n_rows)
+        with spark_errors():
+            return (
+                cells.filter(f"pmod(xxhash64(c0), {one_in}) = 0").toArrow().rename_columns([column, *columns])
+            )
+
+    def _plain_cells(self, columns: Sequence[str]) -> DataFrame:
+        """Columns of the table, with the first as one would say its cells, where it has one."""
+        table = self._table(columns).filter("c0 IS NOT NULL")
+        is_text = dict(table.dtypes)["c0"] == "string"
+        others = [name for name in table.columns if name != "c0"]
+        return table.selectExpr(f"{write_plain('c0')} AS c0", *others) if is_text else table
 
     def count_rare(self, columns: Sequence[str], few: int) -> Rarity:
         """How many people are among fewer than `few` with their cells of some published columns."""

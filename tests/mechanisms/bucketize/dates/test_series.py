@@ -251,6 +251,26 @@ def test_who_comes_back_has_the_old_bucket(tmp_path: Path, years: Path) -> None:
     assert dalenius.verify(years).ok
 
 
+@pytest.mark.parametrize("respelt", [50, 600], ids=["some", "all"])
+def test_nobody_gets_a_second_bucket_by_another_spelling(tmp_path: Path, years: Path, respelt: int) -> None:
+    """Spreadsheets drop zeros before a number, or add a decimal point: the person is not a new one."""
+    table = people(SECOND)
+    ways = [f"{who:05d}" if who < respelt else f"{who}" for who in SECOND.tolist()]
+    units = [f" {way}.0" if number % 2 else way for number, way in enumerate(ways)]
+    with pytest.raises(InputError, match=r"people would be new whose 'id' was in the series before"):
+        dalenius.plan(policy(tmp_path, table.set_column(0, "id", pa.array(units))))
+
+
+def test_a_series_goes_on_whose_people_were_not_written_down_in_plain_spelling(
+    tmp_path: Path, years: Path
+) -> None:
+    """As earlier versions wrote it."""
+    (roll,) = (tmp_path / "ledger.people").iterdir()
+    pq.write_table(pq.read_table(roll).drop_columns(["plain"]), roll)
+    dalenius.publish(policy(tmp_path, people(SECOND)), seed=1)
+    assert "plain" in pq.read_schema(next((tmp_path / "ledger.people").iterdir())).names
+
+
 def test_nobody_need_be_new(tmp_path: Path, years: Path) -> None:
     dalenius.publish(policy(tmp_path, people(SECOND[:300])), seed=3)
     plan = dalenius.plan(policy(tmp_path, people(SECOND[:200]))).to_dict()
@@ -272,7 +292,7 @@ def test_the_private_file_tells_nothing_without_the_key(tmp_path: Path, years: P
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     table = pq.read_table(file)
-    assert table.column_names == ["person", "value", "bucket", "gone"]
+    assert table.column_names == ["person", "value", "bucket", "gone", "plain"]
     assert len(set(table["value"].to_pylist())) == len(table)  # equal values do not look alike
     assert table["person"].to_pylist() == sorted(table["person"].to_pylist())  # no source order
     raw = file.read_bytes()
