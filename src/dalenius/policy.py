@@ -449,17 +449,17 @@ def _refuse_undecided(names: tuple[str, ...], source: Source) -> None:
 def _refuse_wrong_names(roles: Mapping[str, tuple[str, ...]], source: Source) -> None:
     """Unknown, repeated and forgotten columns."""
     role_of: dict[str, str] = {}
+    known = source.column_names  # asked once: some sources list them anew each time
     for role, names in roles.items():
         for name in names:
-            if name not in source.column_names:
+            if name not in known:
                 raise PolicyError(
-                    f"[columns] {role}: {source.name} has no column {name!r}; "
-                    f"{did_you_mean(name, source.column_names)}"
+                    f"[columns] {role}: {source.name} has no column {name!r}; {did_you_mean(name, known)}"
                 )
             if name in role_of:
                 raise PolicyError(f"[columns] {name!r} is named twice: {role_of[name]} and {role}")
             role_of[name] = role
-    forgotten = [name for name in source.column_names if name not in role_of]
+    forgotten = [name for name in known if name not in role_of]
     if forgotten:
         raise PolicyError(
             f"[columns] does not say what these columns of {source.name} are: "

@@ -109,6 +109,13 @@ def _close(process: int, database: duckdb.DuckDBPyConnection) -> None:
         database.close()
 
 
+def register_frame(connection: duckdb.DuckDBPyConnection, table: Any) -> str:
+    """SQL to select from an Arrow table on this connection; the same on another."""
+    view = f"frame_{id(table)}"
+    connection.register(view, table)
+    return identifier(view)
+
+
 def one_row(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
     """The only row of an aggregate."""
     (row,) = connection.execute(sql).fetchall()

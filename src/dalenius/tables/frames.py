@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from dalenius.errors import SourceError
-from dalenius.sql import connect_shared, identifier
+from dalenius.sql import connect_shared, register_frame
 from dalenius.tables.types import check_types, plain_table
 
 COUNTED = b"dalenius.counted"
@@ -51,9 +51,7 @@ class FrameSource:
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The frame, registered under a name of its own."""
-        view = f"frame_{id(self.table)}"
-        connection.register(view, self.table)
-        return identifier(view)
+        return register_frame(connection, self.table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -31,7 +31,7 @@ class LocalEngine:
             relation = find_relation(connection, policy, spill)
             _check_recodes(connection, policy, relation)
             _check_units(connection, policy, relation)
-            helper = background if policy.source.is_shared and spill is not None else None
+            helper = background if spill is not None and background.sees(policy.source) else None
             source = prepare(connection, helper, policy, relation, progress)
             yield LocalScan(source=source, spill=spill)
 

@@ -27,8 +27,11 @@ from dalenius.policy import Policy
 from dalenius.prefetch import prefetch
 from dalenius.randomness import Randomness
 from dalenius.sql import count, identifiers, literal, scan_parquet
+from dalenius.tables.files.csv import CsvSource
+from dalenius.tables.frames import FrameSource
 from dalenius.tables.reading import BATCH_ROWS, DictionaryColumns, rebatch
 from dalenius.tables.sketching.held import HeldRows
+from dalenius.tables.source import Source
 
 T = TypeVar("T")
 
@@ -38,7 +41,7 @@ _SECONDS_BETWEEN_LOOKS = 0.05
 class Background:
     """A second connection to a database, and a thread that works on it; what is left at the end is dropped.
 
-    It does not see what is registered on the first connection.
+    It does not see what is registered on the first connection only.
 
     >>> with duckdb.connect() as connection, Background(connection) as background:
     ...     answer = background.start(lambda second: second.sql("SELECT 6 * 7").fetchall())
@@ -50,6 +53,13 @@ class Background:
         self._connection = connection.cursor()
         self._worker = ThreadPoolExecutor(1)
         self._started: list[Future[Any]] = []
+
+    def sees(self, source: Source) -> bool:
+        """Whether the second connection has what a source shows the first; it is shown cells in memory."""
+        if isinstance(source, FrameSource | CsvSource):
+            source.scan(self._connection)
+            return True
+        return source.is_shared
 
     def start(self, work: Callable[[duckdb.DuckDBPyConnection], T]) -> Future[T]:
         """Do this after what was started before."""

@@ -6,14 +6,17 @@ An empty field is NULL; a quoted empty field (`""`) is the empty text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
-from dalenius.errors import SourceError
-from dalenius.sql import connect, identifier, literal, one_row, refuse_unusable_names
+from dalenius.errors import InternalError, SourceError
+from dalenius.sql import connect, identifier, literal, one_row, refuse_unusable_names, register_frame
 from dalenius.tables.files.bytes import FileBytes, find_encoding, hold
 from dalenius.tables.files.dialect import (
     DAY_LIKE,
@@ -25,11 +28,23 @@ from dalenius.tables.files.dialect import (
     read_first_line,
     refuse_record,
 )
+from dalenius.tables.files.kinds import SAMPLE_ROWS, find_kinds, select_typed, start_column, type_cells
 from dalenius.tables.files.options import SourceOptions
+from dalenius.tables.files.texts import (
+    Column,
+    NotPlainError,
+    TooManyBytesError,
+    can_be_plain,
+    collect,
+    read_plain,
+)
 
 CSV_SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
 CSV_OPTIONS = ("encoding", "delimiter", "quote", "decimal", "thousands", "header", "missing", "dates")
-_SAMPLE_ROWS = 2_048
+_MOST_HELD = 2**28
+"""Bytes of cells that are held once they were read; a larger file is read again for every scan."""
+_BATCH_ROWS = 2**16
+_REJECTS = ", store_rejects = true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +57,8 @@ class CsvSource:
     dialect: Dialect
     columns: tuple[tuple[str, Kind], ...]
     """Name and type of each column."""
-    is_slow: bool = field(default=True, init=False)
-    is_shared: bool = field(default=True, init=False)
+    held: pa.Table | None = field(default=None, repr=False, compare=False)
+    """All cells in their types, those of few values as codes, unless they are too many."""
 
     @classmethod
     def open(cls, files: Sequence[FileBytes], options: SourceOptions, name: str) -> CsvSource:
@@ -63,13 +78,25 @@ class CsvSource:
             dialect=dialect,
             columns=tuple((column, TEXT) for column in names),
         )
-        with connect() as connection:
-            if options.header is None:
-                _refuse_record(connection, source)
-            kinds = _find_kinds(connection, source)
-        return cls(
-            name=name, files=source.files, dialect=dialect, columns=tuple(zip(names, kinds, strict=True))
-        )
+        with connect() as connection, _explained(source):
+            texts = _collect(connection, source, may_be_record=options.header is None)
+            if texts is not None:
+                kinds, held = type_cells(connection, dialect, texts)
+            else:
+                kinds = find_kinds(connection, dialect, source.column_names, source.texts(_REJECTS))
+                held = None
+                _refuse_rejected(connection, source)
+        return replace(source, columns=tuple((column, kinds[column]) for column in names), held=held)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether its texts are read for every scan."""
+        return self.held is None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the file is read where it is."""
+        return self.held is None
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -85,6 +112,8 @@ class CsvSource:
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The files with their typed columns."""
+        if self.held is not None:
+            return register_frame(connection, self.held)
         hold(connection, self.files)
         return self.select_typed(self.texts(), self.column_names)
 
@@ -103,12 +132,9 @@ class CsvSource:
 
     def select_typed(self, as_text: str, names: Sequence[str]) -> str:
         """SQL to select from: some columns in their types, from a relation that has them as texts."""
-        typed = ", ".join(
-            f"{kind.value.format(self.dialect.text(name))} AS {identifier(name)}"
-            for name, kind in self.columns
-            if name in names
+        return select_typed(
+            self.dialect, {name: kind for name, kind in self.columns if name in names}, as_text
         )
-        return f"(SELECT {typed} FROM {as_text})"
 
 
 def _read_start(file: FileBytes, options: SourceOptions) -> tuple[FileBytes, Dialect, list[str]]:
@@ -137,8 +163,44 @@ def _read_start(file: FileBytes, options: SourceOptions) -> tuple[FileBytes, Dia
     return file, dialect, names
 
 
-def _refuse_record(connection: duckdb.DuckDBPyConnection, source: CsvSource) -> None:
-    """A first line that is like the lines below is one of them."""
+def _collect(
+    connection: duckdb.DuckDBPyConnection, source: CsvSource, *, may_be_record: bool
+) -> dict[str, Column] | None:
+    """The texts of all columns, read once; None if they are too many to be held."""
+    names, dialect = source.column_names, source.dialect
+    ways = [_read_plain, _read_by_duckdb] if can_be_plain(dialect, names) else [_read_by_duckdb]
+    for read in ways:
+        batches = read(connection, source)
+        try:
+            if may_be_record:
+                batches = _check_start(connection, source, batches)
+            found = collect(batches, [start_column(dialect) for _ in names], _MOST_HELD)
+        except NotPlainError:
+            continue
+        except TooManyBytesError:
+            return None
+        return dict(zip(names, found, strict=True))
+    raise InternalError("DuckDB's reader of texts found a file that is not plain")
+
+
+def _read_plain(connection: duckdb.DuckDBPyConnection, source: CsvSource) -> Iterator[pa.RecordBatch]:
+    del connection
+    for file in source.files:
+        yield from read_plain(file, source.dialect, source.column_names)
+
+
+def _read_by_duckdb(connection: duckdb.DuckDBPyConnection, source: CsvSource) -> Iterator[pa.RecordBatch]:
+    yield from connection.sql(f"SELECT * FROM {source.texts(_REJECTS)}").to_arrow_reader(_BATCH_ROWS)
+    _refuse_rejected(connection, source)
+
+
+def _check_start(
+    connection: duckdb.DuckDBPyConnection, source: CsvSource, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The same; a first line that is like the lines below is one of them."""
+    first = next(batches, None)
+    if first is None:
+        return
     names = source.column_names
     doubtful = looks_like_data(list(names))
     like = literal(f"{NUMBER_LIKE}|{DAY_LIKE}")
@@ -147,33 +209,20 @@ def _refuse_record(connection: duckdb.DuckDBPyConnection, source: CsvSource) -> 
         for place in doubtful
     ]
     asked += [f"count(*) FILTER ({identifier(name)} = {literal(name)})" for name in names]
-    sample = f"(FROM {source.texts(', ignore_errors = true')} LIMIT {_SAMPLE_ROWS})"
-    try:
-        found = one_row(connection, f"SELECT {', '.join(asked)} FROM {sample}")
-    except duckdb.Error:
-        return  # the next look says what is wrong with the file
+    with connection.cursor() as second:  # the first one is reading
+        second.register("start", pa.Table.from_batches([first.slice(0, SAMPLE_ROWS)]))
+        found = one_row(second, f"SELECT {', '.join(asked)} FROM start")
     kinds = [place for place, share in zip(doubtful, found, strict=False) if share > 0.5]
     again = [place for place, times in enumerate(found[len(doubtful) :]) if times]
     refuse_record(source.name, kinds, again if 2 * len(again) >= len(names) or kinds else [])
+    yield from chain([first], batches)
 
 
-def _find_kinds(connection: duckdb.DuckDBPyConnection, source: CsvSource) -> list[Kind]:
-    """The narrowest type that loses nothing, per column; also where ragged or undecodable lines show."""
-    names, as_text = source.column_names, source.texts(", store_rejects = true")
-    kinds = dict.fromkeys(names, source.dialect.kinds())
+@contextmanager
+def _explained(source: CsvSource) -> Iterator[None]:
+    """What is wrong with the file, without DuckDB's words, which may quote a cell."""
     try:
-        # what the first lines rule out is not tried on all of them; of the rest the narrowest, mostly right,
-        # is tried first: whether texts are floating numbers takes ten times as long as reading
-        start = f"(FROM {as_text} LIMIT {_SAMPLE_ROWS})"
-        kinds = _keep_passing(connection, source, start, kinds, of_none=True)
-        found = _keep_passing(connection, source, as_text, {name: own[:1] for name, own in kinds.items()})
-        again = {name: own[1:] for name, own in kinds.items() if own[1:] and not found[name]}
-        if again:
-            found |= _keep_passing(connection, source, as_text, again)
-        rejects = connection.execute(
-            "SELECT file_path, line, column_idx, column_name, error_type, error_message FROM reject_errors "
-            "JOIN reject_scans USING (scan_id, file_id) ORDER BY line LIMIT 1"
-        ).fetchall()
+        yield
     except duckdb.Error as error:
         if "invalid state" in str(error):
             raise SourceError(
@@ -184,29 +233,16 @@ def _find_kinds(connection: duckdb.DuckDBPyConnection, source: CsvSource) -> lis
             f"{source.name} cannot be read: {_without_content(str(error))}",
             hint="is it damaged, or not whole? get it again from where it came",
         ) from error
+
+
+def _refuse_rejected(connection: duckdb.DuckDBPyConnection, source: CsvSource) -> None:
+    """Of what DuckDB read, a line that is ragged or no text."""
+    rejects = connection.execute(
+        "SELECT file_path, line, column_idx, column_name, error_type, error_message FROM reject_errors "
+        "JOIN reject_scans USING (scan_id, file_id) ORDER BY line LIMIT 1"
+    ).fetchall()
     if rejects:
         raise _ragged_error(source, rejects[0])
-    return [found[name][0] if found[name] else TEXT for name in names]
-
-
-def _keep_passing(
-    connection: duckdb.DuckDBPyConnection,
-    source: CsvSource,
-    as_text: str,
-    kinds: dict[str, tuple[Kind, ...]],
-    *,
-    of_none: bool = False,
-) -> dict[str, tuple[Kind, ...]]:
-    """The kinds of each column that all its texts are of, and where it has none all kinds, if asked."""
-    tests = [(name, kind) for name, own in kinds.items() for kind in own]
-    asked = [f"count({identifier(name)})" for name in source.column_names]  # so that every field is read
-    for name, kind in tests:
-        text = source.dialect.text(name)
-        asked += [f"count({text})", f"count_if({kind.test.format(text)})"]
-    found = one_row(connection, f"SELECT {', '.join(asked)} FROM {as_text}")[len(source.column_names) :]
-    pairs = zip(tests, found[::2], found[1::2], strict=True)
-    fitting = [one for one, n_texts, n_passed in pairs if (n_texts or of_none) and n_passed == n_texts]
-    return {name: tuple(kind for of, kind in fitting if of == name) for name in kinds}
 
 
 def _ragged_error(source: CsvSource, reject: tuple[Any, ...]) -> SourceError:
