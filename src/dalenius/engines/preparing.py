@@ -149,8 +149,10 @@ def fingerprint_sums(
         among: Of a large table, the columns that are counted here; others are counted elsewhere
             (`counted_sums`), and the sums of both are added up.
     """
+    if not is_known_by_counts(n_rows):
+        return record_sums(key, names, relation)
     counted_here = names if among is None else among
-    sets = [*map(identifier, counted_here)] if is_known_by_counts(n_rows) else [identifiers(names)]
+    sets = [*map(identifier, counted_here)]
     cells = ", ".join(
         f"if(grouping({identifier(name)}) = 0, coalesce({identifier(name)}::VARCHAR, chr(30)), chr(29))"
         if name in counted_here

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, groupby
+from itertools import accumulate
 from math import log, sqrt
 from typing import Literal
 
@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.arrays import Bools, Floats, Ints
+from dalenius.arrays import Bools, Floats, Int32s, Ints
 from dalenius.exact import percent
 from dalenius.tables.codes import encode, number
 
@@ -235,27 +235,25 @@ class _PairScreen:
 
     def passed(self, columns: Sequence[CodedColumn]) -> Iterator[tuple[int, int]]:
         """The pairs that may tell the secret together, by their places; the first is the smaller one."""
-        n_rows, sizes = len(self.secret.codes), [column.n_values for column in columns]
-        told = [self._most_told(column) for column in columns]
+        n_rows, sizes = len(self.secret.codes), np.array([column.n_values for column in columns])
+        different, which = np.unique(sizes, return_inverse=True)
         enough = (_NEARLY - _SLACK) * _MUCH * n_rows
+        most_told = [self._most_told(column) for column in columns]
+        told = [[own[min(size, len(own)) - 1] >= enough for size in different.tolist()] for own in most_told]
+        is_told = np.array(told, dtype=np.bool_).reshape(len(columns), len(different))
         kinds, most = self.kinds[self.secret.codes], self._most_of_kinds()
         for i, column in enumerate(columns):
-            beside = [
-                j
-                for j in range(i + 1, len(columns))
-                if 1 not in (sizes[i], sizes[j])
-                and sizes[i] * sizes[j] * _IN_PAIRS <= n_rows
-                and told[i][min(sizes[j], len(told[i])) - 1] >= enough
-                and told[j][min(sizes[i], len(told[j])) - 1] >= enough
-            ]
+            can_tell = (sizes * (sizes[i] * _IN_PAIRS) <= n_rows) & is_told[i, which] & is_told[:, which[i]]
+            can_tell &= (sizes > 1) & (sizes[i] > 1) & (np.arange(len(columns)) > i)
             codes = kinds * sizes[i] + column.codes
-            for size, others in groupby(sorted(beside, key=sizes.__getitem__), key=sizes.__getitem__):
-                shape = (self.n_kinds, sizes[i] * size)
-                first = codes * size
-                for j in others:
-                    table = np.bincount(first + columns[j].codes, minlength=shape[0] * shape[1])
-                    if self._people(table.reshape(shape), most) >= _MUCH * n_rows:
-                        yield i, j
+            for size in np.unique(sizes[can_tell]).tolist():
+                others, first = np.flatnonzero(can_tell & (sizes == size)).tolist(), codes * size
+                tables = np.empty((len(others), self.n_kinds, int(sizes[i]) * size), dtype=np.int32)
+                for k, j in enumerate(others):
+                    counts = np.bincount(first + columns[j].codes, minlength=tables[k].size)
+                    tables[k] = counts.reshape(tables.shape[1:])
+                people = self._people(tables, most)
+                yield from ((i, others[k]) for k in np.flatnonzero(people >= _MUCH * n_rows))
 
     def _most_told(self, column: CodedColumn) -> Sequence[int]:
         """At most so many people have a value that is told if each cell is split into 1, 2, … groups."""
@@ -273,12 +271,14 @@ class _PairScreen:
         np.maximum.at(most, self.kinds, self.surprise)
         return most[1:, None]
 
-    def _people(self, table: Ints, most: Floats) -> int:
-        """At most so many people are in groups that tell, by kinds × groups."""
-        n = table.sum(axis=0)
-        least = np.ceil(self._needed(int(np.count_nonzero(n > 1))) / np.maximum(most, _SLACK))
-        is_told = (table[1:] >= np.maximum(least, 2)) & (table[1:] >= (_NEARLY - _SLACK) * n)
-        return int(n[is_told.any(axis=0)].sum())
+    def _people(self, tables: Int32s, most: Floats) -> Ints:
+        """At most so many people are in groups that tell, by pairs × kinds × groups."""
+        n, rare = tables.sum(axis=1), tables[:, 1:]
+        needed = self._needed(1) + np.log(np.maximum(np.count_nonzero(n > 1, axis=1), 1)) - _SLACK
+        least = np.ceil(needed[:, None, None] / np.maximum(most, _SLACK)).astype(np.int32)
+        is_told = ((rare >= np.maximum(least, 2)) & (rare >= (_NEARLY - _SLACK) * n[:, None])).any(axis=1)
+        people: Ints = (n * is_told).sum(axis=1)
+        return people
 
     def _needed(self, n_groups: int) -> float:
         return _needed(n_groups, self.secret.n_values) - _SLACK
