@@ -73,6 +73,9 @@ def _asked(scan: OpenedTable, policy: Policy) -> dict[str, Any]:
         "n_found": scan.find_values(columns[0], sought)[0],
         "fingerprint": scan.fingerprint(b"k" * 32),
         "repeated": [scan.count_repeated(name) for name in columns if name not in dict(policy.recode)],
+        "cells": sorted(
+            Counter(map(str, scan.sample_cells(columns[0], columns[1:], scan.n_rows()).to_pylist())).values()
+        ),
         "sample": sorted(Counter(map(str, scan.sample(columns, scan.n_rows()).to_pylist())).values()),
         "rare": [scan.count_rare(columns[:n], few) for n, few in ((1, 2), (2, 3), (len(columns), 2))],
     }

@@ -259,3 +259,20 @@ def test_having_none_may_be_as_common_as_among_people_with_as_many_rows(tmp_path
     release = dalenius.publish(policy(table, path, alike=["visits"]), seed=1)
     assert release.manifest["promise"]["having"][-1] == {"column": None, "at_most": "2/3"}
     assert dalenius.verify(path).ok
+
+
+def test_people_with_other_numbers_of_rows_have_no_looser_limit_of_having_none(tmp_path: Path) -> None:
+    """Who has one row has none here, and nobody else pays for it: no bucket of two rows tells it."""
+    people = [(None, 1)] * 20 + [("Flu", 2)] * 20 + [("HIV", 2)] * 8 + [(None, 2)] * 22
+    rows = [(who, 30 + who % 5, ill) for who, (ill, n_rows) in enumerate(people) for _ in range(n_rows)]
+    columns = dict(zip(("patient", "age", "disease"), map(list, zip(*rows, strict=True)), strict=True))
+    table = dalenius.gather_persons(pa.table(columns), unit="patient", values="disease", count="visits")
+    path = tmp_path / "r"
+    dalenius.publish(policy(table, path, alike=["visits"]), yes=True)
+    found = {row["bucket"]: row["visits"] for row in pq.read_table(path / "qit.parquet").to_pylist()}
+    without_any: dict[int, int] = defaultdict(int)
+    size: dict[int, int] = defaultdict(int)
+    for row in pq.read_table(path / "st.parquet").to_pylist():
+        size[row["bucket"]] += row["count"]
+        without_any[row["bucket"]] += row["count"] * (not row["Flu"] and not row["HIV"])
+    assert all(2 * without_any[b] <= size[b] for b, n_rows in found.items() if n_rows == 2)

@@ -19,8 +19,9 @@ from dalenius.mechanisms.bucketize.apply import (
 )
 from dalenius.mechanisms.bucketize.plan.methods import BucketPlan, plan_buckets
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
-from dalenius.mechanisms.bucketize.regions.alike import AlikePeople
+from dalenius.mechanisms.bucketize.regions.alike import AlikePeople, largest_share
 from dalenius.mechanisms.bucketize.regions.cut import RegionTree
+from dalenius.promises.f_privacy import CAP
 from dalenius.randomness import Randomness
 from dalenius.tables.codes import Encoder
 
@@ -147,19 +148,30 @@ def plan_regions(
 
 
 def problem_of_region(problem: BucketProblem, counts: Ints) -> BucketProblem:
-    """The values that occur in a region, with the thresholds that they have in the whole table."""
+    """The values that occur in a region, with the thresholds that they have in the whole table.
+
+    Except for having none of several values, which nobody names: where more have none elsewhere, its limit
+    is higher for these people, and not for those of this region.
+    """
     used = np.flatnonzero(counts).tolist()
     place = {code: number for number, code in enumerate(used)}
+    overlapping = [
+        (tuple(place[code] for code in codes if code in place), limit) for codes, limit in problem.overlapping
+    ]
+    thresholds = [problem.thresholds[code] for code in used]
+    if overlapping:
+        without_any, limit = overlapping[-1]
+        share = largest_share(counts[None, :], problem.overlapping[-1][0])
+        overlapping[-1] = (without_any, min(limit, max(CAP, share)))
+        for code in without_any:
+            thresholds[code] = overlapping[-1][1]
     return BucketProblem(
         counts=tuple(int(counts[code]) for code in used),
-        thresholds=tuple(problem.thresholds[code] for code in used),
+        thresholds=tuple(thresholds),
         max_bucket=problem.max_bucket,
         min_bucket=problem.min_bucket,
         seconds=problem.seconds,
-        overlapping=tuple(
-            (tuple(place[code] for code in codes if code in place), limit)
-            for codes, limit in problem.overlapping
-        ),
+        overlapping=tuple(overlapping),
     )
 
 
