@@ -35,7 +35,7 @@ kind = "bucketize"
 
 def commands() -> dict[str, list[str]]:
     main = [sys.executable, "-m", "dalenius"]
-    question = "SELECT COUNT(*) FROM t WHERE age > 40 AND disease = 3"
+    question = "SELECT COUNT(*) FROM t WHERE age > 40 AND disease = 4"
     return {
         "python": [sys.executable, "-c", ""],
         "libraries": [sys.executable, "-c", LIBRARIES],

@@ -8,12 +8,13 @@ import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from dalenius.errors import SourceError
 from dalenius.files import own_temporary_folder
+
+if TYPE_CHECKING:  # who opens no database does not wait for it
+    import duckdb
 
 _MEMORY_BEFORE_SPILLING = "1GiB"
 """Of each database. Sorting 10 million rows of 8 columns in 400 MB took as long as in 18 GB."""
@@ -58,6 +59,8 @@ def connect(spill: Path | None = None, *, threads: int | None = None) -> duckdb.
         spill: Where what outgrows memory goes; a private folder if None.
         threads: How many it may use, if not all.
     """
+    import duckdb
+
     connection = duckdb.connect(config={"preserve_insertion_order": True})
     # Extensions would be fetched over the network at run time.
     connection.execute("SET autoinstall_known_extensions = false")
@@ -79,6 +82,8 @@ def connect(spill: Path | None = None, *, threads: int | None = None) -> duckdb.
 
 def hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
     """DuckDB's own progress is not shown; in a notebook without ipywidgets it is off, and cannot be set."""
+    import duckdb
+
     with suppress(duckdb.InvalidInputException):
         connection.execute("SET enable_progress_bar = false")
 
@@ -92,6 +97,8 @@ def connect_shared() -> duckdb.DuckDBPyConnection:
 
     For reading: only temporary views and tables and registered ones, which other connections do not see.
     """
+    import duckdb
+
     process = os.getpid()
     try:
         connection = _shared[process].cursor()

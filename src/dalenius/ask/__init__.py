@@ -36,7 +36,7 @@ from dalenius.question.model import Asked, Estimation, Model, Question
 from dalenius.question.query import AggregateRef, Query, StatisticRef
 from dalenius.question.sql import not_too_deep, parse_shared
 from dalenius.release.admission import admit
-from dalenius.release.folder import MALFORMED, StoredRelease
+from dalenius.release.folder import StoredRelease, list_malformed
 from dalenius.release.verify import blamed_on
 
 __all__ = ["Answer", "AnswerRow", "Limits", "ask", "ask_many"]
@@ -81,7 +81,7 @@ def open_for_asking(release: StoredRelease) -> Opened:
         admit(release)
         try:
             model: Model = room.load(release)
-        except MALFORMED as error:
+        except list_malformed() as error:
             raise ReleaseCorrupt(
                 f"{release.path}: the tables are not those of {release.mechanism} ({type(error).__name__})",
                 hint="`dalenius verify` lists what is wrong",

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dalenius.errors import did_you_mean
 from dalenius.question.query import Membership, Query, atoms
 from dalenius.release.folder import StoredRelease
-from dalenius.sql import identifier
 
 Known = dict[str, frozenset[str]]
 """The texts of a release's columns, as far as they were looked up."""
@@ -38,11 +37,8 @@ def _texts_of(release: StoredRelease, column: str) -> frozenset[str]:
     """What is published of a column, in any table of the release and of its series."""
     found: set[str] = set()
     for part in release.parts:
-        with part.connect() as connection:
-            for table in part.manifest.tables:
-                scan = connection.execute(f"FROM {identifier(table.name)} LIMIT 0")
-                if column in [entry[0] for entry in scan.description or ()]:
-                    name = identifier(column)
-                    rows = connection.execute(f"SELECT DISTINCT {name} FROM {identifier(table.name)}")
-                    found |= {text for (text,) in rows.fetchall() if text is not None}
+        for table in part.manifest.tables:
+            if column in part.column_names(table.name):
+                for batch in part.batches(table.name, [column]):
+                    found.update(text for text in batch.column(0).unique().to_pylist() if text is not None)
     return frozenset(found)

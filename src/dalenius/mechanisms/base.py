@@ -14,7 +14,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -26,6 +25,8 @@ from dalenius.release.manifest import Manifest
 from dalenius.sql import identifier
 
 if TYPE_CHECKING:  # what is published is checked without what reads a policy
+    import duckdb
+
     from dalenius.policy import Columns
     from dalenius.tables.domains import DeclaredDomain
     from dalenius.tables.histogram import Histogram

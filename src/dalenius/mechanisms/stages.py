@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-import duckdb
 import pyarrow as pa
 
 from dalenius.display import PrivatePlan
@@ -37,6 +36,8 @@ from dalenius.tables.codes import Encoder
 from dalenius.tables.histogram import Histogram
 
 if TYPE_CHECKING:  # what is published is checked without what reads a policy
+    import duckdb
+
     from dalenius.policy import Policy
 
 

@@ -14,13 +14,17 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from dalenius.errors import QueryError
 from dalenius.question.names import ROW
 from dalenius.sql import hide_progress, identifier
+
+if TYPE_CHECKING:  # most questions need no database, and to load and open one is a fifth of a small question
+    import duckdb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,25 +60,33 @@ class Deadline:
 
 
 class Database:
-    """A locked DuckDB connection."""
+    """A locked DuckDB connection, opened when something is first evaluated."""
 
     def __init__(self, tables: Mapping[str, pa.Table], limits: Limits) -> None:
+        for name in tables:
+            if name.startswith("__"):
+                raise QueryError(f"an auxiliary table cannot be called {name!r}", hint="rename it")
+        self._tables, self._memory = tables, limits.memory
         self._lock = threading.Lock()  # a connection serves one question at a time
-        self._connection = duckdb.connect(config={"enable_external_access": "false"})
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        connection = duckdb.connect(config={"enable_external_access": "false"})
         for setting in (
             "autoinstall_known_extensions = false",
             "autoload_known_extensions = false",
             "python_enable_replacements = false",
             "max_temp_directory_size = '0KB'",
-            f"memory_limit = '{limits.memory}'",
+            f"memory_limit = '{self._memory}'",
         ):
-            self._connection.execute(f"SET {setting}")
-        hide_progress(self._connection)
-        for name, table in tables.items():
-            if name.startswith("__"):
-                raise QueryError(f"an auxiliary table cannot be called {name!r}", hint="rename it")
-            self._connection.register(name, table)
-        self._connection.execute("SET lock_configuration = true")
+            connection.execute(f"SET {setting}")
+        hide_progress(connection)
+        for name, table in self._tables.items():
+            connection.register(name, table)
+        connection.execute("SET lock_configuration = true")
+        return connection
 
     def select(self, expressions: list[str], rows: pa.Table, deadline: Deadline) -> pa.Table:
         """Evaluate expressions over rows (named `__row`), in the order of the rows' column `__id`."""
@@ -95,6 +107,8 @@ class Database:
         refuse: Callable[[duckdb.Error], QueryError] | None = None,
     ) -> pa.Table:
         """Run a query on these tables; what DuckDB cannot evaluate is refused."""
+        import duckdb
+
         with self._lock, self._registered(tables), self._interrupted_at(deadline):
             try:
                 return self._connection.sql(query).to_arrow_table()
@@ -129,6 +143,8 @@ class Database:
 
 
 def _refuse(error: duckdb.Error) -> QueryError:
+    import duckdb
+
     first_line = str(error).splitlines()[0].removeprefix("Binder Error: ")
     is_conversion = isinstance(error, duckdb.ConversionException)
     return QueryError(

@@ -39,6 +39,21 @@ class Membership:
     """The same as DuckDB text, for columns of another type than the literals."""
 
 
+Order = Literal["<", "<=", ">", ">=", "<>"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A column compared with a whole number."""
+
+    column: str
+    order: Order
+    value: int
+    """Of 64 bits."""
+    expression: Expression
+    """The same as DuckDB text, for columns of another type."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every:
     """AND."""
@@ -80,7 +95,7 @@ class TruthTest:
     """The whole as DuckDB text."""
 
 
-Atom = Expression | Membership | Choice | TruthTest
+Atom = Expression | Membership | Comparison | Choice | TruthTest
 """What DuckDB can evaluate as it stands."""
 Condition = Atom | Every | Either | Negation
 

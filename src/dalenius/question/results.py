@@ -18,6 +18,7 @@ from dalenius.question.query import (
     AggregateRef,
     Arithmetic,
     Choice,
+    Comparison,
     Condition,
     Either,
     Every,
@@ -27,6 +28,7 @@ from dalenius.question.query import (
     Negation,
     Number,
     Operator,
+    Order,
     Statistic,
     StatisticRef,
     TruthTest,
@@ -50,6 +52,10 @@ def condition(scope: Scope, node: exp.Expr) -> Condition:
     match node:
         case exp.In() | exp.EQ() if scope.is_published(node.this) and (listed := _literals(node)) is not None:
             return Membership(column=expression.columns[0], values=listed, expression=expression)
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE() | exp.NEQ():
+            return _comparison(scope, node, expression)
+        case exp.Between() if not node.args.get("symmetric"):
+            return _between(scope, node, expression)
         case exp.Is() if isinstance(node.expression, exp.Boolean):
             part = condition(scope, node.this)
             return TruthTest(part=part, value=bool(node.expression.this), expression=expression)
@@ -67,6 +73,40 @@ def _choice(scope: Scope, ifs: list[exp.If], default: exp.Expr | None, expressio
         default=condition(scope, default or exp.null()),
         expression=expression,
     )
+
+
+_ORDERS: dict[type[exp.Expr], Order] = {
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NEQ: "<>",
+}
+
+
+def _comparison(scope: Scope, node: exp.Expr, expression: Expression) -> Comparison | Expression:
+    """Of a column with a whole number; anything else as it is."""
+    number = _whole_number(node.expression)
+    if number is None or not scope.is_published(node.this):
+        return expression
+    column, order = expression.columns[0], _ORDERS[type(node)]
+    return Comparison(column=column, order=order, value=number, expression=expression)
+
+
+def _between(scope: Scope, node: exp.Between, expression: Expression) -> Condition:
+    """Two comparisons, where both ends are whole numbers."""
+    ends = (exp.GTE, node.args["low"]), (exp.LTE, node.args["high"])
+    if not scope.is_published(node.this) or any(_whole_number(end) is None for _, end in ends):
+        return expression
+    parts = [kind(this=node.this.copy(), expression=end.copy()) for kind, end in ends]
+    return Every(parts=tuple(_comparison(scope, part, scope.expression(part)) for part in parts))
+
+
+def _whole_number(node: exp.Expr) -> int | None:
+    """Of a literal, with or without a sign."""
+    sign, literal = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
+    is_whole = isinstance(literal, exp.Literal) and not literal.is_string and _is_int64(str(literal.this))
+    return sign * int(literal.this) if is_whole else None
 
 
 def _literals(node: exp.Expr) -> tuple[str, ...] | tuple[int, ...] | None:

@@ -33,6 +33,7 @@ from dalenius.question.names import POSSIBLE, Join, Scope, place, refuse
 from dalenius.question.query import (
     Aggregate,
     Choice,
+    Comparison,
     Condition,
     Either,
     Every,
@@ -72,7 +73,7 @@ def not_too_deep() -> Iterator[None]:
 def parse(text: str, columns: Iterable[str], tables: Mapping[str, pa.Table] | None = None) -> Query:
     """The question that a text asks of a release with these columns.
 
-    >>> parse("SELECT COUNT(*) FROM t WHERE age > 30", ["age", "disease"]).where
+    >>> parse("SELECT COUNT(*) FROM t WHERE age > 30", ["age", "disease"]).where.expression
     Expression(sql='__row."age" > 30', columns=('age',))
     """
     columns = tuple(columns)
@@ -271,6 +272,8 @@ def _put_back(query: Query, text: str, lists: list[_Lifted]) -> Query:
                 lifted = by_value.get(values)
                 own = lifted.values if lifted else values
                 return Membership(column=column, values=own, expression=expression(part.expression))
+            case Comparison():
+                return part
             case Choice(branches=branches, default=default):
                 chosen = tuple((condition(test), condition(result)) for test, result in branches)
                 whole = expression(part.expression)

@@ -26,7 +26,7 @@ from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.config import config_of
 from dalenius.promises import read_promise
-from dalenius.release.folder import MALFORMED, StoredRelease, refuse_changed
+from dalenius.release.folder import StoredRelease, list_malformed, refuse_changed
 from dalenius.release.manifest import FILE_NAME, MOST_ROWS, NUMBERING, Manifest
 from dalenius.release.signing import refuse_false_signature
 
@@ -104,7 +104,7 @@ def read_stated(release: StoredRelease) -> None:
                 room.read(manifest)
     except ReleaseCorrupt as error:
         raise ReleaseCorrupt(f"{release.path} is damaged: {error.message}", hint=_VERIFY) from error
-    except (DaleniusError, *MALFORMED) as error:
+    except list_malformed(DaleniusError) as error:
         raise ReleaseCorrupt(
             f"{release.path} is damaged: its manifest does not describe a release of {release.mechanism} "
             f"({type(error).__name__})",
@@ -160,7 +160,7 @@ def _look(folder: Path, manifest: Manifest) -> bytes:
             found.append({"name": entry.name, **_look_at(entry.name, files)})
     except ReleaseCorrupt as error:
         found = error.message
-    except (OSError, *MALFORMED) as error:
+    except list_malformed(OSError) as error:
         found = f"a file of a table cannot be read ({type(error).__name__})"
     return json.dumps(found).encode()
 

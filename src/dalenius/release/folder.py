@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from dalenius import system
@@ -43,7 +42,9 @@ from dalenius.release.manifest import (
 )
 from dalenius.sql import connect_shared, identifier, scan_parquet
 
-if TYPE_CHECKING:  # what is published is checked without what reads a policy
+if TYPE_CHECKING:  # what is published is checked without what reads a policy, and read without a database
+    import duckdb
+
     from dalenius.policy import Policy
 
 
@@ -110,6 +111,13 @@ class StoredRelease:
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             raise ReleaseCorrupt(f"{self.path}: table {table!r} cannot be read") from error
 
+    def column_names(self, table: str) -> list[str]:
+        """The columns of a table, as its first file has them."""
+        import pyarrow.parquet as pq
+
+        names: list[str] = pq.read_schema(self.files(table)[0]).names
+        return names
+
     def batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The same, a few rows at a time."""
         import pyarrow.parquet as pq
@@ -123,6 +131,8 @@ class StoredRelease:
 
     def connect(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
         """A connection on which every table of the release is a view: this one, else one for reading only."""
+        import duckdb
+
         connection = connection or connect_shared()
         for entry in self.manifest.tables:
             scan = scan_parquet(map(str, self.files(entry.name)))
@@ -228,19 +238,23 @@ def _seal(folder: Path, target: Path) -> None:
         system.sync(target.parent)
 
 
-MALFORMED = (
-    duckdb.Error,
-    pa.ArrowException,
-    ArithmeticError,
-    AssertionError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""What may come of reading tables and manifests that no mechanism made."""
+def list_malformed(*besides: type[Exception]) -> tuple[type[Exception], ...]:
+    """What may come of reading tables and manifests that no mechanism made, and what else is named."""
+    import duckdb
+
+    return (
+        *besides,
+        duckdb.Error,
+        pa.ArrowException,
+        ArithmeticError,
+        AssertionError,
+        LookupError,
+        MemoryError,
+        RecursionError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    )
 
 
 def check_files(release: StoredRelease) -> Check:

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from dalenius.errors import DaleniusError, ReleaseCorrupt
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.stages import check_dates, check_release, count_outright
 from dalenius.plain import plain_fields
 from dalenius.promises import promises_alike
 from dalenius.release.admission import look_at_tables, read_stated, wrong_columns, wrong_rows
-from dalenius.release.folder import MALFORMED, StoredRelease, check_files
+from dalenius.release.folder import StoredRelease, check_files, list_malformed
 from dalenius.release.manifest import Manifest
 from dalenius.release.series import open_release
 from dalenius.release.signing import check_signature, read_public_key
@@ -67,7 +65,7 @@ def verify_release(
             try:
                 outright = count_published_outright(release)
                 checks.append(check_outright(release.manifest, outright))
-            except MALFORMED as error:
+            except list_malformed() as error:
                 checks.append(_strange_tables(error))
     if strict:
         checks.append(_check_publishable(release.manifest))
@@ -88,7 +86,7 @@ def blamed_on(*releases: StoredRelease) -> Iterator[None]:
         yield
     except DaleniusError:
         raise
-    except MALFORMED as error:
+    except list_malformed() as error:
         for release in releases:
             failed = [check for check in verify_release(release).checks if not check.ok]
             if failed:
@@ -195,11 +193,13 @@ def _check_tables(release: StoredRelease) -> Iterator[Check]:
         if columns.ok:
             yield from check_k(release)
             yield from check_promise(release)
-    except (DaleniusError, *MALFORMED) as error:
+    except list_malformed(DaleniusError) as error:
         yield _strange_tables(error)
 
 
 def _strange_tables(error: Exception) -> Check:
+    import duckdb
+
     known = isinstance(error, duckdb.Error | DaleniusError)
     detail = str(error).splitlines()[0] if known else type(error).__name__
     return Check(name="tables", ok=False, detail=f"the tables are not those of this mechanism: {detail}")

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import category, normalize
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -18,6 +17,9 @@ from dalenius.arrays import Ints
 from dalenius.plain import escape_controls
 from dalenius.sql import identifiers
 from dalenius.tables.codes import Encoder
+
+if TYPE_CHECKING:
+    import duckdb
 
 Value = tuple[Any, ...]
 """One value of the sensitive attribute: a cell of each sensitive column. None is NULL."""

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dalenius.sql import identifier, literal, one_row
 from dalenius.tables.codes import ascending
+
+if TYPE_CHECKING:
+    import duckdb
 
 BATCH_ROWS = 131_072
 """How many rows a kernel sees at once: so many (64 of DuckDB's vectors) that what a batch costs beside its

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +26,9 @@ from dalenius.plain import plain_fields
 from dalenius.sql import count, identifier, one_row
 from dalenius.tables.codes import encode, find_codes, in_one_piece, number
 from dalenius.tables.steps import DATE_TYPES, NUMERIC_TYPES, Bins, DatePart, Prefix
+
+if TYPE_CHECKING:
+    import duckdb
 
 FEW = 5
 """Groups of fewer people are small, unless something else is asked."""

@@ -7,7 +7,8 @@ import pytest
 
 from dalenius.mechanisms.rows.lookup import Lookup
 from dalenius.question.database import Database, Deadline, Limits, Remembered, Workspace
-from dalenius.question.query import Expression
+from dalenius.question.query import Expression, atoms, expression_of
+from dalenius.question.sql import parse
 from dalenius.tables.columns import CodedTable
 
 PEOPLE = CodedTable.of(pa.table({"age": [20, 20, 30, 40], "sex": ["F", "M", "F", "M"]}))
@@ -69,3 +70,50 @@ def test_many_bytes_are_forgotten_too(database: Counted) -> None:
         found.prepare([older(years)])
     remembered.forget_oldest()
     assert sum(remembered.get(older(years).sql) is not None for years in range(50)) <= 2
+
+
+CELLS = [-(2**31), -7, 0, None, 3, 7, 2**31 - 1]
+KINDS = [pa.int64(), pa.int32(), pa.float64(), pa.decimal128(21, 2)]
+BEYOND = ("300000000000", "-300000000000", "9223372036854775807", "9223372036854775808")
+NUMBERS = ("0", "3", "-7", "7", "2.5", *BEYOND)
+WITHOUT = {pa.int64(), pa.int32()}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("is_secret", [False, True])
+def test_comparisons_with_whole_numbers_are_as_duckdb_has_them(kind: pa.DataType, is_secret: bool) -> None:
+    column = pa.array(CELLS, pa.int64()).cast(kind)
+    table, other = CodedTable.of(pa.table({"x": column})), CodedTable.of(pa.table({"y": ["a", "b"]}))
+    database = Counted({}, Limits())
+    workspace = Workspace(database=database, deadline=Deadline(Limits()))
+    found = Lookup(
+        rows=other if is_secret else table, sensitive=table if is_secret else other, workspace=workspace
+    )
+    signs = ("<", "<=", ">", ">=", "<>", "!=", "=")
+    texts = [f"x {sign} {number}" for sign in signs for number in NUMBERS]
+    texts += ["x BETWEEN -7 AND 3", "x NOT BETWEEN 0 AND 7", "x BETWEEN 7 AND 0"]
+    n_plain = 0
+    for text in texts:
+        for atom in atoms(parse(f"SELECT COUNT(*) FROM t WHERE {text}", ["x", "y"]).where):
+            n_before = database.n
+            truths = found.truths(atom)
+            n_plain += database.n == n_before and not isinstance(atom, Expression)
+            expected = Lookup(rows=found.rows, sensitive=found.sensitive, workspace=workspace).values(
+                Expression(sql=f"CAST(({expression_of(atom).sql}) AS INT)", columns=("x",))
+            )
+            assert truths.ravel().tolist() == [-1 if one is None else one for one in expected.to_pylist()], (
+                text
+            )
+    assert (n_plain > 40) == (kind in WITHOUT)
+
+
+def test_a_column_by_itself_is_as_duckdb_has_it(database: Counted) -> None:
+    found = lookup(database, Remembered())
+    for name in ("age", "sex", "ill"):
+        plain = Expression(sql=f'__row."{name}"', columns=(name,))
+        own = found.values(plain)
+        assert database.n == 0
+        (again,) = found._evaluate((name,), [plain.sql])
+        assert own.type == again.type
+        assert own.to_pylist() == again.to_pylist()
+        database.n = 0

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +34,9 @@ from dalenius.tables.codes import encode
 from dalenius.tables.columns import CodedTable
 from dalenius.tables.histogram import Histogram, count_values, write_cells
 from dalenius.tables.reading import DictionaryColumns, read_batches
+
+if TYPE_CHECKING:
+    import duckdb
 
 _NOT_TOGETHER = (
     ("fakes", "regions"),

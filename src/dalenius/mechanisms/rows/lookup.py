@@ -19,18 +19,29 @@ from numpy.typing import NDArray
 from dalenius.arrays import Bits
 from dalenius.errors import QueryError
 from dalenius.question.database import Workspace
+from dalenius.question.names import ROW
 from dalenius.question.query import (
     Atom,
+    Comparison,
     Condition,
     Expression,
     Membership,
+    Order,
     atoms,
     columns_of,
     expression_of,
     where,
 )
+from dalenius.sql import identifier
 from dalenius.tables.columns import Coded, CodedTable
 
+_COMPARE: dict[Order, np.ufunc] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "<>": np.not_equal,
+}
 _MOST_CELLS = 20_000_000
 _AT_ONCE = 200
 
@@ -61,7 +72,7 @@ class Lookup:
         self.workspace.remembered.forget_oldest()  # not while these are evaluated: all are needed together
         waiting: dict[tuple[str, ...], dict[str, None]] = {}
         for expression in expressions:
-            if self.workspace.remembered.get(expression.sql) is None:
+            if self._find(expression) is None:
                 waiting.setdefault(expression.columns, {})[expression.sql] = None
         for columns, texts in waiting.items():
             listed = list(texts)
@@ -70,10 +81,29 @@ class Lookup:
 
     def values(self, expression: Expression) -> pa.ChunkedArray:
         """The expression's value for each sensitive value (outer) and row value (inner)."""
-        found = self.workspace.remembered.get(expression.sql)
+        found = self._find(expression)
         if found is None:
             (found,) = self._evaluate(expression.columns, [expression.sql])
         return found
+
+    def _find(self, expression: Expression) -> pa.ChunkedArray | None:
+        """What is known without DuckDB."""
+        found = self._plain_column(expression)
+        return self.workspace.remembered.get(expression.sql) if found is None else found
+
+    def _plain_column(self, expression: Expression) -> pa.ChunkedArray | None:
+        """A column by itself, without DuckDB, which gives back whole numbers and texts as they are."""
+        name = expression.columns[0] if len(expression.columns) == 1 else None
+        if name is None or expression.sql != f"{ROW}.{identifier(name)}":
+            return None
+        coded = self._coded(name)
+        kind = coded.cells.type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
+            return None
+        return pa.chunked_array([coded.decode() if name in self.sensitive.columns else coded.cells])
+
+    def _coded(self, name: str) -> Coded:
+        return (self.sensitive if name in self.sensitive.columns else self.rows).columns[name]
 
     def range(self, expression: Expression) -> tuple[float, float]:
         """The least and the largest number that the expression can be."""
@@ -85,10 +115,11 @@ class Lookup:
 
     def truths(self, atom: Atom) -> Truths:
         """The truth of a condition for each sensitive value (outer) and row value (inner)."""
-        if isinstance(atom, Membership):
-            found = self._member(atom)
+        if isinstance(atom, Membership | Comparison):
+            found = self._truths_of_values(atom)
             if found is not None:
-                return found
+                is_sensitive = atom.column in self.sensitive.columns
+                return found[self._coded(atom.column).codes][:, None] if is_sensitive else found[None, :]
         expression = expression_of(atom)
         column = self.values(expression)
         if not pa.types.is_boolean(column.type):
@@ -100,23 +131,26 @@ class Lookup:
     def _as_boolean(self, atom: Expression) -> pa.ChunkedArray:
         return self.values(Expression(sql=f"CAST({atom.sql} AS BOOLEAN)", columns=atom.columns))
 
-    def _member(self, atom: Membership) -> Truths | None:
-        """Without DuckDB where the literals have the column's own type."""
-        is_sensitive = atom.column in self.sensitive.columns
-        coded = (self.sensitive if is_sensitive else self.rows).columns[atom.column]
+    def _truths_of_values(self, atom: Membership | Comparison) -> Truths | None:
+        """By the code of a column's value, without DuckDB where the literals have the column's own type."""
+        coded = self._coded(atom.column)
         kind = coded.cells.type
-        if isinstance(atom.values[0], str):
+        if isinstance(atom, Membership) and isinstance(atom.values[0], str):
             fits = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         else:
-            fits = pa.types.is_integer(kind)
+            fits = pa.types.is_integer(kind) and (isinstance(atom, Membership) or kind != pa.uint64())
         if not fits:
             return None
-        truths = np.zeros(coded.n_values, dtype=np.int8)
-        known = [coded.code_of[value] for value in atom.values if value in coded.code_of]
-        truths[known] = 1
+        if isinstance(atom, Comparison):
+            compare = _COMPARE[atom.order]
+            numbers = coded.cells.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+            truths = np.asarray(compare(numbers, atom.value)).astype(np.int8)
+        else:
+            truths = np.zeros(coded.n_values, dtype=np.int8)
+            truths[[coded.code_of[value] for value in atom.values if value in coded.code_of]] = 1
         if None in coded.code_of:
             truths[coded.code_of[None]] = -1
-        return truths[coded.codes][:, None] if is_sensitive else truths[None, :]
+        return truths
 
     def n_outer(self, expression: Expression) -> int:
         """How many sensitive values an expression is evaluated for: 1 if it reads none."""

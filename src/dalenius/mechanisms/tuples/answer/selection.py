@@ -23,10 +23,12 @@ from dalenius.question.names import ROW
 from dalenius.question.query import (
     Atom,
     Choice,
+    Comparison,
     Condition,
     Expression,
     Membership,
     TruthTest,
+    expression_of,
     take_apart,
     where,
 )
@@ -151,8 +153,8 @@ class Atoms:
             case Membership():
                 found = self.membership(atom, is_true)
                 return self._table(atom.expression, is_true) if found is None else found
-            case Expression():
-                return self._table(atom, is_true)
+            case Comparison() | Expression():
+                return self._table(expression_of(atom), is_true)
 
     def arrange(self, parts: Sequence[Condition]) -> Sequence[Condition]:
         """All parts are needed."""
