@@ -65,7 +65,7 @@ dist: .venv/.tests  ## wheel and source archive; the same bytes for the same com
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -d dist
 	sha256sum dist/*
 
-bench: .venv/.tests  ## speed, as ratios in one run; QUICK=--quick takes three minutes
+bench: .venv/.tests  ## speed, as ratios in one run; QUICK=--quick has every cell once, up to a million rows
 	$(BIN)/python -m bench.startup
 	$(BIN)/python -m bench.publish_matrix $(QUICK)
 	$(BIN)/python -m bench.ask_speed --demo --queries 500 --raw-queries 100

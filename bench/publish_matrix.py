@@ -7,8 +7,8 @@ in the order of the file (`polars`), and releases. `no ledger` is bucketize with
 ledger and its sketch of the source. It runs twice, each time in a process of its own: the work alone, with
 all libraries loaded, and, in brackets, the whole command, from the start of the process to its end. The least
 processor time and the least time by the clock of all rounds are shown; a ratio is to `copy`. Alpha-beta, that
-writes other rows than it reads, is counted per row written. `--quick` takes about five minutes on two idle
-cores, all of it about twenty.
+writes other rows than it reads, is counted per row written. A folder holds the table in eight Parquet files.
+`--quick` has every kind of table and format once, at a thousand and a million rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ KINDS = {
     "widest": ["floor({k} * random())::BIGINT" for _ in range(299)],
 }
 _SIZES = (2, 5, 16, 50, 72, 100, 120)
-_MOST_ROWS = {"names": _MANY, "wide": _MANY, "widest": 10**5}
+_MOST_ROWS = {"integers": 20 * _MANY, "names": _MANY, "wide": _MANY, "widest": 10**5}
+_FORMS = ("parquet", "csv", "csv.gz", "folder")
+_FILES_IN_FOLDER = 8
 _MECHANISMS: dict[str, dict[str, Any]] = {
     "bucketize": {
         "promise": {"kind": "f-privacy", "default": {"times": 4, "plus": "0.02"}},
@@ -86,7 +88,14 @@ def generate(kind: str, n_rows: int, table: Path) -> None:
     sensitive = "floor(50 * random() * sqrt(random()))::INTEGER"
     sensitive = sensitive if kind != "texts" else f"'disease ' || {sensitive}"
     how = "FORMAT csv, HEADER" if is_csv(table) else "FORMAT parquet, COMPRESSION zstd"
-    duckdb.execute(f"COPY (SELECT {columns}, {sensitive} AS s FROM range({n_rows})) TO '{table}' ({how})")
+    files, n_files = [table], 1
+    if is_folder(table):
+        table.mkdir()
+        n_files = _FILES_IN_FOLDER
+        files = [table / f"part-{number}.parquet" for number in range(n_files)]
+    for file in files:
+        rows = f"SELECT {columns}, {sensitive} AS s FROM range({n_rows // n_files})"
+        duckdb.execute(f"COPY ({rows}) TO '{file}' ({how})")
 
 
 def is_csv(table: Path) -> bool:
@@ -94,18 +103,29 @@ def is_csv(table: Path) -> bool:
     return ".csv" in table.suffixes
 
 
+def is_folder(table: Path) -> bool:
+    """Of Parquet files."""
+    return table.suffix == ".folder"
+
+
 def cells(options: argparse.Namespace) -> list[tuple[str, int, str]]:
     """(kind, rows, format) of the tables."""
-    sizes = options.rows or ([1_000, 30_000, _MANY] if options.quick else [1_000, 30_000, _MANY, 5 * _MANY])
-    kinds = options.kinds or (["integers", "texts"] if options.quick else list(KINDS))
-    found = [(kind, n, "parquet") for kind in kinds for n in sizes if n <= _MOST_ROWS.get(kind, 5 * _MANY)]
-    texts = [("integers", n, form) for form in ("csv", "csv.gz") for n in sizes if n <= _MANY]
-    return found + (texts if "integers" in kinds else [])
+    sizes = options.rows or (
+        [1_000, _MANY] if options.quick else [1_000, 30_000, _MANY, 5 * _MANY, 20 * _MANY]
+    )
+    kinds = options.kinds or list(KINDS)
+    found = []
+    for kind in kinds:
+        most = _MOST_ROWS.get(kind, 5 * _MANY)
+        own = [n for n in sizes if n <= most] + ([most] if most < _MANY <= max(sizes) else [])
+        found += [(kind, n, "parquet") for n in own]
+    others = [("integers", n, form) for form in _FORMS[1:] for n in sizes if n <= _MANY]
+    return found + (others if "integers" in kinds else [])
 
 
 def jobs_of(kind: str, n_rows: int, form: str) -> list[str]:
-    if form != "parquet":
-        return ["copy", "polars", "bucketize"]
+    if form != "parquet" or n_rows > 5 * _MANY:
+        return ["copy", "polars", "bucketize", "perturb"]
     is_tuples = kind in ("integers", "texts") and n_rows <= _MANY
     return [job for job in JOBS if job != "alpha-beta" or is_tuples]
 
@@ -135,7 +155,7 @@ def command(job: str, table: Path) -> list[str]:
         return [sys.executable, "-c", f"import duckdb; duckdb.execute({_copy(table)!r})"]
     if job == "polars":
         target = str(table.with_name("target.parquet"))
-        scan = f"pl.scan_{'csv' if is_csv(table) else 'parquet'}({str(table)!r})"
+        scan = f"pl.scan_{'csv' if is_csv(table) else 'parquet'}({_pattern(table)!r})"
         return [
             sys.executable,
             "-c",
@@ -161,10 +181,14 @@ def _toml(value: Any) -> str:
 
 
 def _copy(table: Path) -> str:
-    source = f"read_csv('{table}')" if is_csv(table) else f"read_parquet('{table}')"
+    source = f"read_csv('{table}')" if is_csv(table) else f"read_parquet('{_pattern(table)}')"
     how = "FORMAT parquet, COMPRESSION zstd"
     target = table.with_name("target.parquet")
     return f"COPY (SELECT * FROM {source} ORDER BY random()) TO '{target}' ({how})"
+
+
+def _pattern(table: Path) -> str:
+    return str(table / "*.parquet" if is_folder(table) else table)
 
 
 def measure(job: str, table: Path) -> None:
@@ -187,7 +211,7 @@ def _load(job: str, table: Path) -> Any:
         import polars as pl
 
         scan = pl.scan_csv if is_csv(table) else pl.scan_parquet
-        return lambda: scan(table).sink_parquet(target, compression="zstd") or -1
+        return lambda: scan(_pattern(table)).sink_parquet(target, compression="zstd") or -1
     return _publisher(job, table)
 
 
@@ -212,7 +236,7 @@ def _publisher(job: str, table: Path) -> Any:
 
 
 def _n_quasi(table: Path) -> int:
-    return len(duckdb.connect().execute(f"SELECT * FROM '{table}' LIMIT 0").description or ()) - 1
+    return len(duckdb.connect().execute(f"SELECT * FROM '{_pattern(table)}' LIMIT 0").description or ()) - 1
 
 
 def clean(folder: Path) -> None:
@@ -250,10 +274,10 @@ def show(kind: str, n_rows: int, form: str, least: dict[str, Took]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure publishing beside plain copies.")
-    parser.add_argument("--quick", action="store_true", help="fewer kinds of tables, up to a million rows")
+    parser.add_argument("--quick", action="store_true", help="once each, up to a million rows")
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS))
     parser.add_argument("--rows", type=int, nargs="+")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, help="3, with --quick 1; one less from a million rows")
     parser.add_argument("--folder", type=Path, help="where the tables go")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
@@ -265,7 +289,8 @@ def main() -> None:
         print(f"{'table':<9} {'format':<8} {'rows':>10} {'job':<11}    processor (process)  ratio   clock …")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for number, (kind, n_rows, form) in enumerate(cells(options)):
-            rounds = options.rounds if n_rows < _MANY else max(1, options.rounds - 1)
+            rounds = options.rounds or (1 if options.quick else 3)
+            rounds = rounds if n_rows < _MANY else 1 if n_rows > _MANY else max(1, rounds - 1)
             least = compare(kind, n_rows, form, rounds, Path(folder) / str(number))
             if options.json:
                 told = {
