@@ -65,9 +65,11 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "bucketize apply": (
         (f"{_M}.bucketize.apply", f"{_M}.bucketize.shards"),
         (
-            *(f"{_T}/bucketize/test_{n}.py" for n in ("apply", "shards", "check")),
+            *(f"{_T}/bucketize/test_{n}.py" for n in ("apply", "shards", "check", "near", "sets")),
+            f"{_T}/bucketize/plan/test_hints.py",
             f"{_T}/test_dealing.py",
             f"{_T}/test_sharding.py",
+            "tests/release/test_outright.py",
         ),
     ),
     "bucketize check": (
@@ -90,7 +92,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "perturb plan": (
         tuple(f"{_M}.perturb.plan.{n}" for n in ("improvers", "layout", "methods", "starts", "thresholds")),
-        (f"{_T}/perturb/plan",),
+        (f"{_T}/perturb/plan", f"{_T}/perturb/test_weighted.py"),
     ),
     "perturb apply": (
         (f"{_M}.perturb.apply",),
@@ -102,7 +104,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "alpha-beta law": (
         (f"{_M}.alphabeta.plan.law",),
-        (*(f"{_T}/alphabeta/test_{n}.py" for n in ("law", "plan", "changing", "edges")),),
+        (*(f"{_T}/alphabeta/test_{n}.py" for n in ("law", "plan", "changing", "edges", "choice")),),
     ),
     "alpha-beta parameters": (
         (f"{_M}.alphabeta.plan.views", f"{_M}.tuples.plan"),

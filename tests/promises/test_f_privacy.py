@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalenius.errors import PolicyError, PromiseNotMet
-from dalenius.promises.bounds import Thresholds
-from dalenius.promises.f_privacy import CAP, FPrivacy, LinearLimit
+from dalenius.errors import PolicyError, PromiseNotMet, ReleaseCorrupt
+from dalenius.plain import Stated
+from dalenius.promises.bounds import Thresholds, _read
+from dalenius.promises.f_privacy import CAP, FPrivacy, LinearLimit, parse_default
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.tables.histogram import Histogram
 
@@ -140,3 +141,27 @@ def test_the_threshold_of_a_set_is_the_strictest_of_what_is_in_it() -> None:
         assert stated.of_value(cells) == Fraction(limit)
     assert stated.of_value((None, "false")) is stated.of_value(("1", "false")) is None  # neither yes nor no
     assert Thresholds(common=None, listed={}, having=()).of_value(("true",)) == 0
+
+
+def test_a_rule_may_leave_out_what_it_does_not_use() -> None:
+    """Without `plus` or `times` that is 0; both of them are not, and together they may be 1."""
+    assert parse_default({"times": 2}) == LinearLimit(times=Fraction(2), plus=Fraction(0), cap=CAP)
+    assert parse_default({"plus": "1/9"}) == LinearLimit(times=Fraction(0), plus=Fraction(1, 9), cap=CAP)
+    assert parse_default({"times": 1}).at(Fraction(1, 9)) == Fraction(1, 9)  # type: ignore[union-attr]
+    for spec in ({}, {"times": -1, "plus": 2}, {"times": 2, "plus": -1}, {"times": 2, "cap": 1}):
+        with pytest.raises(PolicyError, match=r"\[promise\] default"):
+            parse_default(spec)
+
+
+def test_the_bound_leaves_out_what_is_no_secret() -> None:
+    named = ((("Flu",), Fraction(1)), (("HIV",), Fraction(1, 4)))
+    bound = FPrivacy(default=Fraction(2, 5), named=named).bound(DISEASES)
+    assert (bound.largest, bound.smallest) == (Fraction(2, 5), Fraction(1, 4))
+    nobody = FPrivacy(default=None, named=tuple(((v,), Fraction(1)) for v in ("Flu", "HIV", "NULL")))
+    assert (nobody.bound(DISEASES).largest, nobody.bound(DISEASES).smallest) == (1, None)
+
+
+@pytest.mark.parametrize("thresholds", [7, "many", {"a": 1}])
+def test_thresholds_of_a_manifest_are_a_list(thresholds: object) -> None:
+    with pytest.raises(ReleaseCorrupt, match="thresholds"):
+        _read(Stated.of({"thresholds": thresholds}, "promise")["thresholds"])

@@ -11,13 +11,16 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
 from dalenius.errors import InputError, PolicyError
-from dalenius.mechanisms.alphabeta.apply import first_view, next_view, uniform_hits, union
+from dalenius.mechanisms.alphabeta.apply import ViewGroups, first_view, next_view, uniform_hits, union
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
+from dalenius.mechanisms.sharding import Census
 from dalenius.mechanisms.tuples.apply import number_copies
+from dalenius.mechanisms.tuples.config import COPY
 from dalenius.mechanisms.tuples.domain import Domain, TupleCodes
 from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.randomness import Randomness, toss
@@ -176,3 +179,38 @@ def test_duplicates_are_refused_and_numbered() -> None:
 def test_noise_that_would_give_values_away_is_refused(shares: dict[str, list[str]], message: str) -> None:
     with pytest.raises(PolicyError, match=message):
         NoiseLaw.of(TINY, shares)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_groups_of_tasks_make_a_view_of_the_same_law(copies: bool) -> None:
+    """Records and insertions travel to the group of their tuple; copies of a record count once, or each."""
+    columns = {"place": range(4_000), "a": range(2)}
+    domain = Domain.of({**columns, COPY: range(1, 3)} if copies else columns)
+    place = np.repeat(np.arange(4_000), 2)  # each place has a record (place, 0), twice
+    table = pa.table({"place": place, "a": np.zeros(8_000, dtype=np.int64)})
+    census = Census(counts=np.array([[5_000], [3_000]]), group_rows=900)
+    groups = ViewGroups.cut(domain, LAW, None, 0.2 * domain.size, census, Randomness.seeded(5))
+    n_groups = math.ceil(0.2 * domain.size / 900)
+    assert groups.tuples.n_groups == groups.n_inserters == groups.shards().n_inserters == n_groups
+    assert groups.shards().n_records == 8_000
+    batches = [table.slice(0, 5_000).to_batches(), table.slice(5_000).to_batches()]
+    sent = [found for number, some in enumerate(batches) for found in groups.scatter(number, iter(some))]
+    sent += [found for source in range(n_groups) for found in groups.insert(source)]
+    pieces = []
+    for group in range(n_groups):
+        rows = [batch.filter(pa.array(numbers == group)) for numbers, batch in sent]
+        pieces.append(groups.gather(group, pa.Table.from_batches(rows)))
+    assert sum(piece.n_records for piece in pieces) == 8_000
+    view = pa.concat_tables([piece.rows for piece in pieces])
+    assert len(view) == len(view.group_by(view.column_names).aggregate([]))
+    own = int(np.count_nonzero(view["a"].to_numpy() == 0))
+    n_own = 8_000 if copies else 4_000
+    for n, found, rate in ((n_own, own, 0.5), (n_own, len(view) - own, 0.2)):
+        assert abs(found - n * rate) < Z * math.sqrt(n * rate * (1 - rate))
+
+
+def test_no_tuples_have_no_shares() -> None:
+    noise = NoiseLaw.of(TINY, {})
+    assert len(noise.relative(tuple(np.zeros(0, dtype=np.int64) for _ in range(3)))) == 0
+    one = Domain.of({"a": range(2)})
+    assert NoiseLaw.of(one, {"a": ["1/4", "3/4"]}).relative((np.array([0, 1]),)) == pytest.approx([1 / 3, 1])

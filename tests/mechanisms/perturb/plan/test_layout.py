@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.perturb.channel import Channel
-from dalenius.mechanisms.perturb.plan.improvers import _join_parts
+from dalenius.mechanisms.perturb.plan.improvers import _join_parts, merge_runs
 from dalenius.mechanisms.perturb.plan.layout import (
+    LayoutMeasure,
     Objective,
     hoeffding_bound,
     part_bound,
@@ -23,7 +24,12 @@ from dalenius.mechanisms.perturb.plan.layout import (
 )
 from dalenius.mechanisms.perturb.plan.methods import _part, plan_for_release, plan_perturbation
 from dalenius.mechanisms.perturb.plan.starts import split_band
-from dalenius.mechanisms.perturb.plan.thresholds import find_limits
+from dalenius.mechanisms.perturb.plan.thresholds import (
+    ValueLimit,
+    find_limits,
+    plan_thresholds,
+    weigh_replacements,
+)
 from dalenius.promises.d_gamma_privacy import published_rows
 from dalenius.promises.f_privacy import FPrivacy, LinearLimit
 from dalenius.promises.rho_privacy import RhoPrivacy
@@ -141,3 +147,52 @@ def test_a_limit_by_a_rule_is_taken_below_the_count_and_not_far_below(count: int
     assert limit.before == Fraction(high, n_rows) >= Fraction(count, n_rows)
     assert rule.at(Fraction(count - step, n_rows)) <= limit.after <= rule.at(Fraction(count, n_rows))
     assert limit.after == rule.at(Fraction(high - step, n_rows))
+
+
+def test_the_example_is_planned_in_parts_whose_top_value_occurs_once() -> None:
+    """Only a release needs larger parts."""
+    plan = plan_perturbation(EXAMPLE, RhoPrivacy(rho1=None, rho2=Fraction(2, 3)), "small-domain")
+    assert plan.smallest_top == 1
+    assert plan.error_bound <= plan.paper_error_bound
+
+
+@pytest.mark.parametrize("befores", [[10, 20, 30], [1, 1, 5, 40], [7, 7]])
+def test_weights_are_in_proportion_to_what_the_limits_need(befores: list[int]) -> None:
+    """1/(g − 1) each, to nine digits and rounded up; the coin keeps the tightest limit, and hardly more."""
+    limits = [ValueLimit(before=Fraction(b, 100), after=Fraction(b + 10, 100)) for b in befores]
+    limits.append(ValueLimit(before=Fraction(1, 2), after=Fraction(1)))  # no secret: as the least needed
+    needs = [1 / (limit.amplification - 1) for limit in limits[:-1]]
+    needs.append(min(needs))
+    coin, weights = weigh_replacements(limits)
+    assert all(
+        0 <= weight - 10**9 * need / sum(needs) < 1 for weight, need in zip(weights, needs, strict=True)
+    )
+    for weight, need in zip(weights, needs, strict=True):
+        reached = 1 + coin / (1 - coin) * Fraction(sum(weights), weight)
+        assert reached <= 1 + 1 / need
+        assert float(reached) == pytest.approx(float(1 + 1 / need), rel=1e-6)
+
+
+def test_a_weighted_plan_says_what_bayes_rule_gives() -> None:
+    """With the whole matrix: 1 − p by weight, whatever the value was."""
+    held = Histogram.of(("ill",), {("flu",): 600, ("cold",): 300, ("hiv",): 100})
+    promise = FPrivacy(default=LinearLimit(times=Fraction(2), plus=Fraction(1, 50), cap=Fraction(9, 10)))
+    plan, _ = plan_thresholds(held, promise, "best")
+    (part,) = plan.parts
+    assert part.weights is not None
+    p, drawn = part.retention, [Fraction(w, sum(part.weights)) for w in part.weights]
+    law = [[p * (x == y) + (1 - p) * drawn[y] for y in range(3)] for x in range(3)]
+    evidence = [sum(part.counts[x] * law[x][y] for x in range(3)) for y in range(3)]
+    posteriors = {(x, y): part.counts[x] * law[x][y] / evidence[y] for x in range(3) for y in range(3)}
+    assert plan.posterior == max(found for (x, _), found in posteriors.items() if x in plan.protected)
+    kept = sum(part.counts[x] * law[x][x] for x in range(3)) / part.n_rows
+    assert part.diagonal == kept
+
+
+def test_the_first_group_may_be_a_part_of_its_own() -> None:
+    """Rare values are better off without common ones, whichever of the groups comes first."""
+    groups = array([[500] * 4 + [0] * 4, [0] * 4 + [5] * 4])
+    objective = replace(everything_protected(8, HALF), measure=LayoutMeasure.VARIANCE)
+    assert objective.total(groups) < objective.total(groups.sum(axis=0)[None])
+    for order in ([0, 1], [1, 0]):
+        assert sorted(merge_runs(groups, array(order), objective).tolist()) == [0, 1]
