@@ -213,3 +213,15 @@ def test_given_contents_are_published_under_random_numbers() -> None:
         assert layout.n_places == [2, 3, 0]
         seen.add((small, large))
     assert seen == {(1, 2), (2, 1)}
+
+
+@pytest.mark.parametrize("size", [1, 2, 255, 256, 257])
+def test_a_bucket_of_one_value_has_all_of_it(size: int) -> None:
+    """The type of a count holds the size of the bucket itself."""
+    codes = np.zeros((size, 3), dtype=np.uint8)
+    codes[-1, 1] = 1
+    found, counts, lengths = apply._run_lengths(codes)
+    whole = [(0, size)]
+    mixed = [(0, size - 1), (1, 1)] if size > 1 else [(1, 1)]
+    assert list(zip(found.tolist(), counts.tolist(), strict=True)) == [*whole, *mixed, *whole]
+    assert lengths.tolist() == [1, len(mixed), 1]

@@ -192,3 +192,15 @@ def test_near_numbers_are_counted_and_a_missing_one_is_near_none() -> None:
         assert plan.count_near(0.01) == n_near
     texts = Histogram.of(("pay",), Counter({("a",): 10, ("b",): 10}))
     assert plan_promise(BucketizeConfig(), LDiversity(l=2), texts, schema).count_near(1.0) == 0
+
+
+def test_near_numbers_are_not_counted_where_buckets_are_not_known() -> None:
+    """With fakes nobody knows whose a number is; of several columns none is the number."""
+    schema = pa.schema([("age", pa.int64()), ("pay", pa.int64()), ("ill", pa.int64())])
+    held = Histogram.of(("pay",), Counter({(number,): 10 for number in range(1_000, 1_006)}))
+    assert plan_promise(BucketizeConfig(), LDiversity(l=3), held, schema).count_near(0.01) == 60
+    faked = plan_promise(BucketizeConfig(fakes=1), LDiversity(l=3), held, schema)
+    assert faked.fakes
+    assert faked.count_near(0.01) == 0
+    both = Histogram.of(("pay", "ill"), Counter({(number, 1): 10 for number in range(1_000, 1_006)}))
+    assert plan_promise(BucketizeConfig(), LDiversity(l=3), both, schema).count_near(0.01) == 0

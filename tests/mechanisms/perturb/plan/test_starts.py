@@ -83,3 +83,20 @@ def test_joining_neighbours_keeps_the_balance(counts: list[int]) -> None:
     assert len(groups) <= min(2, n_groups)
     assert groups.sum(axis=0).tolist() == counts
     assert all(balancing_level(array(counts)) * group.max() <= group.sum() for group in groups)
+
+
+@given(counts_lists)
+def test_each_group_takes_as_much_as_leaves_the_rest_balanced(counts: list[int]) -> None:
+    """So many of each of the commonest values; where that is nothing, all that is left."""
+    beta, left = balancing_level(array(counts)), array(counts)
+    for group in groups_of(counts):
+        ranked = np.argsort(-left, kind="stable")[:beta]
+        takes = [
+            step
+            for step in range(int(left[ranked].min()) + 1)
+            if (rest := left - step * np.isin(np.arange(len(left)), ranked)).max() * beta <= rest.sum()
+        ]
+        step = max(takes)
+        expected = step * np.isin(np.arange(len(left)), ranked) if step else left
+        assert group.tolist() == expected.tolist()
+        left = left - group
