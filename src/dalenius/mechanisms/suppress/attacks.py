@@ -287,7 +287,7 @@ def _ask(release: StoredRelease, cells: list[Ints], withheld: Withheld, tied: In
     one = np.eye(len(place))
     terms = [[(s, one[place[withheld.labels[z]]])] for s in range(len(cells)) for z in tied]
     estimator = model.estimators[model.estimators.names[0]]
-    alike = estimator.alike  # whose scores are of kinds of people; those of a kind share their cells
+    alike = getattr(estimator, "alike", None)  # of buckets: scores are of kinds of people, who share cells
     chosen = cells if alike is None else [np.unique(alike.kind_of_row[rows]) for rows in cells]
     found = estimator.estimation([Score(rows=rows) for rows in chosen]).estimate(Targets.of(terms))
     return np.asarray(found.estimate).reshape(len(cells), len(tied))
