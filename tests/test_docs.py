@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bench.size import measure as measure_size
 from dalenius import errors
 from dalenius.cli.main import COMMANDS, application, run
 from dalenius.promises import PROMISES
@@ -158,6 +159,20 @@ def test_every_sentence_of_a_manifest_is_among_the_claims(room: Path) -> None:
     assert found
     missing = [text for text in found if " ".join(text.split()[:5]).rstrip(",:;") not in claims]
     assert not missing
+
+
+def test_the_size_of_every_room_is_stated_within_a_tenth() -> None:
+    told = (
+        (PROJECT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## How large it is")[2]
+    )
+    rows = re.findall(r"^\| `?([\w/ ]+?)`? \| (\d+) \| ([\d,]+) \| ([\d,]+) \|$", told, re.MULTILINE)
+    stated = {name: tuple(int(number.replace(",", "")) for number in numbers) for name, *numbers in rows}
+    found = measure_size()
+    assert stated.keys() == found.keys(), "`python -m bench.size` prints the table anew"
+    for name, sizes in found.items():
+        for was, size in zip(stated[name], sizes, strict=True):
+            # a file or two more in a small room, or a hundred lines, are no growth to speak of
+            assert abs(size - was) <= max(0.1 * was, 2 if was < 100 else 100), name
 
 
 def test_every_package_is_on_the_map() -> None:
