@@ -16,10 +16,10 @@ from dalenius.mechanisms.alphabeta.answer import (
     NEVER,
     combine_views,
     estimate_count,
-    last_view,
     working_share,
 )
 from dalenius.mechanisms.alphabeta.apply import next_view
+from dalenius.mechanisms.alphabeta.changing import DateKernel
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw, alphabeta_rho, usual_decay
 from dalenius.mechanisms.frapp.answer import estimate_frapp
 from dalenius.mechanisms.frapp.plan import FrappLaw
@@ -151,8 +151,8 @@ def test_the_best_weights_beat_their_neighbours() -> None:
 def test_the_last_view_of_a_series_is_unbiased_alone_and_the_printed_estimator_is_not(view: int) -> None:
     """Over all patterns of a tuple's views: what it counts on average, and its variance, exactly summed."""
     patterns = list(product((0, 1), repeat=view))
-    kernel = last_view(np.array(patterns).T, SERIES)
-    counted = np.where(np.any(patterns, axis=1), kernel.row_weights, 0.0) + float(kernel.never)
+    kernel = DateKernel.of(np.array(patterns).T, SERIES, view)
+    counted = np.where(np.any(patterns, axis=1), kernel.weights, 0.0) + kernel.fresh.miss
     s, seen, fresh = SERIES.retention, SERIES.seen_rate, SERIES.fresh_rate(view)
     printed = {
         (*before, last): (last - seen * any(before) - fresh) / (s - seen) for *before, last in patterns
@@ -163,9 +163,12 @@ def test_the_last_view_of_a_series_is_unbiased_alone_and_the_printed_estimator_i
         for pattern, chance in pattern_law(SERIES, in_table).items():
             chances[pattern[:view]] += chance
         p = np.array(list(chances.values()), dtype=float)
-        variance = kernel.variance.inside if in_table else kernel.variance.outside
         assert p @ counted == pytest.approx(int(in_table))
-        assert p @ counted**2 - (p @ counted) ** 2 == pytest.approx(float(variance))
+        before = p @ kernel.before  # given what was shown, its mean is the same
+        parts = [kind.covariance(np.ones(1), np.full(1, in_table)) for kind in (kernel.seen, kernel.fresh)]
+        seen_variance, fresh_variance = (part.known[0] + part.estimated[0] for part in parts)
+        variance = before * seen_variance + (1 - before) * fresh_variance
+        assert p @ counted**2 - (p @ counted) ** 2 == pytest.approx(variance)
         mean = sum((chance * printed[pattern] for pattern, chance in chances.items()), Fraction(0))
         biases.append(abs(mean - in_table))
     assert max(biases) > Fraction(1, 20)

@@ -29,7 +29,7 @@ from dalenius.arrays import Floats, Ints
 from dalenius.errors import InputError
 from dalenius.exact import round_up
 from dalenius.mechanisms.alphabeta import published
-from dalenius.mechanisms.alphabeta.changing import kernels_of_changing
+from dalenius.mechanisms.alphabeta.changing import DateKernel, kernels_of_changing
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.tuples.answer.estimation import Covariance, Kernel, TupleModel, read_codes
@@ -163,7 +163,8 @@ def _kernels(view: PublishedView, codes: TupleCodes, shown: Ints) -> dict[str, C
         return kernels_of_changing(shown, view.law)
     if len(shown) == 1:
         return {"unbiased": lambda: _single(marginal_law(view.law, view.index), len(codes[0]))}
-    return {"combined": lambda: _combine(shown, view), "last-view": lambda: last_view(shown, view.law)}
+    last = partial(DateKernel.of, shown, view.law, len(shown))
+    return {"combined": lambda: _combine(shown, view), "last-view": last}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -176,7 +177,7 @@ class UniformKernel:
     never: Fraction
     variance: TupleVariance
     spread: float
-    law: ViewLaw | ClassLaw | None = None
+    law: ViewLaw | ClassLaw
     """Of one view, whose counts have exact intervals, or of what a tuple of each pattern adds."""
     assumption = None
     has_ratios = True
@@ -204,21 +205,8 @@ class UniformKernel:
                 for n, size in zip(rows.tolist(), population.tolist(), strict=True)
             ]
         shown = sums.count_rows(summand, self.row_weights)
-        if self.law is not None:
-            low, high = self.law.intervals(shown, population, confidence)
-            return list(zip(low.tolist(), high.tolist(), strict=True))
-        return [
-            weighted_interval(
-                CountEstimate(
-                    value=Fraction(weight) + self.never * round(size),
-                    population=round(size),
-                    tuple_variance=self.variance,
-                ),
-                Fraction(self.spread),
-                confidence,
-            )
-            for weight, size in zip(shown.tolist(), population.tolist(), strict=True)
-        ]
+        low, high = self.law.intervals(shown, population, confidence)
+        return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
 @lru_cache(maxsize=65536)
@@ -318,39 +306,6 @@ def _combine(shown: Ints, view: PublishedView) -> UniformKernel:
         variance=weights.tuple_variance,
         spread=float(weights.spread),
         law=ClassLaw.of((more[c], inside[c], outside[c]) for c in more),
-    )
-
-
-def last_view(shown: Ints, law: ViewLaw) -> UniformKernel:
-    """The unbiased estimate from the last view alone, given the ones before it.
-
-    Tuples shown before and others appear by different rates, so each kind is corrected by its own (the
-    printed estimator uses one rate for both and is biased).
-    """
-    index = len(shown)
-    s, seen, fresh = law.retention, law.seen_rate, law.fresh_rate(index)
-    unseen = math.prod((1 - law.fresh_rate(view) for view in range(1, index)), start=Fraction(1))
-    hidden = (1 - s) ** (index - 1)
-    again, gone = (1 - seen) / (s - seen), -seen / (s - seen)
-    new, never = (1 - fresh) / (s - fresh), -fresh / (s - fresh)
-    classes = (
-        (again, (1 - hidden) * s, (1 - unseen) * seen),
-        (gone, (1 - hidden) * (1 - s), (1 - unseen) * (1 - seen)),
-        (new, hidden * s, unseen * fresh),
-        (never, hidden * (1 - s), unseen * (1 - fresh)),
-    )
-    variance = TupleVariance(
-        inside=sum((chance * weight**2 for weight, chance, _ in classes), Fraction(-1)),
-        outside=sum((chance * weight**2 for weight, _, chance in classes), Fraction(0)),
-    )
-    before, now = shown[:-1].any(axis=0), shown[-1] == 1
-    weights = np.where(before, np.where(now, float(again), float(gone)), float(new))
-    return UniformKernel(
-        formula="(n_again − s·e·n_shown)/(s(1−e)) + (n_fresh − b·(n_D − n_shown))/(s − b), b = b_i",
-        row_weights=weights - float(never),
-        never=never,
-        variance=variance,
-        spread=float(max(again, new) - min(gone, never)),
     )
 
 

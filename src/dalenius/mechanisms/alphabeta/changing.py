@@ -9,14 +9,17 @@ has the mean Σ f over the table of date i, whatever the tables before were, and
 for every history. Given the earlier views a tuple adds r(1−r)/(s−r)² to the variance if it is not in the
 table and s(1−s)/(s−r)² if it is. The error of a later view has mean 0 given the earlier ones, so errors of
 two views are uncorrelated, and the variance of a change is the sum of the two.
+
+So is the last view of an unchanged table, given those before it: only its β differs from view to view.
+
+Intervals of counts invert the law of the sum given the earlier views, whose tuples are of two kinds
+(`tuples/weighted.py`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from itertools import combinations
 
@@ -26,7 +29,8 @@ from dalenius.arrays import Bools, Floats, Ints
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.tuples.answer.estimation import Covariance, Kernel
 from dalenius.mechanisms.tuples.answer.question import Sums
-from dalenius.mechanisms.tuples.interval import CountEstimate, Interval, TupleVariance, weighted_interval
+from dalenius.mechanisms.tuples.interval import Interval
+from dalenius.mechanisms.tuples.weighted import ClassLaw, Kind, invert
 
 
 def kernels_of_changing(shown: Ints, law: ViewLaw) -> dict[str, Callable[[], Kernel]]:
@@ -34,7 +38,7 @@ def kernels_of_changing(shown: Ints, law: ViewLaw) -> dict[str, Callable[[], Ker
     n_views = len(shown)
     views = {f"view-{i}": partial(DateKernel.of, shown, law, i) for i in range(n_views, 0, -1)}
     changes = {
-        f"change-{i}-{j}": partial(ChangeKernel.of, shown, law, i, j)
+        f"change-{i}-{j}": partial(ChangeKernel.of, shown, law, (i, j))
         for i, j in combinations(range(1, n_views + 1), 2)
     }
     return {**views, **changes}
@@ -56,15 +60,36 @@ class _ViewKind:
         return -self.rate / (self.retention - self.rate)
 
     @property
-    def outside(self) -> float:
-        """What a tuple adds to the variance that is not in the table."""
-        return self.rate * (1 - self.rate) / (self.retention - self.rate) ** 2
+    def law(self) -> ClassLaw:
+        """What the view adds for a tuple that it shows."""
+        return ClassLaw(
+            more=np.array([self.hit - self.miss]),
+            inside=np.array([self.retention]),
+            outside=np.array([self.rate]),
+        )
 
-    @property
-    def slope(self) -> float:
-        """How much more one adds that is."""
-        s = self.retention
-        return s * (1 - s) / (s - self.rate) ** 2 - self.outside
+    def count(self, size: Floats, inside: Floats, sign: float) -> Kind:
+        """So many tuples, of which so many are estimated to be in the table."""
+        variance = self.covariance(size, np.clip(inside, 0.0, size))
+        return Kind(
+            law=self.law,
+            size=size,
+            estimate=inside,
+            variance=variance.known + variance.estimated,
+            sign=sign,
+        )
+
+    def covariance(self, size: Floats, inside: Floats) -> Covariance:
+        """Of two totals whose product sums up to this over all tuples of the kind, and to this in the table.
+
+        What a tuple adds at least is known; what it adds more, if it is inside or if it is not, is estimated.
+        """
+        s, r = self.retention, self.rate
+        scale = (s - r) ** 2
+        if_inside, if_outside = s * (1 - s) / scale, r * (1 - r) / scale
+        more = abs(if_inside - if_outside)
+        which = inside if if_inside > if_outside else size - inside
+        return Covariance(known=min(if_inside, if_outside) * size, estimated=more * which, most=more * size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,7 +128,7 @@ class DateKernel:
         """How a total comes about."""
         return (
             f"the table as it was at view {self.view}: (n_again − s·e·n_shown)/(s(1−e)) + "
-            "(n_fresh − β·(n_D − n_shown))/(s − β), shown by earlier views"
+            "(n_fresh − b·(n_D − n_shown))/(s − b), shown by earlier views; b is its rate of other noise"
         )
 
     @property
@@ -123,37 +148,41 @@ class DateKernel:
         inside = sums.over_rows(one, two, weights=self.weights) + self.fresh.miss * population
         # what is inside of those shown before: their own weights are (1[t ∈ V] − r)/(s − r)
         inside_shown = sums.over_rows(one, two, weights=(self.weights + self.fresh.miss) * self.before)
-        rest = population - shown
-        return Covariance(
-            known=self.seen.outside * shown + self.fresh.outside * rest,
-            estimated=self.seen.slope * inside_shown + self.fresh.slope * (inside - inside_shown),
-            most=max(self.seen.slope, 0.0) * shown + max(self.fresh.slope, 0.0) * rest,
+        return _add(
+            self.seen.covariance(shown, inside_shown),
+            self.fresh.covariance(population - shown, inside - inside_shown),
         )
 
     def count_intervals(self, sums: Sums, summand: int, confidence: float) -> list[Interval]:
         """Intervals for how many tuples of the table the summand counts, per group."""
+        counted = self.count(sums, summand)
+        most = counted.population
+        low, high = invert(counted.kinds, counted.hits, (np.zeros(len(most)), most), confidence)
+        return list(zip(low.tolist(), high.tolist(), strict=True))
+
+    def count(self, sums: Sums, summand: int, sign: float = 1.0) -> _Counted:
+        """What the view shows of the tuples that a summand counts."""
         population = sums.count_domain(summand)
         shown = sums.count_rows(summand, self.before)
-        values = sums.count_rows(summand, self.weights) + self.fresh.miss * population
-        known = self.seen.outside * shown + self.fresh.outside * (population - shown)
-        slope = max(self.fresh.slope, self.seen.slope, 0.0)
-        return [
-            weighted_interval(
-                CountEstimate(
-                    value=Fraction(value),
-                    population=round(size),
-                    tuple_variance=TupleVariance(
-                        inside=Fraction(variance / max(size, 1.0) + slope),
-                        outside=Fraction(variance / max(size, 1.0)),
-                    ),
-                ),
-                Fraction(self.spread),
-                confidence,
-            )
-            for value, size, variance in zip(
-                values.tolist(), population.tolist(), known.tolist(), strict=True
-            )
-        ]
+        inside = sums.count_rows(summand, self.weights) + self.fresh.miss * population
+        inside_shown = sums.count_rows(summand, (self.weights + self.fresh.miss) * self.before)
+        rest, inside_rest = population - shown, inside - inside_shown
+        return _Counted(
+            population=population,
+            hits=inside - self.seen.miss * shown - self.fresh.miss * rest,
+            kinds=(self.seen.count(shown, inside_shown, sign), self.fresh.count(rest, inside_rest, sign)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Counted:
+    """A count from one view, per group: how it is distributed."""
+
+    population: Floats
+    hits: Floats
+    """The sum of what the tuples add that the view shows."""
+    kinds: tuple[Kind, Kind]
+    """Shown before, and others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,9 +195,10 @@ class ChangeKernel:
     has_ratios = False
 
     @classmethod
-    def of(cls, shown: Ints, law: ViewLaw, earlier: int, later: int) -> ChangeKernel:
+    def of(cls, shown: Ints, law: ViewLaw, views: tuple[int, int]) -> ChangeKernel:
         """From one view to another."""
-        return cls(earlier=DateKernel.of(shown, law, earlier), later=DateKernel.of(shown, law, later))
+        earlier, later = (DateKernel.of(shown, law, view) for view in views)
+        return cls(earlier=earlier, later=later)
 
     @property
     def formula(self) -> str:
@@ -189,30 +219,20 @@ class ChangeKernel:
 
     def covariance(self, sums: Sums, one: int, two: int) -> Covariance:
         """Of two totals, per group."""
-        parts = [kernel.covariance(sums, one, two) for kernel in (self.earlier, self.later)]
-        return Covariance(
-            known=_add([part.known for part in parts]),
-            estimated=_add([part.estimated for part in parts]),
-            most=_add([part.most for part in parts]),
-        )
+        return _add(*(kernel.covariance(sums, one, two) for kernel in (self.earlier, self.later)))
 
     def count_intervals(self, sums: Sums, summand: int, confidence: float) -> list[Interval]:
-        """Both tables' intervals, whose reaches add up in squares where errors are as good as normal.
-
-        An interval of one table reaches from its estimate by what its own law needs, few tuples included.
-        """
-        one, two = (k.count_intervals(sums, summand, confidence) for k in (self.earlier, self.later))
-        first, second = (k.estimate(sums, summand) for k in (self.earlier, self.later))
-        return [
-            (
-                after - before - math.hypot(after - low_two, high_one - before),
-                after - before + math.hypot(high_two - after, before - low_one),
-            )
-            for before, after, (low_one, high_one), (low_two, high_two) in zip(
-                first.tolist(), second.tolist(), one, two, strict=True
-            )
-        ]
+        """By the law of the difference."""
+        later, earlier = self.later.count(sums, summand), self.earlier.count(sums, summand, sign=-1.0)
+        most = later.population
+        kinds, hits = (*later.kinds, *earlier.kinds), later.hits - earlier.hits
+        low, high = invert(kinds, hits, (-most, most), confidence)
+        return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
-def _add(parts: Sequence[Floats]) -> Floats:
-    return np.asarray(sum(parts, start=np.zeros(1)))
+def _add(one: Covariance, two: Covariance) -> Covariance:
+    return Covariance(
+        known=one.known + two.known,
+        estimated=one.estimated + two.estimated,
+        most=one.most + two.most,
+    )
