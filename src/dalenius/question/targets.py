@@ -225,17 +225,26 @@ def _quantile(estimates: Estimates, q: float) -> Floats:
     low, high = normal.min(axis=1), normal.max(axis=1)
     if estimates.mean.shape[1] == 1 or not np.isfinite(normal).all():
         return np.asarray(low if q < 0.5 else high)
-    safe = np.maximum(sd, 1e-12)
     place = (low + high) / 2  # the mixture's quantile lies between those of its components
+    mean, weight, safe = estimates.mean, estimates.weight, np.maximum(sd, 1e-12)
+    left, near = (
+        np.arange(len(place)),
+        place.copy(),
+    )  # targets that are not close enough yet, and where they are
     for _ in range(_MOST_STEPS):
-        z = (place[:, None] - estimates.mean) / safe
-        over = (estimates.weight * normal_cdf(z)).sum(axis=1) - q
-        low, high = np.where(over < 0, place, low), np.where(over < 0, high, place)
-        slope = (estimates.weight * np.exp(-(z**2) / 2) / safe).sum(axis=1) / np.sqrt(2 * np.pi)
-        step = place - over / np.maximum(slope, 1e-300)
-        last, place = place, np.where((low < step) & (step < high), step, (low + high) / 2)
-        if (np.abs(place - last) <= _CLOSE * safe.min(axis=1)).all():
+        z = (near[:, None] - mean) / safe
+        over = (weight * normal_cdf(z)).sum(axis=1) - q
+        low, high = np.where(over < 0, near, low), np.where(over < 0, high, near)
+        slope = (weight * np.exp(-(z**2) / 2) / safe).sum(axis=1) / np.sqrt(2 * np.pi)
+        step = near - over / np.maximum(slope, 1e-300)
+        last, near = near, np.where((low < step) & (step < high), step, (low + high) / 2)
+        place[left] = near
+        is_far = np.abs(near - last) > _CLOSE * safe.min(axis=1)
+        if not is_far.any():
             break
+        if not is_far.all():
+            left, near, low, high = left[is_far], near[is_far], low[is_far], high[is_far]
+            mean, weight, safe = mean[is_far], weight[is_far], safe[is_far]
     return np.asarray(place)
 
 

@@ -44,7 +44,10 @@ def test_sums_over_kinds_are_those_over_people(listed: list[np.ndarray], dense: 
     assert kinds.sum_effects(effects)[kind] == pytest.approx(people @ effects)
     by_kind = np.zeros((len(kinds), 3))
     np.add.at(by_kind, kind, numbers)
-    assert kinds.add(by_kind) == pytest.approx(people.T @ numbers)
+    for few_cells in (0, 10**9):  # with scipy, and without
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_FEW_CELLS", few_cells)
+            assert kinds.add(by_kind) == pytest.approx(people.T @ numbers)
     assert kinds.cross(np.bincount(kind).astype(float)) == pytest.approx(people.T @ people)
     some = kinds.take(np.arange(0, len(kinds), 2))
     assert some.sum_effects(effects) == pytest.approx(kinds.sum_effects(effects)[::2])

@@ -236,14 +236,14 @@ def _variance_components(
     white = vectors[:, kept] / np.sqrt(values[kept])
     loads = white.T @ V
     parts = np.stack([loads[:, begin:end] @ kernel @ loads[:, begin:end].T for (begin, end), kernel in kinds])
-    y = contrasts @ white
+    y, flat = contrasts @ white, parts.reshape(len(parts), -1)
     size = np.full(len(parts), _USUAL)
     for _ in range(_ROUNDS):
         r, Q = np.linalg.eigh(np.tensordot(size, parts, axes=1))
         left = 1 / (1 + known[:, None] * np.maximum(r, 0.0))  # directions × features
         seen = (y @ Q * left) @ Q.T
-        found = np.einsum("kd,jde,ke,k->j", seen, parts, seen, known, optimize=True)
-        expected = np.einsum("de,jdf,fe,e->j", Q, parts, Q, known @ left, optimize=True)
+        found = flat @ ((seen.T * known) @ seen).ravel()  # traces of products of each part with a matrix
+        expected = flat @ ((Q * (known @ left)) @ Q.T).ravel()
         evidence = size * expected  # how many of the effects the release tells
         size = (size**2 * found + _BELIEVED * _USUAL) / (evidence + _BELIEVED)
     return np.asarray(size)

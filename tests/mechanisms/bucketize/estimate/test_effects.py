@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dalenius.mechanisms.bucketize.estimate import effects as of_buckets
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.rows import effects
@@ -154,6 +155,22 @@ def test_probabilities_are_a_softmax_of_share_and_effects() -> None:
         person = block.by_person(np.arange(N))[:, None]
         assert logs == pytest.approx(np.log(expected)[person, block.by_slot(fitted.places.value)], abs=1e-9)
     assert made.sizes.tolist() == [N]
+
+
+@pytest.mark.parametrize("most_cells", [1, 8_000_000])
+def test_the_gradient_where_there_are_no_effects_needs_no_matching(
+    most_cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buckets of two regions, whose shares of values differ; columns at once, and code by code."""
+    monkeypatch.setattr(of_buckets, "MOST_CELLS", most_cells)
+    buckets = TABLE.release()
+    region = (np.arange(len(buckets.size)) % 2).astype(np.int64)
+    made = Features.of(COLUMNS, region[buckets.row_bucket])
+    contents = Contents.of(buckets, region, made.sizes)
+    whole = Fit.of(made, contents, Places.of(buckets))
+    slow = whole.gain(np.zeros((9, 4)), 500, 1e-13)[1]
+    assert np.abs(slow).max() > 1
+    assert of_buckets.first_gradient(made, contents, buckets) == pytest.approx(slow, abs=1e-9)
 
 
 def test_the_likelihood_of_pairs_is_that_of_their_permanents() -> None:

@@ -46,6 +46,28 @@ class Contents:
         )
 
 
+def first_gradient(features: Features, contents: Contents, buckets: Buckets) -> Floats:
+    """Features × values: the gradient of the log-likelihood by effects where there are none.
+
+    There everybody of a bucket has each of its values alike: Σ over people of c/|g| − f, which sums of
+    features by type of bucket tell, without a matching.
+    """
+    people = features.means * features.sizes[:, None]  # regions × features
+    found = -people.T @ np.exp(contents.log_share)
+    share = buckets.composition.transpose().scale_columns(1 / buckets.type_size)  # values × types
+    type_of_row, n_types = buckets.type_of[buckets.row_bucket].astype(np.int64), len(buckets.copies)
+    step = max(1, MOST_CELLS // n_types)
+    for column, start in zip(features.columns, features.starts, strict=False):
+        codes, n_codes = column.codes.astype(np.int64), int(column.codes.max()) + 1
+        for begin in range(0, n_codes, step):
+            n = min(step, n_codes - begin)
+            place = (codes - begin) * n_types + type_of_row
+            place = place if n == n_codes else place[(codes >= begin) & (codes < begin + n)]
+            by_type = np.bincount(place, minlength=n * n_types).reshape(n, n_types).astype(np.float64)
+            found[start + begin : start + begin + n] += (share @ by_type.T).T
+    return np.asarray(found)
+
+
 def _by_region(buckets: Buckets, region_of_bucket: Ints) -> Floats:
     """Regions × values: how often each occurs."""
     held, n_regions = buckets.composition.take(buckets.type_of), int(region_of_bucket.max()) + 1

@@ -28,7 +28,7 @@ import numpy as np
 from dalenius.arrays import Bools, Codes, Floats, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, by_score
 from dalenius.mechanisms.bucketize.estimate.by_type import Chances, PlacesByType
-from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, fit_effects
+from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, first_gradient, fit_effects
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
 from dalenius.mechanisms.rows.traits import choose_basis
 from dalenius.question.targets import Estimates, Score, Targets, different_weights
@@ -117,7 +117,7 @@ class Posterior:
         features = Features.of(columns, region_of_bucket[buckets.row_bucket])
         contents = Contents.of(buckets, region_of_bucket, features.sizes)
         everybody = Everybody.of(features, contents, buckets)
-        surprise = everybody.gain(np.zeros((features.kinds.n_features, contents.log_share.shape[1])))[1]
+        surprise = first_gradient(features, contents, buckets)
         basis = choose_basis(features, contents.known, surprise, numbers, buckets.counts)
         effects = fit_effects(features, contents, buckets, basis)
         V, vectors = np.linalg.eigh(features.covariance())
