@@ -24,9 +24,9 @@ from dalenius.mechanisms.bucketize.attacks.case import BucketCase, RowPairs, dra
 from dalenius.release.folder import StoredRelease
 from dalenius.reproduce.microdata import data_folder
 
-ESTIMATORS = ("anatomy", "shrinkage", "regression")
-_HEAD = """| θ | regions | MSE | RE: Anatomy | shrinkage | regression | 95 %: Anatomy | shrinkage \
-| regression | linking | deFinetti | seconds |
+ESTIMATORS = ("anatomy", "shrinkage", "matching")
+_HEAD = """| θ | regions | MSE | RE: Anatomy | shrinkage | matching | 95 %: Anatomy | shrinkage \
+| matching | linking | deFinetti | seconds |
 |---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 

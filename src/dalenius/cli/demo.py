@@ -42,7 +42,7 @@ values  = { HIV = 0.03, Schizophrenia = 0.03 }    # stricter for these
 
 [mechanism]
 kind    = "bucketize"
-regions = true                             # buckets of people who are alike: sharper answers, same promise
+regions = true                             # buckets of people who are alike: mostly sharper, same promise
 
 [ledger]
 path = "private/ledger"                    # remembers what was published; only its owner can read it

@@ -112,7 +112,7 @@ def _write(
 
 _STRICT = {"colleagues": (TIMES, CAP), "researchers": (TIMES, CAP), "public": (Fraction(2), Fraction(1, 3))}
 """How often its share a value may become, and the cap, by who gets the release."""
-_REGIONS = "regions    = true            # buckets of people who are alike: sharper answers, same promise\n"
+_REGIONS = "regions    = true            # buckets of people who are alike: mostly sharper, same promise\n"
 _BATCHES = """
 [series]                      # each publication is about other people, and is one batch
 kind = "batches"

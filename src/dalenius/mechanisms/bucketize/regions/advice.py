@@ -68,8 +68,8 @@ class RegionAdvice:
         """One sentence."""
         if self.is_for:
             return (
-                f"regions = true would cut this table, into up to about {self.most_even} regions: sharper "
-                "answers under the same promise"
+                f"regions = true would cut this table, into up to about {self.most_even} regions: mostly "
+                "sharper answers under the same promise"
             )
         return (
             "regions = true would not help: no even cut of so many people is sure to keep limits as tight as "
