@@ -201,7 +201,11 @@ def _take(module: ModuleType, name: str, old: Any, new: Any) -> int:
     if isinstance(old, type):
         if old.__module__ != module.__name__:
             return 0
-        return sum(_patch(old.__dict__[key], value) for key, value in vars(new).items() if key in vars(old))
+        pairs = [(key, vars(old)[key], value) for key, value in vars(new).items() if key in vars(old)]
+        changed = [(key, value) for key, before, value in pairs if _is_number(value) and before != value]
+        for key, value in changed:
+            setattr(old, key, value)
+        return len(changed) + sum(_patch(before, value) for _, before, value in pairs)
     if callable(old):
         return _patch(old, new) if getattr(old, "__module__", None) == module.__name__ else 0
     if isinstance(old, ModuleType) or _same(old, new):
@@ -210,6 +214,11 @@ def _take(module: ModuleType, name: str, old: Any, new: Any) -> int:
         if getattr(holder, "__dict__", {}).get(name) is old:
             setattr(holder, name, new)
     return 1
+
+
+def _is_number(value: Any) -> bool:
+    """Of a class: what all its objects have, and no field of theirs."""
+    return isinstance(value, int | float)
 
 
 def _same(old: Any, new: Any) -> bool:
