@@ -16,7 +16,14 @@ import pytest
 from scipy import stats
 
 from dalenius.errors import InputError, PolicyError
-from dalenius.mechanisms.alphabeta.apply import ViewGroups, first_view, next_view, uniform_hits, union
+from dalenius.mechanisms.alphabeta.apply import (
+    ViewGroups,
+    _encode_all,
+    first_view,
+    next_view,
+    uniform_hits,
+    union,
+)
 from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
 from dalenius.mechanisms.sharding import Census
 from dalenius.mechanisms.tuples.apply import number_copies
@@ -214,3 +221,11 @@ def test_no_tuples_have_no_shares() -> None:
     assert len(noise.relative(tuple(np.zeros(0, dtype=np.int64) for _ in range(3)))) == 0
     one = Domain.of({"a": range(2)})
     assert NoiseLaw.of(one, {"a": ["1/4", "3/4"]}).relative((np.array([0, 1]),)) == pytest.approx([1 / 3, 1])
+
+
+def test_what_earlier_views_showed_is_what_their_pieces_hold_and_nothing_else() -> None:
+    """Noise that was shown before appears again with another probability: no tuple may be taken for shown."""
+    small = Domain.of({"sex": ["F", "M"], "ill": ["cold", "flu", "hiv"]})
+    assert [column.tolist() for column in _encode_all(small, [])] == [[], []]
+    pieces = [pa.table({"sex": ["M"], "ill": ["flu"]}), pa.table({"sex": ["F", "M"], "ill": ["hiv", "hiv"]})]
+    assert [column.tolist() for column in _encode_all(small, pieces)] == [[1, 0, 1], [1, 2, 2]]

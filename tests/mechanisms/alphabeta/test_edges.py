@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from scipy import stats
@@ -14,7 +15,7 @@ from dalenius.mechanisms.alphabeta.apply import shaped_hits, uniform_hits
 from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, LawChoice, ViewLaw, WantedLaw
 from dalenius.mechanisms.alphabeta.plan.views import plan_alphabeta
 from dalenius.mechanisms.tuples.domain import Domain
-from dalenius.mechanisms.tuples.noise import NoiseLaw
+from dalenius.mechanisms.tuples.noise import NoiseLaw, read_noise
 from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.randomness import Randomness
 from tests.chance import FALSE_ALARM
@@ -183,3 +184,26 @@ def test_noise_bounds_that_bind_and_that_do_not() -> None:
         bound = plan_alphabeta(60, DOMAIN, PROMISE, choice=LawChoice(max_noise_rows=most))
         assert (bound.law == free.law) == same
         assert bound.law.most_noise() * 100 <= most
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("sex,F,1\nsex,M\n", r"line 3: expected 3 fields \(column, value, share\), found 2"),
+        ("sex,F,1,0\n", "line 2: expected 3 fields .*, found 4"),
+        ("sex,F,1\nsex,M,2\nsex,F,1\n", "line 4: 'F' of 'sex' is listed twice"),
+    ],
+)
+def test_the_line_of_a_noise_file_that_cannot_be_read_is_named(
+    rows: str, message: str, tmp_path: Path
+) -> None:
+    """As an editor counts them: the first line is the header's."""
+    (tmp_path / "noise.csv").write_text("column,value,share\n" + rows)
+    with pytest.raises(PolicyError, match=message):
+        read_noise(tmp_path / "noise.csv", DOMAIN)
+
+
+def test_shares_of_one_column_leave_the_others_even(tmp_path: Path) -> None:
+    (tmp_path / "noise.csv").write_text("column,value,share\nsex,M,3\nsex,F,1\n")
+    law = read_noise(tmp_path / "noise.csv", DOMAIN)
+    assert (law.largest_share, law.smallest_share) == (Fraction(3, 200), Fraction(1, 200))

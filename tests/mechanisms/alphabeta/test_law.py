@@ -7,17 +7,20 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.mechanisms.alphabeta.plan.law import (
     ChangingLaw,
     ViewLaw,
+    WantedLaw,
     bernstein_deviation,
     choose_law,
+    law_at,
     usual_decay,
 )
+from dalenius.promises.d_gamma_privacy import Adversary
 
 GAMMA = Fraction(1, 5)
 ADULT_D = Fraction(10 * 30_162, 648_023_040)
@@ -65,6 +68,9 @@ RATES = st.fractions(min_value=Fraction(1, 50), max_value=Fraction(49, 50), max_
 
 
 @given(retention=RATES, relative=RATES, decay=RATES, views=st.integers(1, 5))
+@example(
+    retention=Fraction(1, 2), relative=Fraction(49, 50), decay=Fraction(1, 50), views=3
+)  # once, never again
 @settings(deadline=None, max_examples=60)
 def test_the_extreme_ratios_are_those_of_all_patterns(
     retention: Fraction, relative: Fraction, decay: Fraction, views: int
@@ -259,3 +265,35 @@ def test_a_margin_makes_a_bound_stricter() -> None:
     for margin in (Fraction(0), little):
         assert law.hides_presence(Fraction(1, 6), Fraction(1, 2), "independent", margin) == (margin == 0)
         assert law.hides_absence(Fraction(5, 18), Fraction(1, 2), margin) == (margin == 0)
+
+
+@pytest.mark.parametrize(
+    ("adversary", "kind", "views"),
+    [
+        ("independent", ViewLaw, 1),
+        ("exclusive", ViewLaw, 1),
+        ("independent", ChangingLaw, 3),
+        ("exclusive", ChangingLaw, 1),
+    ],
+)
+@given(pair=RISING, retention=RATES)
+@settings(deadline=None, max_examples=20)
+def test_below_the_least_beta_presence_shows_and_from_it_on_it_does_not(
+    adversary: Adversary, kind: type[ViewLaw], views: int, pair: list[Fraction], retention: Fraction
+) -> None:
+    """For one view, and for several of a changing table, the bound at which the search begins is exact."""
+    d, gamma = pair
+    wanted = WantedLaw(d=d, gamma=gamma, adversary=adversary, views=views, kind=kind)
+    least = wanted.least_beta(retention)
+    if least < retention:
+        assert wanted.law(retention, least).hides_presence(d, gamma, adversary)
+    if least * (1 - Fraction(1, 10**9)) < retention:
+        below = wanted.law(retention, least * (1 - Fraction(1, 10**9)))
+        assert not below.hides_presence(d, gamma, adversary)
+
+
+def test_a_beta_that_is_all_of_the_retention_once_it_is_rounded_is_none() -> None:
+    """Prior and posterior that differ in the seventh digit: β would be 0.4999999, and 0.5 is no β for 1/2."""
+    wanted = WantedLaw(d=Fraction(1, 5), gamma=Fraction(2_000_001, 10**7))
+    assert Fraction("0.499999") < wanted.least_beta(Fraction(1, 2)) < Fraction(1, 2)
+    assert law_at(Fraction(1, 2), wanted) is None

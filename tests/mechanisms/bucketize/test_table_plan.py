@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
+import altair
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.errors import InternalError, PromiseNotMet
+from dalenius.errors import InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.bucketize import table_plan
 from dalenius.mechanisms.bucketize.config import BucketizeConfig
 from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run
 from dalenius.mechanisms.bucketize.statement import state_plan
-from dalenius.mechanisms.bucketize.table_plan import BucketizePlan, cap_above, plan_promise
+from dalenius.mechanisms.bucketize.table_plan import BucketizePlan, cap_above, mix_numbers, plan_promise
 from dalenius.mechanisms.bucketize.words import say_plan
 from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.groups import Group, arrange
 from dalenius.promises.l_diversity import LDiversity
+from dalenius.promises.proximity import Distance, Proximity
+from dalenius.promises.sets import SetPrivacy
 from dalenius.tables.histogram import Histogram
 
 COUNTS = {"Flu": 40, "Cold": 30, "HIV": 6, "Lung": 4, "Gout": 20}
@@ -204,3 +211,97 @@ def test_near_numbers_are_not_counted_where_buckets_are_not_known() -> None:
     assert faked.count_near(0.01) == 0
     both = Histogram.of(("pay", "ill"), Counter({(number, 1): 10 for number in range(1_000, 1_006)}))
     assert plan_promise(BucketizeConfig(), LDiversity(l=3), both, schema).count_near(0.01) == 0
+
+
+SETS = SetPrivacy(columns=("Flu", "HIV"), default=Fraction(2, 3), named=(("HIV", Fraction(1, 2)),))
+OF_SETS = {(False, False): 4, (True, False): 8, (True, True): 2, (False, True): 1}
+
+
+def plan_sets(kind: pa.DataType, counts: Mapping[Any, int]) -> BucketizePlan:
+    schema = pa.schema([("Flu", pa.bool_()), ("HIV", kind)])
+    return plan_promise(BucketizeConfig(), SETS, Histogram.of(("Flu", "HIV"), dict(counts)), schema)
+
+
+def test_people_with_several_values_are_limited_value_by_value() -> None:
+    plan = plan_sets(pa.bool_(), OF_SETS)
+    values = plan.histogram.values
+    held = [({values[code] for code in codes}, limit) for codes, limit in plan.problem.overlapping]
+    assert held == [
+        ({(True, False), (True, True)}, Fraction(2, 3)),
+        ({(True, True), (False, True)}, Fraction(1, 2)),
+        ({(False, False)}, Fraction(1, 2)),
+    ]
+    assert plan.problem.is_mixed
+    assert plan.outright == 0  # no limit is 1
+    with pytest.raises(PromiseNotMet, match="below its share of the people"):
+        plan_sets(pa.bool_(), {**OF_SETS, (True, False): 9})
+
+
+@pytest.mark.parametrize("cells", [("no", "yes"), (None, True)])
+def test_sets_are_of_columns_of_yes_and_no(cells: tuple[object, object]) -> None:
+    kind = pa.string() if "no" in cells else pa.bool_()
+    counts = {(flu, cells[hiv]): n for (flu, hiv), n in OF_SETS.items()}
+    with pytest.raises(PolicyError, match="columns of yes and no, without NULL"):
+        plan_sets(kind, counts)
+
+
+def test_of_sets_only_who_has_a_value_for_certain_is_counted() -> None:
+    """A bucket in which all have the flu tells it; one in which nobody has HIV is no secret of theirs."""
+    plan = plan_sets(pa.bool_(), OF_SETS)
+    codes = {value: code for code, value in enumerate(plan.histogram.values)}
+    buckets = np.array([1, 1, 2, 2], dtype=np.int64)
+    held = [codes[v] for v in ((True, False), (True, True), (False, False), (True, False))]
+    contents = [(buckets, np.array(held, dtype=np.int32), np.ones(4, dtype=np.int64))]
+    assert plan.count_alike(contents) == 2
+
+
+@pytest.mark.parametrize(("fakes", "n_certain"), [(0, 2), (1, 1)])
+def test_a_bucket_with_one_value_tells_it_unless_one_of_them_is_nobodys(fakes: int, n_certain: int) -> None:
+    """Two people with one value; or one person and a fake, which is there twice: it is no secret either."""
+    held = Histogram.of(("ill",), Counter({(f"ill {number}",): 10 for number in range(6)}))
+    plan = plan_promise(BucketizeConfig(fakes=fakes), LDiversity(l=3), held, SCHEMA)
+    listed = (np.array([1, 2, 2]), np.array([0, 1, 2], dtype=np.int32), np.array([2, 1, 1]))
+    assert plan.count_alike([listed]) == n_certain
+
+
+PAY = pa.schema([("pay", pa.int64())])
+
+
+def test_near_numbers_share_a_limit_from_each_number_on() -> None:
+    """One guess is within 5 of two neighbours, and of 200 alone."""
+    near = Proximity(within=Distance.parse(5), at_most=Fraction(2, 5))
+    numbers = Histogram.of(("pay",), Counter({(n,): 10 for n in (130, 100, 120, 110, 200)}))
+    plan = plan_promise(BucketizeConfig(), near, numbers, PAY)
+    assert [value for (value,) in plan.histogram.values] == [100, 110, 120, 130, 200]
+    assert plan.problem.windows == (2, 3, 4, 4, 5)
+    assert plan.proximity == near
+    with pytest.raises(PromiseNotMet, match="40 % of the records are near one number"):
+        plan_promise(BucketizeConfig(), replace(near, at_most=Fraction(39, 100)), numbers, PAY)
+    texts = Histogram.of(("pay",), Counter({("a",): 10, ("b",): 10}))
+    with pytest.raises(PolicyError, match="is about numbers; column 'pay' is string"):
+        plan_promise(BucketizeConfig(), near, texts, pa.schema([("pay", pa.string())]))
+
+
+@pytest.mark.parametrize(("n_values", "is_mixed"), [(128, False), (129, True)])
+def test_many_numbers_are_mixed_and_few_or_texts_are_not(n_values: int, is_mixed: bool) -> None:
+    numbers = Histogram.of(("pay",), Counter({(n,): 1 + n % 3 for n in range(n_values)}))
+    mixed = mix_numbers(numbers, PAY)
+    assert (mixed.values != numbers.values) == is_mixed
+    assert sorted(mixed.values) == sorted(numbers.values)
+    assert dict(zip(mixed.values, mixed.counts, strict=True)) == dict(
+        zip(numbers.values, numbers.counts, strict=True)
+    )
+    texts = Histogram.of(("pay",), Counter({(str(n),): 1 for n in range(n_values)}))
+    assert mix_numbers(texts, pa.schema([("pay", pa.string())])).values == texts.values
+
+
+def test_the_drawing_has_the_commonest_values_with_their_limits_and_all_buckets() -> None:
+    plan = planned()
+    values, buckets = plan.draw(altair).to_dict()["hconcat"]
+    rows = (values.get("data") or values["layer"][0]["data"])["values"]
+    order = sorted(range(5), key=lambda code: -plan.histogram.counts[code])
+    assert [row["value"] for row in rows] == [plan.histogram.values[code][0] for code in order]
+    assert [row["share"] for row in rows] == [plan.histogram.counts[code] / 100 for code in order]
+    assert [row["threshold"] for row in rows] == [float(plan.thresholds[code]) for code in order]
+    pairs = zip(plan.buckets.sizes, plan.buckets.n_buckets, strict=True)
+    assert buckets["data"]["values"] == [{"size": s, "records": s * b} for s, b in pairs]

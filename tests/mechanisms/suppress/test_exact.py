@@ -200,6 +200,41 @@ def test_what_safe_suppression_withholds_of_a_group_is_that_of_its_tables(
     assert _withheld_from_group_by_safe_d(left, n_removed, ell) == withheld
 
 
+def group_of(ranked: Counts, ell: int) -> list[Counts] | None:
+    """The ℓ tables that leave one view together, this one among them, before the view is made eligible."""
+    base, count = (*ranked, 0)[ell], sum(ranked) // ell + 1
+    starts = [count]
+    while starts[-1] <= ranked[0]:
+        starts.append(2 * starts[-1] - base)
+    start = starts[-2]
+    if ranked[1] >= start:
+        return None
+    left = sorted((ranked[0] - (start - base), *ranked[1:]), reverse=True)
+    return [(*left[:i], left[i] + start - base, *left[i + 1 :]) for i in range(ell)]
+
+
+def test_a_group_is_kept_unless_safe_suppression_withholds_less_of_it() -> None:
+    n_kept = n_left = 0
+    for table, ell in brute.small_tables(13):
+        tables, kept = group_of(table, ell), keep_grouped(table, ell)
+        if tables is None:
+            assert kept == safe_d(table, ell)
+            continue
+        assert table in {tuple(sorted(one, reverse=True)) for one in tables}
+        by_safe = sum(sum(one) - sum(safe_d(sorted(one, reverse=True), ell)) for one in tables)
+        left = tuple(map(min, *tables))
+        view = next(
+            state for state in brute.d_states(sorted(left, reverse=True)) if brute.eligible(state, ell)
+        )
+        if ell * (sum(table) - sum(view)) <= by_safe:
+            assert sorted(kept, reverse=True) == sorted(view, reverse=True)
+            n_kept += 1
+        else:
+            assert kept == safe_d(table, ell)
+            n_left += 1
+    assert min(n_kept, n_left) > 20
+
+
 def test_one_who_knows_the_sorted_counts_may_learn_more() -> None:
     law = exact_law((10, 4, 2, 1, 1), 3)
     assert beliefs_if_histogram_is_known(law).worst() > Fr(1, 3)

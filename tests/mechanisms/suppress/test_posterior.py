@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from fractions import Fraction as Fr
 from itertools import product
 
@@ -229,3 +229,20 @@ def test_a_table_with_one_outcome_has_one() -> None:
 def test_a_mean_that_no_draw_shows_is_bounded_with_a_miss_of_one_in_a_thousand() -> None:
     """A mean of c/N is missed by N draws with at most e^-c: the least whole c for one in a thousand."""
     assert math.exp(-r_posterior._NO_HIT) < 0.001 < math.exp(1 - r_posterior._NO_HIT)
+
+
+@pytest.mark.parametrize(("n_rows", "n_values", "ell"), SIZES)
+def test_the_work_is_never_less_than_the_tables_that_can_have_left_the_view(
+    n_rows: int, n_values: int, ell: int
+) -> None:
+    """Every choice of values that lost records, up to relabelling, with every way to have lost so many."""
+    for view in beliefs_of_uniform_prior(n_rows, n_values, ell, r_law).joint:
+        strata = [s for count in set(view) for s in r_posterior._strata(view, count, n_rows, ell)]
+        n_withheld, top = n_rows - sum(view), view[0]
+        assert work_of(view, n_rows, ell) == n_values * sum(math.comb(n_withheld, len(s.cut)) for s in strata)
+        assert len({(s.suspect, s.cut) for s in strata}) == len(strata)  # nothing is looked at twice
+        for stratum in strata:
+            near = Counter(view[value] for value in range(n_values) if value != stratum.suspect)
+            cut = Counter(view[value] for value in stratum.cut)
+            assert set(cut) <= {top, top - 1}
+            assert stratum.n_alike == math.prod(math.comb(near[kept], n) for kept, n in cut.items())

@@ -6,7 +6,7 @@ from collections import Counter
 from fractions import Fraction as Fr
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -45,6 +45,10 @@ def test_the_law_is_the_printed_algorithms_on_every_small_table() -> None:
 
 
 @given(drawn=skewed_tables)
+@example(drawn=((41, 29, 18, 17, 9, 8), 3))  # candidacy asks for more from the first level above F_3 on,
+@example(drawn=((38, 30, 19, 18), 3))  # from a later one,
+@example(drawn=((27, 26, 26, 15, 10, 3), 4))  # and what it asks for leaves one level that is not eligible
+@example(drawn=((25, 23, 22, 20, 16, 11), 5))
 @settings(max_examples=150, deadline=None)
 def test_expected_suppression_needs_no_list_of_levels(drawn: tuple[tuple[int, ...], int]) -> None:
     ranked, ell = drawn[0], min(drawn[1], len(drawn[0]))

@@ -156,6 +156,7 @@ def test_a_plan_as_json_is_of_the_source_and_the_law() -> None:
 
     merged = "2 of 6 rows repeat another; answers will count different rows"
     plan = ViewPlan(law=Law(), source=source(DECLARED))
+    assert plan.outright == 0
     assert plan.to_dict() == {
         "mechanism": "alpha-beta",
         "method": "some",

@@ -351,3 +351,19 @@ def test_what_is_whole_within_tolerances_only_is_no_setting(monkeypatch: pytest.
     ]
     monkeypatch.setattr(IntegerProblem, "is_met", lambda *_: False)
     assert branch_and_bound(problem, None, 0.9, 10, is_near=False).n_buckets is None
+
+
+@pytest.mark.parametrize(("least", "wanted"), [(0, [9, 4, 1]), (5, [6, 6, 1]), (8, [3, 8, 1]), (9, None)])
+def test_the_last_sizes_are_settled_within_a_window(
+    least: int, wanted: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """35 rows, one bucket of 5 fixed; 4 to 8 buckets of 3 are tried, and buckets of 2 take what is left."""
+    monkeypatch.setattr(integer, "_WINDOW", 2)
+    problem = IntegerProblem(
+        sizes=np.array([2, 3, 5]),
+        n_rows=35,
+        cuts=Cuts(coefficients=np.array([[0, 1, 1]]), needs=np.array([least + 1])),
+        origin=np.array([0, 0, 0]),
+    )
+    found = integer._settle(problem, np.array([0, 1]), np.array([5.2, 6.4, 1.1]))
+    assert (None if found is None else found.tolist()) == wanted

@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 from dalenius.errors import PromiseNotMet
 from dalenius.mechanisms.bucketize.plan import optimal
+from dalenius.mechanisms.bucketize.plan.branching import BranchResult
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.optimal import (
     can_be_kept,
@@ -228,3 +229,44 @@ def test_the_best_of_small_tables_with_many_values_is_proven() -> None:
     thresholds = tuple(min(Fraction(1, 2), Fraction(2 * count, 591) + Fraction(3, 100)) for count in counts)
     plan = plan_optimal(BucketProblem(counts=counts, thresholds=thresholds, max_bucket=60))
     assert (plan.n_rows, plan.loss, plan.gap) == (591, 8_978, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("exact_up_to", "seconds", "weight", "nodes"),
+    [(50, 1, 1, 7), (50, 3, 1, 21), (49, 1, 1, 5), (50, 1, 10, 2), (50, 3, 10, 6), (50, 1, 16, 1)],
+)
+def test_small_tables_and_more_seconds_get_more_nodes_and_long_cuts_fewer(
+    exact_up_to: int, seconds: int, weight: int, nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """50 rows; 7 or 5 nodes a second at most, and 20 nodes of one step; 16 steps a second altogether."""
+    asked = []
+
+    def branch(*given: object, is_near: bool) -> BranchResult:
+        asked.append(given[3])
+        assert not is_near  # nothing is known yet
+        return BranchResult(n_buckets=None, lower_bound=0, is_infeasible=False, n_nodes=1)
+
+    limits = {"_EXACT_UP_TO": exact_up_to, "_MAX_NODES_EXACT": 7, "_MAX_NODES": 5, "_NODE_WORK": 20}
+    for name, limit in {**limits, "_BRANCH_WORK": 16}.items():
+        monkeypatch.setattr(optimal, name, limit)
+    monkeypatch.setattr(optimal, "count_steps", lambda _: weight)
+    monkeypatch.setattr(optimal, "branch_and_bound", branch)
+    search = optimal._SizeSearch(replace(EXAMPLE_3, seconds=seconds))
+    search._branch(*search.relax())
+    assert asked == [nodes]
+    monkeypatch.setattr(optimal, "count_steps", lambda _: 16 * seconds + 1)
+    search._branch(*search.relax())
+    assert asked == [nodes]  # such long cuts are left alone
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "seconds", "gap"), [(1_000, 1, 0.9), (1_001, 1, 100.0), (1_001, 2, 1.0), (1_000, 2, 0.9)]
+)
+def test_up_to_a_thousand_rows_nothing_but_the_optimum_will_do(n_rows: int, seconds: int, gap: float) -> None:
+    """Losses are whole: a distance below 1 is none. Beyond, 1e-4 of the bound, or 1e-6 in more time."""
+    problem = BucketProblem(
+        counts=(n_rows - 500, 500), thresholds=(Fraction(2, 3),) * 2, max_bucket=9, seconds=seconds
+    )
+    search = optimal._SizeSearch(problem)
+    search._bound = 10**6
+    assert search._abs_gap() == pytest.approx(gap)

@@ -182,6 +182,17 @@ def test_beyond_64_every_size_where_a_capacity_grows_is_searched(thresholds: tup
     assert max(sizes) <= 400
 
 
+def test_beyond_64_nothing_else_is_searched_but_even_sizes() -> None:
+    """Sizes where a capacity grows, their successors, and those of the fewest and the most even buckets."""
+    shares = (Fraction(1, 70), Fraction(1, 3))
+    problem = BucketProblem(counts=(10, 990), thresholds=shares, max_bucket=150, min_bucket=66)
+    grown = {s for s in range(65, 151) if grows(set(shares), s)}
+    buckets = [*range(7, 7 + 16), *range(15 - 16 + 1, 15 + 1)]  # 1,000 rows: 7 of up to 150, 15 of 66 or more
+    evenly = {size for b in buckets if b > 0 for size in even(1_000, b)}
+    wanted = {*grown, *(size + 1 for size in grown), *evenly}
+    assert set(candidate_sizes(problem)) == {size for size in wanted if 66 <= size <= 150}
+
+
 def test_where_a_capacity_grows_everywhere_a_size_is_never_far() -> None:
     """A value that is no secret may fill any bucket: too many sizes, of which some within 3 % are kept."""
     problem = BucketProblem(counts=(450, 8_550), thresholds=(Fraction(1, 20), Fraction(1)), max_bucket=9_000)
@@ -269,3 +280,11 @@ def test_what_would_do_travels_with_the_refusal() -> None:
     error = NoSettingFits("nothing", needed=7, hint="more")
     assert (error.needed, error.hint, error.message) == (7, "more", "nothing")
     assert NoSettingFits("nothing").needed is None
+
+
+def test_groups_are_planned_for_as_many_rows_as_32_bits_count() -> None:
+    most = 2**31 - 1
+    group = (Run(begin=0, end=1, threshold=Fraction(1)),)
+    BucketProblem(counts=(1, most - 1), thresholds=(Fraction(1),) * 2, max_bucket=9, groups=group)
+    with pytest.raises(InputError, match="groups of values are planned for up to 2147483647 rows"):
+        BucketProblem(counts=(1, most), thresholds=(Fraction(1),) * 2, max_bucket=9, groups=group)

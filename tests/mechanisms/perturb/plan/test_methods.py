@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 
 from dalenius.errors import DaleniusError, InputError, InternalError, PolicyError, PromiseNotMet
 from dalenius.mechanisms.perturb.channel import Channel, largest_posterior
+from dalenius.mechanisms.perturb.plan import methods
 from dalenius.mechanisms.perturb.plan.layout import Part, PerturbPlan
 from dalenius.mechanisms.perturb.plan.methods import (
     LEAST_TOP,
     METHODS,
     plan_as_in_paper,
+    plan_best,
     plan_for_release,
+    plan_least_variance,
     plan_perturbation,
 )
 from dalenius.promises.rho_privacy import RhoPrivacy
@@ -323,3 +326,19 @@ def test_the_default_is_the_most_accurate_of_all_partitions() -> None:
     assert best.posterior <= promise.rho2
     assert best.method == "best"
     assert best.value_rmse < 5000  # every start is remixed: it was 6852 from the cheapest one
+
+
+@pytest.mark.parametrize(("more", "n_searched"), [(0, 1), (-1, 0)])
+def test_the_least_variance_is_searched_for_up_to_so_many_values(
+    monkeypatch: pytest.MonkeyPatch, more: int, n_searched: int
+) -> None:
+    searched = []
+
+    def search(counts: tuple[int, ...], promise: RhoPrivacy) -> PerturbPlan:
+        searched.append(counts)
+        return plan_least_variance(counts, promise)
+
+    monkeypatch.setattr(methods, "plan_least_variance", search)
+    monkeypatch.setattr(methods, "_MOST_VALUES", len(EXAMPLE) + more)
+    plan_best(tuple(EXAMPLE), max_promise(Fraction(2, 3)))
+    assert len(searched) == n_searched

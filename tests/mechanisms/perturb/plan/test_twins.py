@@ -14,7 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.perturb.plan.improvers import Moves, _MovedParts, improve_by_moves, regroup, remix
+from dalenius.mechanisms.perturb.plan import improvers
+from dalenius.mechanisms.perturb.plan.improvers import (
+    Moves,
+    _MovedParts,
+    add_groups,
+    best_set_partition,
+    improve_by_moves,
+    regroup,
+    remix,
+)
 from dalenius.mechanisms.perturb.plan.layout import LayoutMeasure, Objective
 from dalenius.mechanisms.perturb.plan.starts import (
     band_partitions,
@@ -297,3 +306,47 @@ def test_a_remixed_partition_has_no_better_mixture(found: tuple[Ints, Objective]
         mixtures += [np.stack([*rest, whole])] + ([] if halves is None else [np.stack([*rest, *halves])])
     for mixture in mixtures:
         assert objective.total(improve_by_moves(mixture, objective)) >= objective.total(better) / TOLERANCE
+
+
+def test_groups_with_the_same_label_are_one_part_in_the_order_of_the_labels() -> None:
+    groups = np.array([[1, 0, 0], [0, 2, 3], [4, 0, 5], [0, 0, 1]])
+    assert add_groups(groups, np.array([2, 0, 2, 5])).tolist() == [[0, 2, 3], [5, 0, 5], [0, 0, 1]]
+    assert add_groups(groups[:1], np.array([0])).tolist() == [[1, 0, 0]]
+
+
+@given(tables())
+@settings(deadline=None, max_examples=20)
+def test_the_parts_of_the_best_merge_are_numbered_one_after_the_other(table: tuple[Ints, Objective]) -> None:
+    counts, objective = table
+    labels = best_set_partition(initial_groups(counts, objective.protected)[0], objective)
+    if labels is not None:
+        assert sorted(set(labels.tolist())) == list(range(int(labels.max()) + 1))
+
+
+def test_searches_that_would_take_long_are_left_out_from_their_limits_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two parts of three values, which moves improve: at a limit everything is tried, beyond it nothing."""
+    quotas = np.array([[30, 1, 20], [2, 25, 20]])
+    objective = Objective(protected=np.array([True, True, True]), rho2=0.9)
+    monkeypatch.setattr(improvers, "_MOST_CELLS", 2**2 * 3)
+    assert objective.total(improve_by_moves(quotas, objective)) < objective.total(quotas)
+    monkeypatch.setattr(improvers, "_MOST_CELLS", 2**2 * 3 - 1)
+    assert improve_by_moves(quotas, objective) is quotas
+    monkeypatch.undo()
+    groups, apart = np.array([[9, 9, 0], [9, 9, 0]]), np.array([0, 1])
+    monkeypatch.setattr(improvers, "_MOST_SWEEP_CELLS", 2 * 6)
+    assert len(set(regroup(groups, apart, objective).tolist())) == 1
+    monkeypatch.setattr(improvers, "_MOST_SWEEP_CELLS", 2 * 6 - 1)
+    assert regroup(groups, apart, objective) is apart
+    for limits in ({"MOST_EXACT_GROUPS": 2}, {"_MOST_SUBSET_CELLS": 3 << 2}):
+        for name, limit in limits.items():
+            with monkeypatch.context() as patch:
+                patch.setattr(improvers, name, limit)
+                assert best_set_partition(groups, objective) is not None
+                patch.setattr(improvers, name, limit - 1)
+                assert best_set_partition(groups, objective) is None
+    monkeypatch.setattr(improvers, "_MOST_REMIXED_CELLS", 2**4 * 3)
+    assert objective.total(remix(quotas, objective)) < objective.total(quotas)
+    monkeypatch.setattr(improvers, "_MOST_REMIXED_CELLS", 2**4 * 3 - 1)
+    assert remix(quotas, objective) is quotas
