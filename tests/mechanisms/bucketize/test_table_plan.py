@@ -305,3 +305,14 @@ def test_the_drawing_has_the_commonest_values_with_their_limits_and_all_buckets(
     assert [row["threshold"] for row in rows] == [float(plan.thresholds[code]) for code in order]
     pairs = zip(plan.buckets.sizes, plan.buckets.n_buckets, strict=True)
     assert buckets["data"]["values"] == [{"size": s, "records": s * b} for s, b in pairs]
+
+
+@pytest.mark.parametrize(("ell", "is_told"), [(3, True), (5, True), (6, False), (None, False)])
+def test_withholding_records_is_a_way_out_only_where_there_are_enough_values(
+    ell: int | None, is_told: bool
+) -> None:
+    """Five values, of which one is too common for 3-diversity; no part of the table is 6-diverse."""
+    asked = FPrivacy.from_policy({"default": "1/3"}, ("ill",)) if ell is None else LDiversity(l=ell)
+    with pytest.raises(PromiseNotMet, match="more frequent than their threshold") as refused:
+        plan_promise(BucketizeConfig(), asked, HISTOGRAM, SCHEMA)
+    assert ("[suppress]" in str(refused.value.hint)) == is_told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
@@ -270,3 +271,26 @@ def test_up_to_a_thousand_rows_nothing_but_the_optimum_will_do(n_rows: int, seco
     search = optimal._SizeSearch(problem)
     search._bound = 10**6
     assert search._abs_gap() == pytest.approx(gap)
+
+
+def test_even_buckets_of_one_or_two_sizes_are_tried_from_the_fewest_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """17 rows in buckets of up to 7: three of them at least, as many as 17 with a limit of sixteen tries."""
+    problem = BucketProblem(counts=(1,) * 17, thresholds=(Fraction(1, 2),) * 17, max_bucket=7)
+    search = optimal._SizeSearch(problem)
+    tried: list[dict[int, int]] = []
+
+    def record(n_buckets: np.ndarray) -> None:
+        sizes = search._source.sizes.tolist()
+        tried.append({size: b for size, b in zip(sizes, n_buckets.tolist(), strict=True) if b})
+
+    monkeypatch.setattr(search, "_try", record)
+    search._try_even()
+    evenly = [Counter(len(range(b, 17, n)) for b in range(n)) for n in range(3, 18)]
+    assert tried == [setting for setting in evenly if min(setting) >= 2]
+    assert tried[:2] == [{6: 2, 5: 1}, {5: 1, 4: 3}]
+    tried.clear()
+    monkeypatch.setattr(optimal, "_EVEN_STARTS", 2)
+    search._try_even()
+    assert tried == [{6: 2, 5: 1}, {5: 1, 4: 3}]

@@ -168,11 +168,9 @@ def _visit(order: list[int], position: int, adjacent: Bools, degrees: Ints, is_l
 
 
 def _shares_values(groups: Ints) -> Bools:
-    """The pattern of A·Aᵀ without its diagonal."""
+    """The pattern of A·Aᵀ; that each group shares values with itself changes no order."""
     occurs = (groups > 0).astype(np.float64)
-    shared = (occurs @ occurs.T) > 0
-    np.fill_diagonal(shared, val=False)
-    return shared
+    return (occurs @ occurs.T) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
