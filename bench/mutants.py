@@ -91,7 +91,10 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         tuple(f"{_T}/perturb/test_{n}.py" for n in ("channel", "check", "weighted")),
     ),
     "perturb plan": (
-        tuple(f"{_M}.perturb.plan.{n}" for n in ("improvers", "layout", "methods", "starts", "thresholds")),
+        tuple(
+            f"{_M}.perturb.plan.{n}"
+            for n in ("improvers", "layout", "lockstep", "methods", "moves", "starts", "thresholds")
+        ),
         (f"{_T}/perturb/plan", f"{_T}/perturb/test_weighted.py"),
     ),
     "perturb apply": (

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from dalenius.arrays import Ints
 from dalenius.mechanisms.perturb.plan.improvers import (
-    Moves,
     add_groups,
     best_set_partition,
-    improve_by_moves,
     merge_runs,
     regroup,
 )
 from dalenius.mechanisms.perturb.plan.layout import Objective
+from dalenius.mechanisms.perturb.plan.lockstep import improve_by_moves
 from dalenius.mechanisms.perturb.plan.methods import paper_partition, search_partitions
+from dalenius.mechanisms.perturb.plan.moves import Moves
 from dalenius.mechanisms.perturb.plan.starts import (
     balancing_level,
     band_partitions,

@@ -14,17 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.arrays import Ints
-from dalenius.mechanisms.perturb.plan import improvers
-from dalenius.mechanisms.perturb.plan.improvers import (
-    Moves,
-    _MovedParts,
-    add_groups,
-    best_set_partition,
-    improve_by_moves,
-    regroup,
-    remix,
-)
+from dalenius.mechanisms.perturb.plan import improvers, lockstep, moves
+from dalenius.mechanisms.perturb.plan.improvers import add_groups, best_set_partition, regroup, remix
 from dalenius.mechanisms.perturb.plan.layout import LayoutMeasure, Objective
+from dalenius.mechanisms.perturb.plan.lockstep import improve_by_moves
+from dalenius.mechanisms.perturb.plan.moves import Moves, _MovedParts, improve_plainly
 from dalenius.mechanisms.perturb.plan.starts import (
     band_partitions,
     cuthill_mckee_order,
@@ -329,10 +323,13 @@ def test_searches_that_would_take_long_are_left_out_from_their_limits_on(
     """Two parts of three values, which moves improve: at a limit everything is tried, beyond it nothing."""
     quotas = np.array([[30, 1, 20], [2, 25, 20]])
     objective = Objective(protected=np.array([True, True, True]), rho2=0.9)
-    monkeypatch.setattr(improvers, "_MOST_CELLS", 2**2 * 3)
-    assert objective.total(improve_by_moves(quotas, objective)) < objective.total(quotas)
-    monkeypatch.setattr(improvers, "_MOST_CELLS", 2**2 * 3 - 1)
-    assert improve_by_moves(quotas, objective) is quotas
+    for improve in (improve_by_moves, improve_plainly):
+        for each in (lockstep, moves):
+            monkeypatch.setattr(each, "MOST_CELLS", 2**2 * 3)
+        assert objective.total(improve(quotas, objective)) < objective.total(quotas)
+        for each in (lockstep, moves):
+            monkeypatch.setattr(each, "MOST_CELLS", 2**2 * 3 - 1)
+        assert improve(quotas, objective) is quotas
     monkeypatch.undo()
     groups, apart = np.array([[9, 9, 0], [9, 9, 0]]), np.array([0, 1])
     monkeypatch.setattr(improvers, "_MOST_SWEEP_CELLS", 2 * 6)

@@ -296,14 +296,19 @@ class Objective:
 
         No rows cost nothing.
         """
-        share = top / np.maximum(n_rows, 1)
-        is_valid = (top >= self.least_top) & (share < self.rho2)
-        slack = np.where(is_valid, self.rho2 - share, 1.0)
-        factor = 1 + n_values * share * (1 - self.rho2) / slack  # c = 1 + m/(γ−1)
-        cost = np.sqrt(np.maximum(n_rows, 0)) * factor
+        cost = top / np.maximum(n_rows, 1)  # a share; the rest in its place: searches ask for many shapes
+        is_valid = (top >= self.least_top) & (cost < self.rho2)
+        slack = np.where(is_valid, self.rho2 - cost, 1.0)
+        cost *= n_values
+        cost *= 1 - self.rho2
+        cost /= slack
+        cost += 1  # c = 1 + m/(γ−1)
+        cost *= np.sqrt(np.maximum(n_rows, 0))
         if self.measure is LayoutMeasure.VARIANCE:
-            cost = np.square(cost)
-        return np.where(n_rows == 0, 0.0, np.where(is_valid, cost, np.inf))
+            np.square(cost, out=cost)
+        cost[~is_valid] = np.inf
+        cost[n_rows == 0] = 0.0
+        return cost
 
     def of_parts(self, quotas: Ints) -> Floats:
         """The cost of each row of a k × m table of quotas."""

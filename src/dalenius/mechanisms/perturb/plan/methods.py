@@ -23,7 +23,6 @@ from dalenius.errors import InputError, InternalError, PolicyError, PromiseNotMe
 from dalenius.mechanisms.perturb.plan.improvers import (
     add_groups,
     best_set_partition,
-    improve_by_moves,
     merge_runs,
     regroup,
     remix,
@@ -38,6 +37,7 @@ from dalenius.mechanisms.perturb.plan.layout import (
     partition_bound,
     value_rmse,
 )
+from dalenius.mechanisms.perturb.plan.lockstep import improve_all
 from dalenius.mechanisms.perturb.plan.starts import (
     band_partitions,
     candidate_orders,
@@ -115,8 +115,10 @@ def search_partitions(counts: Ints, objective: Objective) -> SearchResult:
     # Moves start from the best merge and the best numbers of bands: the cheapest start need not win.
     starts = [_cheapest(candidates, objective), *(Partition(search="bands", quotas=q) for q in bands)]
     moved = [
-        Partition(search=f"{start.search}+moves", quotas=improve_by_moves(start.quotas, objective))
-        for start in starts
+        Partition(search=f"{start.search}+moves", quotas=quotas)
+        for start, quotas in zip(
+            starts, improve_all([start.quotas for start in starts], objective), strict=True
+        )
     ]
     best = _cheapest([*candidates, *starts, *moved], objective)
     # The best after remixing need not be the cheapest before: others are remixed too where that is cheap.
