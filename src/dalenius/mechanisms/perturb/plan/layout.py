@@ -291,12 +291,14 @@ class Objective:
     least_top: int = 1
     """A part's top protected count must be this or more."""
 
-    def of_shape(self, n_rows: Ints, n_values: Ints, top: Ints) -> Floats:
+    def of_shape(self, n_rows: Ints | Floats, n_values: Ints | Floats, top: Ints | Floats) -> Floats:
         """The cost of parts with these rows, distinct values and counts of their top protected value.
 
         No rows cost nothing.
         """
-        cost = top / np.maximum(n_rows, 1)  # a share; the rest in its place: searches ask for many shapes
+        cost: Floats = top / np.maximum(
+            n_rows, 1
+        )  # a share; the rest in its place: searches ask for many shapes
         is_valid = (top >= self.least_top) & (cost < self.rho2)
         slack = np.where(is_valid, self.rho2 - cost, 1.0)
         cost *= n_values
