@@ -188,6 +188,16 @@ def record_sums(key: bytes, names: Sequence[str], relation: str) -> str:
     return f"SELECT count(*), {_sums()} FROM ({hashed})"
 
 
+def joined_sums(relation: str) -> str:
+    """SQL for the same sums from the texts `v` of records, with the key before them."""
+    return f"SELECT count(*), {_sums()} FROM (SELECT md5_number(v) AS h FROM {relation})"
+
+
+def texts_of(relation: str) -> str:
+    """SQL for values `v` as they are written in the texts of records."""
+    return f"SELECT coalesce(v::VARCHAR, chr(30)) FROM {relation}"
+
+
 def _sums(times: str = "") -> str:
     """Of both halves of the hash `h`: a sum of whole ones would pass 128 bits."""
     halves = ("h >> 64", "h & 18446744073709551615")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from operator import add
 from pathlib import Path
 
 import duckdb
@@ -21,8 +22,10 @@ from dalenius.engines.preparing import (
     fingerprint_of,
     fingerprint_sums,
     is_known_by_counts,
+    joined_sums,
     record_sums,
     selection,
+    texts_of,
     write_plain,
 )
 from dalenius.errors import InternalError
@@ -33,8 +36,14 @@ from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, count_values
 from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketching.records import TextColumn, join_texts
 from dalenius.tables.sketching.whole import sketch_rows
 from dalenius.tables.uniqueness import MOST_STUDIED, Rarity, Uniqueness, count_rare, study_uniqueness
+
+_MANY_CELLS = 2**20
+"""So many are put together to texts of records faster from codes than by DuckDB …"""
+_VALUES_TIMES = 16
+"""… where there are so many for every value, whose text is laid out first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,6 +181,8 @@ class LocalScan:
 
     def _fingerprint(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> str:
         names, n_rows = self.schema.names, self.source.n_rows
+        if not is_known_by_counts(n_rows) and self._can_be_joined():
+            return fingerprint_of(key, self.schema, self._join_records(key, connection))
         counted = self._count_as_they_are(connection) if is_known_by_counts(n_rows) else {}
         others = [name for name in names if name not in counted]
         sums = [n_rows, 0, 0]
@@ -188,6 +199,28 @@ class LocalScan:
         """Values and counts of published columns that are not recoded, where the sketch has them too."""
         counted = self.source.held(connection).counted
         return {name: counted[name] for name in self.source.as_they_are if name in counted}
+
+    def _can_be_joined(self) -> bool:
+        """Whether records have many cells, all of them of few values as they are in the source."""
+        names, listed = self.schema.names, self.source.columns().listed
+        n_cells = self.source.n_rows * len(names)
+        return (
+            n_cells >= _MANY_CELLS
+            and set(names) <= set(listed) & set(self.source.as_they_are)
+            and _VALUES_TIMES * sum(len(listed[name]) for name in names) <= n_cells
+        )
+
+    def _join_records(self, key: bytes, connection: duckdb.DuckDBPyConnection) -> list[int]:
+        """The sums of `record_sums`, from the codes that are held for the sketch."""
+        held = self.source.held(connection)
+        texts = _write_values(connection, {name: held.cells[name] for name in self.schema.names})
+        columns = [TextColumn(texts=texts[name], codes=held.held[name]) for name in self.schema.names]
+        sums = [0, 0, 0]
+        for records in join_texts(key.hex().encode(), columns, b"\x1f"):
+            connection.register("joined", pa.table({"v": records}))
+            sums = [*map(add, sums, one_row(connection, joined_sums("joined")))]
+        connection.unregister("joined")
+        return sums
 
     def record_fingerprint(self, key: bytes) -> str:
         """The same of whole records, however many there are."""
@@ -227,14 +260,35 @@ class LocalScan:
         return self._kept[coding]
 
 
+def _write_values(
+    connection: duckdb.DuckDBPyConnection, values: dict[str, pa.Array]
+) -> dict[str, list[bytes]]:
+    """By column the texts of its values, and last that of NULL; asked once for each type."""
+    by_type: dict[pa.DataType, dict[str, pa.Array]] = {}
+    for name, cells in values.items():
+        own = _as_wide(cells)
+        by_type.setdefault(own.type, {})[name] = pa.concat_arrays([own, pa.nulls(1, own.type)])
+    found: dict[str, list[bytes]] = {}
+    for lists in by_type.values():
+        connection.register("listed", pa.table({"v": pa.concat_arrays([*lists.values()])}))
+        texts = iter(connection.execute(texts_of("listed")).fetchall())
+        connection.unregister("listed")
+        found |= {name: [next(texts)[0].encode() for _ in cells] for name, cells in lists.items()}
+    return found
+
+
+def _as_wide(cells: pa.Array) -> pa.Array:
+    """Whole numbers of any width in the widest, in which their texts are the same."""
+    return cells.cast(pa.int64()) if pa.types.is_signed_integer(cells.type) else cells
+
+
 def _tables_of_counts(names: Sequence[str], counted: dict[str, tuple[pa.Array, Ints]]) -> Iterator[pa.Table]:
     """Values `v` of the columns at `place` among the names that occur `n` times, a table for each type."""
     by_type: dict[pa.DataType, list[pa.Table]] = {}
     for place, name in enumerate(names):
         if name in counted:
             cells, n = counted[name]
-            if pa.types.is_signed_integer(cells.type):  # whose texts are the same, however wide they are
-                cells = cells.cast(pa.int64())
+            cells = _as_wide(cells)
             table = pa.table({"v": cells, "n": n, "place": np.full(len(n), place)})
             by_type.setdefault(cells.type, []).append(table.filter(pa.array(n > 0)))
     yield from map(pa.concat_tables, by_type.values())
