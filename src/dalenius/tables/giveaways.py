@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from math import log, sqrt
+from math import log, prod, sqrt
 from typing import Literal
 
 import numpy as np
@@ -54,6 +54,8 @@ _KINDS = 3
 """Into so many kinds the values of a secret are dealt out where pairs of columns are looked over."""
 _SLACK = 1e-6
 """More than rounding: a bound that rules something out is wider by it."""
+_CELLS_AT_ONCE = 2**16
+"""Counts of several pairs that are looked at together, in a processor's cache."""
 _MOST_COUNTED = 2**20
 """Cells × values that are counted in a table; more are sorted."""
 
@@ -218,7 +220,9 @@ class _PairScreen:
     surprise: Floats
     """Of each value, log(1/f): what one more person who has it adds, at most. 0: too common to be told."""
     kinds: Ints
-    """Of what kind each value is: values too common to be told are kind 0, others are of any but that."""
+    """Of what kind each value is: values too common to be told, if there are any, are kind 0, no others."""
+    n_common: int
+    """How many kinds these are: one, or none."""
     n_kinds: int
 
     @classmethod
@@ -228,10 +232,12 @@ class _PairScreen:
         frequency = np.bincount(secret.codes, minlength=secret.n_values) / n_rows
         surprise = np.where(frequency <= _COMMON, -np.log(np.maximum(frequency, 1 / n_rows)), 0.0)
         rare = np.flatnonzero(surprise)[np.argsort(-frequency[surprise > 0], kind="stable")]
-        n_rare = max(1, min(len(rare), _KINDS))
+        n_rare, n_common = max(1, min(len(rare), _KINDS)), int(len(rare) < secret.n_values)
         kinds = np.zeros(secret.n_values, dtype=np.int64)
-        kinds[rare] = 1 + np.arange(len(rare)) % n_rare
-        return cls(secret=secret, surprise=surprise, kinds=kinds, n_kinds=1 + n_rare)
+        kinds[rare] = n_common + np.arange(len(rare)) % n_rare
+        return cls(
+            secret=secret, surprise=surprise, kinds=kinds, n_common=n_common, n_kinds=n_common + n_rare
+        )
 
     def passed(self, columns: Sequence[CodedColumn]) -> Iterator[tuple[int, int]]:
         """The pairs that may tell the secret together, by their places; the first is the smaller one."""
@@ -248,12 +254,16 @@ class _PairScreen:
             codes = kinds * sizes[i] + column.codes
             for size in np.unique(sizes[can_tell]).tolist():
                 others, first = np.flatnonzero(can_tell & (sizes == size)).tolist(), codes * size
-                tables = np.empty((len(others), self.n_kinds, int(sizes[i]) * size), dtype=np.int32)
-                for k, j in enumerate(others):
-                    counts = np.bincount(first + columns[j].codes, minlength=tables[k].size)
-                    tables[k] = counts.reshape(tables.shape[1:])
-                people = self._people(tables, most)
-                yield from ((i, others[k]) for k in np.flatnonzero(people >= _MUCH * n_rows))
+                shape = (self.n_kinds, int(sizes[i]) * size)
+                at_once = max(1, _CELLS_AT_ONCE // prod(shape))
+                for start in range(0, len(others), at_once):
+                    some = others[start : start + at_once]
+                    tables = np.empty((len(some), *shape), dtype=np.int32)
+                    for k, j in enumerate(some):
+                        counts = np.bincount(first + columns[j].codes, minlength=prod(shape))
+                        tables[k] = counts.reshape(shape)
+                    people = self._people(tables, most)
+                    yield from ((i, some[k]) for k in np.flatnonzero(people >= _MUCH * n_rows))
 
     def _most_told(self, column: CodedColumn) -> Sequence[int]:
         """At most so many people have a value that is told if each cell is split into 1, 2, … groups."""
@@ -269,14 +279,15 @@ class _PairScreen:
         """The most that a person adds to the surprise, by kind."""
         most = np.zeros(self.n_kinds)
         np.maximum.at(most, self.kinds, self.surprise)
-        return most[1:, None]
+        return most[self.n_common :, None]
 
     def _people(self, tables: Int32s, most: Floats) -> Ints:
         """At most so many people are in groups that tell, by pairs × kinds × groups."""
-        n, rare = tables.sum(axis=1), tables[:, 1:]
+        n, rare = tables.sum(axis=1, dtype=np.int32), tables[:, self.n_common :]
         needed = self._needed(1) + np.log(np.maximum(np.count_nonzero(n > 1, axis=1), 1)) - _SLACK
         least = np.ceil(needed[:, None, None] / np.maximum(most, _SLACK)).astype(np.int32)
-        is_told = ((rare >= np.maximum(least, 2)) & (rare >= (_NEARLY - _SLACK) * n[:, None])).any(axis=1)
+        nearly = np.ceil((_NEARLY - _SLACK) * n).astype(np.int32)
+        is_told = (rare >= np.maximum(np.maximum(least, 2), nearly[:, None])).any(axis=1)
         people: Ints = (n * is_told).sum(axis=1)
         return people
 
