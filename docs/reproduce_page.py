@@ -18,7 +18,8 @@ for machines, `--chart FILE` for the picture); the functions behind them take pa
 The data are real and not part of the project. Put `adult.data` ([UCI Adult](
 https://archive.ics.uci.edu/dataset/2/adult)) and `census-income.data` and `census-income.test` ([UCI
 Census-Income](https://archive.ics.uci.edu/dataset/117/census+income+kdd)) into a folder: `dalenius reproduce
---data FOLDER` prepares them and checks that they are the right ones (30,162, 148,318 and 219,751 rows), and
+--data FOLDER` prepares them and checks that they are the right ones (30,162, 148,318 and 219,751 rows, and
+the SHA-256 of their cells), also of files that are there already, and
 `dalenius reproduce NAME --data FOLDER` runs an experiment on them; the environment variable DALENIUS_DATA can
 name the folder too. CENSUS, the data of two papers, is not to be had; KDD Census-Income stands in for it, or
 a histogram of the stated shape. Everything random is seeded.

@@ -13,7 +13,7 @@ import pytest
 from dalenius.cli.main import run
 from dalenius.errors import InputError
 from dalenius.reproduce import microdata
-from dalenius.reproduce.microdata import FILES, data_file, prepare, using
+from dalenius.reproduce.microdata import FILES, Prepared, data_file, hash_rows, prepare, using
 
 ADULT_ROWS = [
     "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, "
@@ -40,8 +40,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_right_rows_and_columns_are_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workers, one of them 16 years old; of the other file the row without a missing value."""
     sizes = {"adult.csv": 1, "kdd_workers.csv.gz": 2, "kdd_education.csv.gz": 1}
-    files = tuple(replace(file, n_rows=sizes[file.name], values=()) for file in FILES)
-    monkeypatch.setattr(microdata, "FILES", files)
+    monkeypatch.setattr(microdata, "FILES", small_files(folder, sizes))
     assert all(text.startswith("made") for text in prepare(folder).values())
     with using(folder):
         adult = pyarrow.csv.read_csv(data_file("adult.csv"))
@@ -53,7 +52,38 @@ def test_the_right_rows_and_columns_are_taken(folder: Path, monkeypatch: pytest.
     assert workers.column("income").to_pylist() == ["- 50000", "50000+"]
     assert workers.column("education").to_pylist() == ["c4", "c4"]
     assert grown_up.column("age").to_pylist() == [58]
-    assert set(prepare(folder).values()) == {"is there"}
+    assert prepare(folder)["kdd_workers.csv.gz"] == "is there, 2 rows"
+
+
+def small_files(folder: Path, sizes: dict[str, int]) -> tuple[Prepared, ...]:
+    """The files as they are made of the folder's few rows."""
+    found = []
+    for file in FILES:
+        raw = pa.concat_tables(file.read(microdata._find(folder, name, "")) for name in file.raw)
+        rows = raw.filter(file.choose(raw)).select(list(file.columns))
+        found.append(replace(file, n_rows=sizes[file.name], values=(), rows_hash=hash_rows(rows)))
+    return tuple(found)
+
+
+def test_a_file_that_is_there_with_other_rows_is_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many rows, one other cell: no experiment is compared with the papers on them."""
+    sizes = {"adult.csv": 1, "kdd_workers.csv.gz": 2, "kdd_education.csv.gz": 1}
+    monkeypatch.setattr(microdata, "FILES", small_files(folder, sizes))
+    prepare(folder)
+    text = (folder / "adult.csv").read_text()
+    (folder / "adult.csv").write_text(text.replace("Adm-clerical", "Sales"))
+    assert run(["reproduce", "--data", str(folder)]) == 1
+    assert "cannot be used" in capsys.readouterr().out
+    assert run(["reproduce", "bucketization-table2", "--data", str(folder)]) != 0
+    assert "remove adult.csv" in capsys.readouterr().err
+    (folder / "adult.csv").write_text(text.replace("salary", "pay"))
+    assert "other columns" in prepare(folder)["adult.csv"]
+    (folder / "adult.csv").unlink()
+    (folder / "adult.data").write_text(ADULT_ROWS[0].replace("Adm-clerical", "Sales") + "\n")
+    assert "not the same ones" in prepare(folder)["adult.csv"]
+    assert not (folder / "adult.csv").exists()
 
 
 def test_other_files_are_refused_with_what_is_expected(
@@ -80,8 +110,7 @@ def test_no_message_names_a_folder_that_nobody_gave(monkeypatch: pytest.MonkeyPa
 def test_the_real_files_are_what_is_expected(real_data: Path) -> None:
     for file in FILES:
         table = pyarrow.csv.read_csv(real_data / file.name)
-        assert table.column_names == list(file.columns)
-        file.refuse_other(table)
+        file.check(real_data)
         with pytest.raises(InputError, match="expected"):
             file.refuse_other(table.slice(1))
     assert isinstance(table, pa.Table)

@@ -11,7 +11,7 @@ from dalenius.errors import InputError, did_you_mean
 from dalenius.pages.pictures import refuse_other_formats
 from dalenius.reproduce.catalogue import EXPERIMENTS
 from dalenius.reproduce.experiment import draw, refuse_table, watched
-from dalenius.reproduce.microdata import prepare, using
+from dalenius.reproduce.microdata import UNUSABLE, prepare, using
 
 
 def command(
@@ -36,7 +36,7 @@ def command(
         refuse_other_formats(chart)
         refuse_table(experiment)
     if data is not None:
-        prepare(data)
+        _refuse_others(prepare(data))
     with progress_bar("steps") as progress, watched(progress), using(data):
         outcome = experiment.run()
     if chart is not None:
@@ -59,6 +59,13 @@ def _prepare(folder: Path, *, as_json: bool) -> int:
         say_table(["file", "what became of it"], [list(entry) for entry in said.items()])
         say(f"`dalenius reproduce NAME --data {folder}` runs an experiment on them")
     return 1 if any(text.startswith("cannot") for text in said.values()) else 0
+
+
+def _refuse_others(said: dict[str, str]) -> None:
+    """An experiment on other rows would be compared with the papers as if it were on theirs."""
+    for name, text in said.items():
+        if text.startswith(UNUSABLE):
+            raise InputError(f"{name} {text}", hint=f"remove {name}, and it is made from the public files")
 
 
 def _list(*, as_json: bool) -> int:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
@@ -57,8 +58,11 @@ _KDD_COLUMNS = {
 }
 _N_KDD_COLUMNS = 42
 _UNKNOWN = "?"
+_BETWEEN = "\x1f"
 _NO_OCCUPATION = "0"
 _GROWN_UP = 17
+UNUSABLE = "cannot be used"
+"""How it is said that a file is there and is another one."""
 _folder: ContextVar[Path | None] = ContextVar("folder", default=None)
 
 
@@ -77,6 +81,8 @@ class Prepared:
     n_rows: int
     values: tuple[tuple[str, int], ...]
     """How many different values some columns have."""
+    rows_hash: str
+    """The SHA-256 of its rows, whatever their order."""
 
     def make(self, folder: Path) -> Path:
         """Write it beside the public files, if it is what the experiments were run on."""
@@ -104,6 +110,29 @@ class Prepared:
                 f"{' and '.join(self.raw)} give {n:,} {unit} for {self.name}, and {right:,} are expected",
                 hint=f"the files as they are described at {self.described}, unchanged",
             )
+        if hash_rows(table) != self.rows_hash:
+            raise InputError(
+                f"{self.name} has as many rows as expected, but not the same ones (by their SHA-256)",
+                hint=f"the files as they are described at {self.described}, unchanged",
+            )
+
+    def check(self, folder: Path) -> None:
+        """A file that is there already may have come from elsewhere."""
+        table = _read_text(folder / self.name)
+        if table.column_names != list(self.columns):
+            raise InputError(
+                f"{self.name} has other columns than expected",
+                hint="remove it, and it is made from the public files",
+            )
+        self.refuse_other(table)
+
+
+def hash_rows(table: pa.Table) -> str:
+    """The SHA-256 of a table's rows as lines of text, sorted: files of other tools may have another order."""
+    texts = [pc.cast(column, pa.string()) for column in table.columns]
+    lines = pc.binary_join_element_wise(*texts, _BETWEEN).combine_chunks()
+    ordered = lines.take(pc.sort_indices(lines))
+    return sha256("\n".join(ordered.to_pylist()).encode()).hexdigest()
 
 
 def _find(folder: Path, name: str, described: str) -> Path:
@@ -115,15 +144,21 @@ def _find(folder: Path, name: str, described: str) -> Path:
     )
 
 
-def _read_raw(path: Path, names: list[str]) -> pa.Table:
-    """A public file: no header, cells after a comma and a blank."""
-    table = pyarrow.csv.read_csv(
+def _read_text(path: Path, names: list[str] | None = None) -> pa.Table:
+    """A file of which every cell is text; its first line has the names if none are given."""
+    first = pyarrow.csv.open_csv(path).schema.names if names is None else names
+    return pyarrow.csv.read_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(column_names=names),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            column_types=dict.fromkeys(first, pa.string()), strings_can_be_null=False
         ),
     )
+
+
+def _read_raw(path: Path, names: list[str]) -> pa.Table:
+    """A public file: no header, cells after a comma and a blank."""
+    table = _read_text(path, names)
     return pa.table({name: pc.utf8_trim_whitespace(table.column(name)) for name in names})
 
 
@@ -170,6 +205,7 @@ FILES = (
         choose=_is_complete,
         n_rows=30_162,
         values=(("occupation", 14), ("education", 16), ("native-country", 41)),
+        rows_hash="47476a2dfd446e4bf55c2e4a950697df56fc5c36ac92cdf67065e8212c9851ca",
     ),
     _of_kdd(
         name="kdd_workers.csv.gz",
@@ -180,6 +216,7 @@ FILES = (
         choose=_works,
         n_rows=148_318,
         values=(("occupation_code", 46), ("industry_code", 51), ("education", 16)),
+        rows_hash="6d4b175bd143241e7304c39f0578ace2efdf2389f9b532c2bb4c5853bfa8b4f9",
     ),
     _of_kdd(
         name="kdd_education.csv.gz",
@@ -187,6 +224,7 @@ FILES = (
         choose=_is_grown_up,
         n_rows=219_751,
         values=(("education", 16), ("race", 5)),
+        rows_hash="dea221e8fa078ba4efea81cca6388a628aed54d95d9b25b945c9765c3ae6b1c3",
     ),
 )
 
@@ -197,15 +235,14 @@ def prepare(folder: Path) -> dict[str, str]:
         raise InputError(f"{folder} is no folder", hint=describe())
     said = {}
     for file in FILES:
-        if (folder / file.name).is_file():
-            said[file.name] = "is there"
-            continue
+        is_there = (folder / file.name).is_file()
         try:
-            file.make(folder)
+            file.check(folder) if is_there else file.make(folder)
         except InputError as error:
-            said[file.name] = f"cannot be made: {error.message}; {error.hint}"
+            failed = UNUSABLE if is_there else "cannot be made"
+            said[file.name] = f"{failed}: {error.message}; {error.hint}"
         else:
-            said[file.name] = f"made, {file.n_rows:,} rows"
+            said[file.name] = f"{'is there' if is_there else 'made'}, {file.n_rows:,} rows"
     return said
 
 
