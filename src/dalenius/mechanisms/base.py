@@ -311,7 +311,7 @@ class PlannedSeries:
     if_one_more: float
     """The posterior of a tuple that appears in a view more than there may be."""
     if_changed: float
-    """The posterior of a tuple that is new in the table and appears in the next view."""
+    """The largest posterior of a tuple that is new in the table, after all views that are to come."""
     may_change: bool = False
     """Whether the views are of the table as it is at the time of each."""
 

@@ -35,8 +35,9 @@ _RARE = 1e-6
 _FEW_PEOPLE = 0.02
 """So small a part of a table stands out by its difference from another one."""
 _HINT = (
-    "use the release that there is; to try a policy out, `--draft` (in Python `draft=True`); `--again` "
-    "publishes all the same. Several views of one table that keep a promise together: alpha-beta with `views`"
+    "use the release that there is; to try a policy out, `--draft` (in Python `draft=True`). Releases that "
+    "keep a promise together are planned so from the first one on: alpha-beta with `views`, or bucketize "
+    'with [series] kind = "dates"'
 )
 
 

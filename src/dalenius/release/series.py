@@ -238,9 +238,14 @@ def _is_same(entry: Entry, fingerprint: str, records: str) -> bool:
 
 
 def _changed_table(planned: PlannedSeries, index: int) -> PromiseNotMet:
+    tells = (
+        f"a tuple that is new in it, and appears from view {index} on or later, would have a posterior of up "
+        f"to {planned.if_changed:.3f}, and {planned.promised:g} was promised"
+    )
+    if planned.if_changed <= planned.promised:
+        tells = "the noise of its views was planned for one table"
     return PromiseNotMet(
-        f"the table has changed since the first view: a tuple that is new in it and appears in view {index} "
-        f"would have a posterior of {planned.if_changed:.3f}, and {planned.promised:g} was promised",
+        f"the table has changed since the first view: {tells}",
         hint="ask the views that there are. This series is bound to the table that it began with, and a "
         "release of the changed table beside it would tell the same or more. A series whose table may change "
         "is planned so from its first view on: `views = 5, changing = true` under [mechanism]",
@@ -359,19 +364,21 @@ def as_batch(draft: Draft) -> Draft:
 
 def _refuse_other_policy(first: StoredRelease, policy: Policy, scan: OpenedTable) -> None:
     """All batches have the columns, types and promise of the first, so that they can be added up."""
+    one = _ONE[first.series.kind]
     ours = {column.name: column for column in describe_columns(policy, scan.schema)}
     theirs = {column.name: column for column in first.manifest.columns}
     changed = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
     if changed:
         raise InputError(
-            "columns of this batch differ from those of the first in name, role or type: "
+            f"columns of this {one} differ from those of the first in name, role or type: "
             + ", ".join(changed),
-            hint="all batches of a series have the same columns; `dalenius inspect` shows the types",
+            hint="a series has the same columns throughout; `dalenius inspect` shows the types",
         )
     if not (_same_promise(first, policy) and _same_stage(first, policy)):
         raise InputError(
-            "the policy has changed since the first batch: another promise or method of suppression",
-            hint="a series has one promise; another one is a new series in another folder",
+            f"the policy has changed since the first {one}: another promise or method of suppression",
+            hint="a series has one promise, that of its first release; another one is for other people, as a "
+            "new series in another folder",
         )
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from fractions import Fraction
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +18,8 @@ import pytest
 import dalenius
 from dalenius.engines import preparing
 from dalenius.errors import InputError, PromiseNotMet, ReleaseCorrupt
+from dalenius.mechanisms.alphabeta.plan.law import ViewLaw
+from dalenius.mechanisms.alphabeta.repeated import plan_series
 from dalenius.release.ledger import Ledger
 from dalenius.release.series import open_release
 from tests.mechanisms.alphabeta.releases import DOMAINS, policy, survey
@@ -46,11 +52,35 @@ def test_one_view_too_many_is_refused_with_the_posterior(tmp_path: Path) -> None
 def test_a_changed_table_is_refused_with_the_posterior(tmp_path: Path) -> None:
     folder = published(tmp_path, 2)
     changed = pa.concat_tables([survey().slice(1), survey(1, seed=99)])
-    with pytest.raises(PromiseNotMet, match=r"has changed since the first view.*posterior of 0\.\d+"):
+    with pytest.raises(
+        PromiseNotMet, match=r"changed since the first view.*posterior of up to 0\.\d+, and"
+    ) as one:
         published(tmp_path, 1, table=changed)
+    told, promised = re.findall(r"0\.\d+", str(one.value))[:2]
+    assert float(told) > float(promised)
     shuffled = survey().take(list(reversed(range(300))))
     published(tmp_path, 1, table=shuffled)
     assert len(list(folder.iterdir())) == 3
+
+
+@pytest.mark.parametrize("index", [2, 3, 4])
+@pytest.mark.parametrize("retention", [Fraction(1, 8), Fraction(1, 2), Fraction(4, 5)])
+def test_what_a_changed_table_would_tell_is_the_worst_of_all_histories(
+    index: int, retention: Fraction
+) -> None:
+    """By Bayes over every set of later dates at which a newcomer is there, and every pattern of views."""
+    law = ViewLaw(retention=retention, beta=Fraction(1, 50), views=4, decay=Fraction(4, 5))
+    d, views, worst = Fraction(1, 20), range(1, 5), Fraction(0)
+    for there, shown in product(product((False, True), repeat=5 - index), product((False, True), repeat=4)):
+        ratio, was_shown = Fraction(1), False
+        for view, is_shown in zip(views, shown, strict=True):
+            absent = law.seen_rate if was_shown else law.fresh_rate(view)
+            if view >= index and there[view - index]:
+                ratio *= retention / absent if is_shown else (1 - retention) / (1 - absent)
+            was_shown = was_shown or is_shown
+        worst = max(worst, d * ratio / (1 - d + d * ratio))
+    first: Any = SimpleNamespace(law=law, d=d, gamma=Fraction(1, 2), is_changing=False)
+    assert plan_series(first, index).if_changed == float(worst)
 
 
 @pytest.mark.parametrize("few_rows", [preparing._FEW_ROWS, 0])

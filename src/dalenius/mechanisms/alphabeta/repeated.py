@@ -28,8 +28,10 @@ def plan_series(first: PublishedView, index: int) -> PlannedSeries:
     law, d = first.law, first.d
     # Appearing once more: the likelihood ratio grows by 1/e, the smallest rate at which noise comes again.
     once_more = law.largest_ratio() / law.decay
-    # A tuple that joins the table now and appears: s against b_i, which has decayed since the first view.
-    joined = law.retention / law.fresh_rate(index)
+    # A tuple that joins at view i and appears: s against b_i, which has decayed since the first view. Then in
+    # every later view, where noise that was shown comes again e times as often as a tuple of the table.
+    to_come = range(min(index, law.views), law.views + 1)
+    joined = max(law.retention / law.fresh_rate(i) / law.decay ** (law.views - i) for i in to_come)
     return PlannedSeries(
         views=law.views,
         promised=float(first.gamma),
