@@ -56,8 +56,9 @@ class Leaving:
     are far smaller than the effects' own uncertainty says. But of a value that every bucket holds as often as
     the next they tell nothing. A table where such a value decides who leaves and one where it does not are
     published alike, and what was learned about other values says nothing about this one. So its effect is
-    left open, as a normal one of variance `OPEN` in the logarithm of the odds: the less of the value's
-    variance buckets tell, the more of that.
+    left open in changes, as a normal one of variance `OPEN` in the logarithm of the odds: the less of the
+    value's variance buckets tell, the more of that. Of one date most people have not left, and what is
+    uncertain about the effects of all other columns is far more: there nothing is added.
     """
 
     posterior: Posterior
@@ -67,11 +68,11 @@ class Leaving:
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
         parts = self.posterior.parts(sums, targets)
-        fixed = parts.match + OPEN * parts.moved * self._open(sums, targets)
-        if self.steps:
-            part = min(_OF_CHANGES * self.steps, 1.0)
-            return parts.mixed((fixed + part * parts.effects[:, 0])[:, None], [1.0])
-        return parts.mixed((fixed + RHO * parts.rest)[:, None] + parts.effects, _LARGER)
+        if not self.steps:
+            return parts.mixed((parts.match + RHO * parts.rest)[:, None] + parts.effects, _LARGER)
+        left_open = OPEN * parts.moved * self._open(sums, targets)
+        part = min(_OF_CHANGES * self.steps, 1.0)
+        return parts.mixed((parts.match + left_open + part * parts.effects[:, 0])[:, None], [1.0])
 
     def _open(self, sums: ScoreSums, targets: Targets) -> Floats:
         """The variance of each target, were what is not told an effect of variance 1."""
