@@ -39,6 +39,7 @@ History = tuple[Set, int]
 """What a person has, and in how many rows it stands."""
 SETS = tuple(product((False, True), repeat=2))
 HISTORIES: tuple[History, ...] = tuple((own, rows) for rows in (1, 2) for own in SETS if sum(own) <= rows)
+NONE = -1
 EVEN, SKEWED = (1,) * 7, (5, 1, 3, 2, 1, 4, 1)
 Release = tuple[Any, ...]
 
@@ -82,7 +83,8 @@ def lay_out(counted: tuple[tuple[History, int], ...], limits: tuple[str, ...], s
         key = (plan.histogram.values[value], region + 1 if plan.regions and alike else None)
         places[key] = tuple(layout.places(code).tolist())
     listed = [np.stack(batch, axis=1).tolist() for batch in layout.contents()]
-    return places, tuple((b, plan.histogram.values[v], n) for batch in listed for b, v, n in batch)
+    told = tuple((b, plan.histogram.values[v], n) for batch in listed for b, v, n in batch)
+    return places, (told, plan.having[-1].at_most)
 
 
 def releases(
@@ -110,7 +112,10 @@ def releases(
 def worst_beliefs(
     n_people: int, limits: tuple[str, ...], prior: tuple[int, ...], *, told: bool, alike: bool
 ) -> tuple[int, list[Fraction]]:
-    """How many tables are published, and the surest belief in each value that any release gives."""
+    """How many tables are published, and the surest belief in each value that any release gives.
+
+    Last, how far a belief in having none passes the limit that its release states.
+    """
     total: dict[Release, Fraction] = defaultdict(Fraction)
     having: dict[tuple[Release, int, int], Fraction] = defaultdict(Fraction)
     n_tables = 0
@@ -123,12 +128,14 @@ def worst_beliefs(
                 seen = (*release, tuple(rows for _, rows in people) if told else None)
                 share = Fraction(weight, len(found))
                 total[seen] += share
-                for person, value in product(range(n_people), range(2)):
-                    having[seen, person, value] += share * people[person][0][value]
+                for person, (own, _) in enumerate(people):
+                    for value in [v for v in (0, 1) if own[v]] or [NONE]:
+                        having[seen, person, value] += share
     surest = [
         max(having[seen, who, v] / total[seen] for seen, who, v in having if v == value) for value in (0, 1)
     ]
-    return n_tables, surest
+    above = [having[seen, who, v] / total[seen] - seen[1][1] for seen, who, v in having if v == NONE]
+    return n_tables, [*surest, max(above)]
 
 
 LIMITS = (("2/3", "1/2"), ("1/2", "1/3"))
@@ -144,13 +151,15 @@ def test_who_is_not_told_how_many_rows_people_have_keeps_within_the_limits(
     for n_people, n_published in ((3, None), (4, n_tables)):
         found, beliefs = worst_beliefs(n_people, limits, prior, told=False, alike=False)
         assert n_published in (None, found)
-        assert all(belief <= Fraction(limit) for belief, limit in zip(beliefs, limits, strict=True))
+        assert all(belief <= Fraction(limit) for belief, limit in zip(beliefs, (*limits, "0"), strict=True))
 
 
 @pytest.mark.parametrize("limits", LIMITS)
 def test_numbers_of_rows_beside_mixed_buckets_make_values_certain(limits: tuple[str, ...]) -> None:
     """The twin that is refused: of two people with {Flu, HIV} and {} who has one row has not both."""
-    assert worst_beliefs(3, limits, EVEN, told=True, alike=False)[1] == [1, 1]
+    *certain, above = worst_beliefs(3, limits, EVEN, told=True, alike=False)[1]
+    assert certain == [1, 1]
+    assert above > 0
 
 
 @pytest.mark.parametrize(("limits", "prior"), [(LIMITS[0], SKEWED), (LIMITS[1], EVEN)])
@@ -159,7 +168,7 @@ def test_numbers_of_rows_may_be_told_where_a_buckets_people_have_as_many(
 ) -> None:
     n_tables, beliefs = worst_beliefs(4, limits, prior, told=True, alike=True)
     assert n_tables > 100
-    assert all(belief <= Fraction(limit) for belief, limit in zip(beliefs, limits, strict=True))
+    assert all(belief <= Fraction(limit) for belief, limit in zip(beliefs, (*limits, "0"), strict=True))
 
 
 def visits(n_rows: Any = lambda person: 1 + person % 3) -> pa.Table:
