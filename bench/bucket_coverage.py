@@ -1,18 +1,21 @@
 """How sharp and how honest intervals from bucketized releases are, by kind of question and true size.
 
     python -m bench.coverage --part buckets [--only kdd-industry] [--rows 6000] [--releases 6]
+    python -m bench.coverage --part buckets --fakes 1 [--estimator shrinkage]
 
 For each table and θ: the mean relative error, how often intervals of 90, 95 and 99 % hold, and how wide those
 of 95 % are, as a multiple of the ideal width: that of a normal law with the standard deviation of the errors
 over releases and questions of one kind and size. Every release is of other people (`--rows` of the table's,
 at random) and asked other questions: errors of questions on one release go together, and only many releases
-show a coverage to two points. Tables marked as judging ones were not looked at when anything about the
-estimators was settled.
+show a coverage to two points. With --fakes releases are ℓ-diverse, ℓ = 4, with so many fakes a bucket. Tables
+marked as judging ones were not looked at when anything about the estimators was settled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -20,10 +23,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+import dalenius
 from bench.coverage_questions import people
 from bench.coverage_subjects import Questions
 from bench.real_coverage import LEVELS, Places
-from dalenius.ask import answer_asked
+from dalenius.ask import answer_asked, open_for_asking
 from dalenius.demo_data import hospital
 from dalenius.evaluate.original import Original
 from dalenius.mechanisms.bucketize.answer import BucketizedRows
@@ -59,6 +63,8 @@ def measure(
     only: str,
     thetas: tuple[int, ...] = THETAS,
     n_rows: int = 0,
+    n_fakes: int = 0,
+    estimator: str = ESTIMATOR,
 ) -> None:
     """Print a table for each data set that is present and whose name has `only` in it.
 
@@ -70,23 +76,35 @@ def measure(
             continue
         whole = csv.read_csv(data / file) if file else None
         every: list[Asked] = []
-        for theta in thetas:
-            found = [_ask(name, whole, theta, n_questions, n_rows, seed) for seed in range(n_releases)]
+        for theta in thetas if not n_fakes else (0,):
+            model = partial(_model, theta=theta) if theta else partial(_model_with_fakes, n_fakes=n_fakes)
+            found = [
+                _ask(name, whole, model, n_questions, n_rows, seed, estimator) for seed in range(n_releases)
+            ]
             every += found
             for line in _lines(found):
                 print(f"| {name} ({use}) | {theta} | {line} |", flush=True)
-        for line in _lines(every):
+        for line in _lines(every) if not n_fakes else ():
             print(f"| {name} ({use}) | all | {line} |", flush=True)
 
 
-def _ask(name: str, whole: pa.Table | None, theta: int, n_questions: int, n_rows: int, seed: int) -> Asked:
+def _ask(
+    name: str,
+    whole: pa.Table | None,
+    model: Callable[..., RowModel],
+    n_questions: int,
+    n_rows: int,
+    seed: int,
+    estimator: str,
+) -> Asked:
     """One release, and what it is asked."""
     _, secret, number, share, _ = TABLES[name]
     table = _some_rows(_made_up(name, seed) if whole is None else whole, n_rows, seed)
     original = Original.of(table, [secret])
     rng = np.random.default_rng([len(name), seed])
     texts = [_text(original, secret, number, share, k, rng) for k in range(n_questions)]
-    return _answers(_model(original, theta, seed), texts, table.column_names), _truths(table, texts)
+    made = model(original, seed=seed)
+    return _answers(made, texts, table.column_names, estimator), _truths(table, texts)
 
 
 def _made_up(name: str, seed: int) -> pa.Table:
@@ -137,7 +155,7 @@ def _truths(table: pa.Table, texts: list[str]) -> np.ndarray:
     return np.array([[np.nan if cell is None else float(cell) for cell in row] for row in rows])
 
 
-def _model(original: Original, theta: int, seed: int) -> RowModel:
+def _model(original: Original, *, theta: int, seed: int) -> RowModel:
     secret = original.sensitive[0]
     return BucketizedRows(
         rows=CodedTable.of(original.table.select(list(original.quasi))),
@@ -146,14 +164,29 @@ def _model(original: Original, theta: int, seed: int) -> RowModel:
     ).model()
 
 
-def _answers(model: RowModel, texts: list[str], names: list[str]) -> np.ndarray:
+def _model_with_fakes(original: Original, *, n_fakes: int, seed: int) -> RowModel:
+    rules = {
+        "source": original.table,
+        "release": "r",
+        "columns": {"quasi": list(original.quasi), "sensitive": list(original.sensitive)},
+        "promise": {"kind": "l-diversity", "l": 4},
+        "mechanism": {"kind": "bucketize", "fakes": n_fakes},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        release = dalenius.publish(dalenius.Policy.from_dict(rules, folder=Path(folder)), seed=seed)
+        model = open_for_asking(release.stored).model
+    assert isinstance(model, RowModel)
+    return model
+
+
+def _answers(model: RowModel, texts: list[str], names: list[str], estimator: str) -> np.ndarray:
     asked = Questions.of(model, texts, names)
     levels = [
         answer_asked(
             model,
             asked.queries,
             asked.asked,
-            Request(confidence=level, estimator=ESTIMATOR),
+            Request(confidence=level, estimator=estimator),
             asked.workspace,
         )
         for level in LEVELS

@@ -42,6 +42,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="mechanisms, or real tables, whose name has this in it")
     parser.add_argument("--rows", type=int, default=0, help="of a table for buckets: so many people")
     parser.add_argument("--thetas", default="2,4,8,16", help="of tables for buckets")
+    parser.add_argument("--fakes", type=int, default=0, help="a bucket of tables for buckets, with ℓ = 4")
+    parser.add_argument("--estimator", default="matching", help="of tables for buckets")
     parser.add_argument("--keep", type=Path, help="a folder for what was measured")
     parser.add_argument("--into", type=Path, help="a page whose tables these replace")
     options = parser.parse_args()
@@ -51,7 +53,8 @@ def main() -> None:
     if options.part == "buckets":
         thetas = tuple(int(theta) for theta in options.thetas.split(","))
         n_releases = options.releases or 6
-        measure_buckets(options.data, n_releases, options.questions, options.only, thetas, options.rows)
+        asked = options.data, n_releases, options.questions, options.only, thetas, options.rows
+        measure_buckets(*asked, options.fakes, options.estimator)
         return
     options.releases = options.releases or 200
     measured = {}

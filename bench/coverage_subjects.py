@@ -67,7 +67,8 @@ def subjects(n_questions: int) -> dict[str, Callable[[], Held]]:
     found: dict[str, Callable[[], Held]] = {}
     for estimator in ("matching", "shrinkage", "regression", "anatomy"):
         found[f"bucketize, {estimator}"] = partial(from_bucketized, texts, estimator)
-    found["bucketize with fakes, shrinkage"] = partial(from_bucketized, texts, "shrinkage", fakes=1)
+    for estimator in ("matching", "shrinkage"):
+        found[f"bucketize with fakes, {estimator}"] = partial(from_bucketized, texts, estimator, fakes=1)
     for method in ("small-domain", "least-variance", "uniform"):
         found[f"perturb, {method}"] = partial(from_perturbed, texts, method)
     for kind, name in (("one", "one view"), ("series", "3 views"), ("frapp", "FRAPP view")):
@@ -233,11 +234,13 @@ def bucketized(table: pa.Table, fakes: int = 0) -> tuple[pa.Table, Callable[[int
         rows = Assigner(layout, randomness).assign(codes) - 1
         bucket, value, count = (np.concatenate(part) for part in zip(*layout.contents(), strict=True))
         bucket, value = bucket - 1, value.astype(np.int64)
+        listed = None
         if plan.fakes:
+            listed = count
             stated = json.loads(json.dumps(plan.fakes.to_dict(plan.buckets, plan.histogram)))
             known = PublishedFakes.of(Stated.of(stated, "fakes"), len(plan.histogram.columns))
             count = known.expected_counts(bucket, value, count, np.bincount(rows))
-        return replace(empty, buckets=Buckets.of(rows, bucket, value, count)).model()
+        return replace(empty, buckets=Buckets.of(rows, bucket, value, count, listed)).model()
 
     return table, model
 

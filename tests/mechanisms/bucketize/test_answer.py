@@ -95,7 +95,7 @@ def test_regions_of_batches_are_numbered_on() -> None:
     assert answer._regions_of([one, TWO, one]).tolist() == [1, 0, 2, 4, 3]
 
 
-def test_few_people_and_fakes_are_not_matched() -> None:
+def test_few_people_and_fakes_of_unknown_places_are_not_matched() -> None:
     assert not ONE.can_match
     many = batch(list(range(1_000)), ["a", "b"] * 500, [row // 2 for row in range(1_000)])
     assert many.can_match

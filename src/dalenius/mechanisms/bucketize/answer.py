@@ -78,7 +78,13 @@ class BucketizedRows:
         return cls(
             rows=CodedTable.of(tables.people),
             sensitive=CodedTable.of(sensitive),
-            buckets=Buckets.of(tables.row_bucket, tables.entry_bucket, value, count),
+            buckets=Buckets.of(
+                tables.row_bucket,
+                tables.entry_bucket,
+                value,
+                count,
+                None if fakes is None else tables.count,
+            ),
             has_fakes=fakes is not None,
             region_of_bucket=None if regions is None else tables.regions(regions),
             fewest=FEWEST if stated.proximity is None else FEWEST_NEAR,
@@ -128,8 +134,8 @@ class BucketizedRows:
 
     @property
     def can_match(self) -> bool:
-        """Fakes leave no people to match values with, and few people teach no effects of columns."""
-        return not self.has_fakes and self.buckets.n_rows >= FEW_PEOPLE
+        """Few people teach no effects of columns; of fakes it must be known how likely each entry is one."""
+        return self.has_fakes == (self.buckets.fakes is not None) and self.buckets.n_rows >= FEW_PEOPLE
 
     @property
     def numbers(self) -> Floats | None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalenius.mechanisms.bucketize.estimate import effects as of_buckets
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.rows import effects
@@ -249,3 +250,37 @@ def test_a_column_that_tells_more_gets_larger_effects() -> None:
     large, small = effects._variance_components(V, kinds, known, contrasts)
     assert 2 < large < 8
     assert small < 0.1
+
+
+def with_a_fake(effect: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """A bucket of two people and three values, one of them a fake.
+
+    Weights, the same by enumeration, and how likely the first value is the fake where nothing is known.
+    """
+    entry, fake = np.zeros(3, dtype=np.int64), np.array([0.2, 0.3, 0.5])
+    two = np.zeros(2, dtype=np.int64)
+    buckets = Buckets.of(two, entry, np.arange(3), 1 - fake, np.ones(3, dtype=np.int64))
+    columns = Features.of([Quasi(codes=np.arange(2))], two)
+    contents = Contents.of(buckets, two[:1], np.array([2.0]))
+    fit = Fit.of(columns, contents, Places.of(buckets))
+    effects_of = np.array([[effect, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    ((piece, _, weight, _),) = fit.scale(fit.log_chances(effects_of), 3_000, 1e-12)
+    assert piece.shape == (1, 2, 3)
+    p, wanted = np.exp(fit.log_chances(effects_of)), np.zeros((2, 3))
+    for mine, yours, nobody in permutations(range(3)):  # a fake is as likely as said where people are alike
+        likely = p[0, mine] * p[1, yours] * fake[nobody] * np.exp(fit.shares[nobody])
+        wanted[[0, 1], [mine, yours]] += likely
+    return weight[:, :, 0], wanted / wanted.sum(axis=1, keepdims=True), fake[0]
+
+
+def test_without_effects_values_are_fakes_as_often_as_the_manifest_says() -> None:
+    weight, wanted, _ = with_a_fake(0.0)
+    assert weight == pytest.approx(np.tile((1 - np.array([0.2, 0.3, 0.5])) / 2, (2, 1)), abs=1e-6)
+    assert wanted == pytest.approx(weight, abs=1e-6)
+
+
+@pytest.mark.parametrize(("effect", "close"), [(1.0, 0.03), (3.0, 0.05)])
+def test_a_value_that_somebody_surely_has_is_hardly_a_fake(effect: float, close: float) -> None:
+    weight, wanted, before = with_a_fake(effect)
+    assert 1 - weight[:, 0].sum() < before - 0.02
+    assert weight == pytest.approx(wanted, abs=close)

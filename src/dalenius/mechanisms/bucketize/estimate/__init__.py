@@ -41,7 +41,7 @@ def _matched(
 ) -> Estimator | None:
     """None: the release is too large for it, or has no columns to learn from."""
     is_many = secret is not None and (len(secret) > fewest or not is_feasible(buckets))
-    if not columns or not (is_many or is_feasible(buckets)):
+    if not columns or not (is_many or is_feasible(buckets)) or (is_many and buckets.fakes is not None):
         return None
     from dalenius.mechanisms.rows.effects import Quasi
 

@@ -32,10 +32,21 @@ class Buckets:
     """Types × values: how many of each sensitive value a bucket of the type holds."""
     copies: Floats
     """How many buckets there are of each type."""
+    fakes: Floats | None = None
+    """Of each entry of `composition`, which is an expected number then, how likely it is nobody's."""
 
     @classmethod
-    def of(cls, row_bucket: Codes, bucket: Ints, value: Ints, count: Ints | Floats) -> Buckets:
+    def of(
+        cls,
+        row_bucket: Codes,
+        bucket: Ints,
+        value: Ints,
+        count: Ints | Floats,
+        listed: Ints | None = None,
+    ) -> Buckets:
         """From each row's bucket (0-based) and the sensitive table's entries (bucket, value code, count).
+
+        With fakes `listed` is what the table says, and `count` how many of these are expected to be real.
 
         >>> two = np.array([0, 0, 1, 1])
         >>> b = Buckets.of(two, two, np.array([0, 1, 0, 1]), np.ones(4, dtype=int))
@@ -45,12 +56,17 @@ class Buckets:
         n_buckets = int(bucket.max()) + 1
         full = Sparse.of(bucket, value, count.astype(np.float64), (n_buckets, int(value.max()) + 1))
         first, type_of = _types(full)
+        fakes = None
+        if listed is not None:
+            every = Sparse.of(bucket, value, (listed - count).astype(np.float64), full.shape)
+            fakes = every.take(first).data
         return cls(
             row_bucket=row_bucket.astype(np.int32),
             size=full.sum_rows(),
             type_of=type_of,
             composition=full.take(first),
             copies=np.bincount(type_of).astype(np.float64),
+            fakes=fakes,
         )
 
     @property

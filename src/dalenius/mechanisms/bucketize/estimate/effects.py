@@ -88,6 +88,7 @@ MOST_CELLS = 8_000_000
 _MANY_CELLS = 100_000
 """More probabilities are worked out with half the digits, several times faster."""
 _PENDING = 1 << 20
+_LEAST_ODDS = 1e-12
 _FIRST_ROUNDS, _ROUNDS, _CLOSE = 40, 8, 1e-4
 
 
@@ -103,6 +104,8 @@ class Fit:
     """How many people are of each kind."""
     log_share: Floats
     """Kinds (or 1) × values."""
+    shares: Floats
+    """Of each value in all, as a logarithm."""
     factors: Floats
     """Where the scaling is, for every slot."""
 
@@ -119,6 +122,7 @@ class Fit:
             kind=kind,
             counts=np.bincount(kind, minlength=len(kinds)).astype(np.float64),
             log_share=contents.log_share[region if len(features.sizes) > 1 else np.zeros(1, dtype=np.int64)],
+            shares=contents.log_share.T @ (features.sizes / features.sizes.sum()),
             factors=np.ones(len(places.held)),
         )
 
@@ -151,7 +155,21 @@ class Fit:
             for piece in block.pieces():
                 entries = self._entries(piece)
                 held, logs = piece.by_slot(self.places.held), flat[entries].astype(np.float64)
-                yield piece, entries, *piece.scale(logs, held, self.factors, rounds, close)
+                logs = self._with_fakes(piece, logs)
+                weight, gain = piece.scale(logs, held, self.factors, rounds, close)
+                yield piece, entries, weight[: piece.shape[1]], gain
+
+    def _with_fakes(self, piece: Block, logs: Floats) -> Floats:
+        """A piece's fakes as people more, who have the values that nobody has.
+
+        How likely they have each is such that without any effects fakes are as likely as the manifest says.
+        """
+        odds, n_fakes = self.places.odds, self.places.n_fakes
+        if odds is None:
+            return logs
+        of_slots = np.log(np.maximum(piece.by_slot(odds), _LEAST_ODDS)) / piece.power
+        of_slots += self.shares[piece.by_slot(self.places.value)]
+        return np.concatenate([logs, np.broadcast_to(of_slots, (n_fakes, *of_slots.shape))])
 
     def gain(self, effects: Floats, rounds: int = _ROUNDS, close: float = _CLOSE) -> tuple[float, Floats]:
         """The log-likelihood of the buckets, and its gradient by effects."""

@@ -47,7 +47,7 @@ class Block:
     shape: tuple[int, int, int]
     """Buckets, people of each, different values of each."""
     power: float
-    """k/(k−1)."""
+    """k/(k−1), fakes among the k."""
 
     def pieces(self) -> Iterator[Block]:
         """The same in pieces of few entries."""
@@ -128,6 +128,10 @@ class Places:
     """Of each slot: how often the bucket holds the value."""
     n_values: int
     blocks: tuple[Block, ...]
+    odds: Floats | None = None
+    """Of each slot: how likely it is a fake, of how many of it are somebody's; None: there are no fakes."""
+    n_fakes: int = 0
+    """Of each bucket."""
 
     @classmethod
     def of(cls, buckets: Buckets, chosen: Ints | None = None) -> Places:
@@ -139,13 +143,17 @@ class Places:
         own = own[np.lexsort((own, widths[own], n_rows[own]))]
         place = np.full(len(buckets.size), -1)  # of each bucket among those, in their order
         place[own] = np.arange(len(own))
-        first, offset = _ranges(held.starts[buckets.type_of[own]], widths[own])
+        slots = np.add(*_ranges(held.starts[buckets.type_of[own]], widths[own]))
+        real, fakes = held.data[slots], None if buckets.fakes is None else buckets.fakes[slots]
+        n_fakes = 0 if fakes is None else round(float(fakes.sum()) / max(len(own), 1))
         return cls(
             rows=sort_rows(place[buckets.row_bucket], len(own)),
-            value=held.columns[first + offset].astype(np.int64),
-            held=held.data[first + offset],
+            value=held.columns[slots].astype(np.int64),
+            held=real if fakes is None else real + fakes,
             n_values=held.shape[1],
-            blocks=_blocks(n_rows[own], widths[own]),
+            blocks=_blocks(n_rows[own], widths[own], n_fakes),
+            odds=None if fakes is None else fakes / np.maximum(real, _LEAST_FACTOR),
+            n_fakes=n_fakes,
         )
 
     def split(self, most_people: int) -> list[Places]:
@@ -174,6 +182,8 @@ class Places:
             held=self.held[own_slots],
             n_values=self.n_values,
             blocks=tuple(block.moved(-people, -slots) for block in blocks),
+            odds=None if self.odds is None else self.odds[own_slots],
+            n_fakes=self.n_fakes,
         )
 
 
@@ -209,7 +219,7 @@ def _balance(weight: Floats, held: Floats, factor: Floats, rounds: int, close: f
             own, wanted, least = own[:, is_far], wanted[:, is_far], least[:, is_far]
 
 
-def _blocks(n_rows: Ints, width: Ints) -> tuple[Block, ...]:
+def _blocks(n_rows: Ints, width: Ints, n_fakes: int) -> tuple[Block, ...]:
     """Of buckets in ascending order of both."""
     found, person, slot = [], 0, 0
     pairs, n_buckets = np.unique(np.stack([n_rows, width]), axis=1, return_counts=True)
@@ -220,7 +230,7 @@ def _blocks(n_rows: Ints, width: Ints) -> tuple[Block, ...]:
                 people=slice(person, ends[0]),
                 slots=slice(slot, ends[1]),
                 shape=(n, size, wide),
-                power=size / max(size - 1, 1),
+                power=(size + n_fakes) / max(size + n_fakes - 1, 1),
             )
         )
         person, slot = ends

@@ -21,7 +21,7 @@ therefore a mixture over how many times as large these two are (`TIMES`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -319,7 +319,13 @@ class _Matched:
         some = np.maximum(n_others, 1)[:, None]
         mean = (np.asarray(held @ weights.T)[kind] - first) / some
         square = (np.asarray(held @ (weights**2).T)[kind] - second) / some
-        return np.asarray(np.maximum(square - mean**2, 0.0) * n_others[:, None])
+        found = np.maximum(square - mean**2, 0.0) * n_others[:, None]
+        if self.buckets.fakes is not None:  # which have values that people might
+            fakes = replace(held, data=self.buckets.fakes)
+            n_fakes = fakes.sum_rows()[kind][:, None]
+            squares, sums = (np.asarray(fakes @ part.T)[kind] for part in (weights**2, weights))
+            found += np.maximum(squares - sums**2 / np.maximum(n_fakes, 1e-300), 0.0)
+        return np.asarray(found)
 
 
 def _where_uncertain(sums: ScoreSums, targets: Targets, terms: Ints) -> list[Score]:
