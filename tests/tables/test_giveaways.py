@@ -155,3 +155,43 @@ def test_nobody_and_nothing_published_are_fine() -> None:
         table(q=[], s=[]).cast(pa.schema([("q", "int64"), ("s", "int64")])), ["q"], ["s"]
     )
     assert not find_giveaways(table(s=[1, 2]), [], ["s"])
+
+
+_CODES = {"Flu": "J10", "Asthma": "J45", "Gout": "M10", "HIV": "B20"}
+
+
+@pytest.mark.parametrize(
+    ("form", "n_told"),
+    [
+        ("seen with {s}, room {i}", 4),
+        ("{code}-{i:05d}", 4),
+        ("{code}{i:05d}", 4),
+        ("Rx {i} mg, code_{code}", 4),
+        ("{odd} of {i}", 2),
+    ],
+)
+def test_texts_that_nobody_shares_tell_by_a_word_or_by_how_they_begin(form: str, n_told: int) -> None:
+    """A note that names the disease would publish everybody's, whatever buckets or coins hide."""
+    rng = np.random.default_rng(9)
+    s = rng.choice([*_CODES], 600, p=[0.4, 0.3, 0.25, 0.05]).tolist()
+    odd = [one if one in ("HIV", "Gout") else "nothing" for one in s]
+    cells = [
+        form.format(s=one, code=_CODES[one], i=i, odd=what)
+        for i, (one, what) in enumerate(zip(s, odd, strict=True))
+    ]
+    assert len({*cells}) == 600
+    (one,) = find_giveaways(table(note=cells, s=s), ["note"], ["s"])
+    told = [*_CODES][-n_told:]
+    assert (one.how, one.is_loose, one.people) == ("words", False, sum(value in told for value in s))
+
+
+def test_a_word_that_tells_few_is_no_reason_to_refuse_and_words_of_anybody_tell_nothing() -> None:
+    rng = np.random.default_rng(10)
+    s = rng.choice(["Flu", "Asthma", "Gout"], 1_000).tolist()
+    words = [" ".join(rng.choice(["seen", "sent", "home", "well", "again"], 3)) for _ in s]
+    notes = [f"{text} {i}" for i, text in enumerate(words)]
+    assert not find_giveaways(table(note=notes, number=range(1_000), s=s), ["note", "number"], ["s"])
+    gouty = [i for i, one in enumerate(s) if one == "Gout"][:40]
+    notes = [f"{text} toe" if i in gouty else text for i, text in enumerate(notes)]
+    (few,) = find_giveaways(table(note=notes, s=s), ["note"], ["s"])
+    assert (few.is_loose, few.people) == (True, 40)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from dalenius.arrays import Ints
-from dalenius.tables.giveaways import CellTable, CodedColumn
+from dalenius.tables.giveaways.cells import CellTable, CodedColumn
 
 _LIKE_ONE = 0.6
 """The rows of one person agree in so many of the published columns …"""

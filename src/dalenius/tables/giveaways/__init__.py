@@ -1,0 +1,161 @@
+"""Published columns that give the secret away: a code of the diagnosis beside the diagnosis.
+
+Whoever has a cell of such a column has one value, so that no limit on what buckets or coins tell is of use.
+Groups of few people agree by chance as well, above all on a common value. A column is told of if far more
+people are in groups that agree than that explains; if a cell goes with one value nearly always, for more
+people than chance explains (those who take a medicine against one disease); and if it is a number that
+follows the secret one, as a net salary follows the gross. So are two columns that tell together, and a column
+of texts, all different, in which a word tells: a note that names the disease, a prescription, a case number
+that begins with a code.
+
+Most tables have cells that nearly always go with one value: hardly anybody under 20 has married. Such columns
+are told of, and only one that tells the value of many people, or of most who have it, is taken for a giveaway
+that nobody should publish by accident.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from dalenius.exact import percent
+from dalenius.tables.giveaways.cells import MUCH, CellTable, CodedColumn, follows
+from dalenius.tables.giveaways.pairs import PairScreen
+from dalenius.tables.giveaways.words import WordTable
+
+LOOKED_AT = 20_000
+"""Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
+
+How = Literal["agree", "nearly", "follows", "words"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Giveaway:
+    """A published column, or two of them, whose cells tell sensitive values."""
+
+    column: str
+    share: float
+    """Of the people who share their cell with others, those whose cell tells the value."""
+    people: int
+    """How many these are, among those looked at."""
+    looked_at: int
+    """How many people were looked at."""
+    beside: str | None = None
+    """The column that it tells the value together with; None: it does so by itself."""
+    told: str | None = None
+    """Which of several sensitive columns it tells; None: all of them."""
+    how: How = "agree"
+    """Cells have one value only; or one value nearly always; or they are numbers that follow the secret; or
+    people who have a word in their cells have one value nearly always."""
+    is_loose: bool = False
+    """Few people are concerned, and few of those who have the value: told of, and no reason to refuse."""
+
+    def sentence(self, sensitive: Sequence[str]) -> str:
+        """In plain words.
+
+        >>> Giveaway(column="icd", share=0.98, people=98, looked_at=100).sentence(("diagnosis",))
+        "'icd' gives 'diagnosis' away: 98 % of the people who share a cell of it share the value too"
+        >>> Giveaway(column="rx", share=0.1, people=6, looked_at=60, how="nearly").sentence(("hiv",))
+        "'rx' gives 'hiv' away: 6 of 60 people looked at have a cell of it that nearly always tells the value"
+        """
+        what = " × ".join(map(repr, sensitive)) if self.told is None else repr(self.told)
+        names, give, it = (
+            (f"{self.column!r}", "gives", "it")
+            if self.beside is None
+            else (f"{self.column!r} and {self.beside!r} together", "give", "both")
+        )
+        found = {
+            "agree": f"{percent(self.share)} of the people who share a cell of {it} share the value too",
+            "nearly": f"{self.people:,} of {self.looked_at:,} people looked at have a cell of {it} that "
+            "nearly always tells the value",
+            "follows": "who has more of the one has more of the other, or less, nearly without exception",
+            "words": f"{self.people:,} of {self.looked_at:,} people looked at have a word in {it}, or first "
+            "letters, that nearly always tell the value",
+        }
+        return f"{names} {give} {what} away: {found[self.how]}"
+
+
+def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[str]) -> tuple[Giveaway, ...]:
+    """The columns that give the sensitive ones away, or one of them.
+
+    >>> code = ["E11", "E11", "J10", "J10", "B20", "B20"] * 10
+    >>> value = ["Diabetes", "Diabetes", "Flu", "Flu", "HIV", "HIV"] * 10
+    >>> records = pa.table({"icd": code, "sex": ["F", "M"] * 30, "diagnosis": value})
+    >>> [found.column for found in find_giveaways(records, ["icd", "sex"], ["diagnosis"])]
+    ['icd']
+    """
+    if not len(records):
+        return ()
+    known = {name: CodedColumn.of(records[name]) for name in quasi}
+    parts = [CodedColumn.of(records[name]) for name in sensitive]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.beside(part)
+    secrets: dict[str | None, CodedColumn] = {None: whole}
+    if len(parts) > 1:
+        secrets |= dict(zip(sensitive, parts, strict=True))
+    alone = [found for name, column in known.items() for found in _tells(name, column, secrets)]
+    told = {found.column for found in alone}
+    others = {name: column for name, column in known.items() if name not in told}
+    return (*alone, *_tell_together(others, secrets))
+
+
+def _tells(name: str, column: CodedColumn, secrets: Mapping[str | None, CodedColumn]) -> Iterator[Giveaway]:
+    """What one column tells: all of a value, or else one column of it."""
+    for told, secret in secrets.items():
+        groups, n_rows = CellTable.of(column, secret), len(column.codes)
+        ways: dict[How, tuple[int, float] | None] = {
+            "agree": groups.agreeing(),
+            "nearly": groups.telling(),
+            "follows": (n_rows, 1.0) if follows(column, secret) else None,
+        }
+        found = next(((how, one) for how, one in ways.items() if one is not None), None)
+        if found is not None:
+            how, (n, share) = found
+            loose = how == "nearly" and not groups.tell_most()
+            yield Giveaway(
+                column=name, share=share, people=n, looked_at=n_rows, told=told, how=how, is_loose=loose
+            )
+            return
+    for told, secret in secrets.items() if column.texts is not None else ():
+        words = WordTable.of(column, secret)
+        if words.people:
+            yield Giveaway(
+                column=name,
+                share=words.people / len(column.codes),
+                people=words.people,
+                looked_at=len(column.codes),
+                told=told,
+                how="words",
+                is_loose=not words.tell_most(),
+            )
+            return
+
+
+def _tell_together(
+    columns: Mapping[str, CodedColumn], secrets: Mapping[str | None, CodedColumn]
+) -> Iterator[Giveaway]:
+    """Two columns that tell much of the table, where neither does so by itself."""
+    names, coded = [*columns], [*columns.values()]
+    candidates = {told: set(PairScreen.of(secret).passed(coded)) for told, secret in secrets.items()}
+    for i, j in sorted(set().union(*candidates.values())):
+        one, other, n_rows = coded[i], coded[j], len(coded[i].codes)
+        # few enough to be counted without numbering those that occur
+        n_both = one.n_values * other.n_values
+        both = CodedColumn(codes=one.codes * other.n_values + other.codes, n_values=n_both)
+        for told, secret in secrets.items():
+            found = CellTable.of(both, secret).telling() if (i, j) in candidates[told] else None
+            if found is not None and found[0] >= MUCH * n_rows:
+                yield Giveaway(
+                    column=names[i],
+                    share=found[1],
+                    people=found[0],
+                    looked_at=n_rows,
+                    beside=names[j],
+                    told=told,
+                    how="nearly",
+                )
+                break
