@@ -170,3 +170,28 @@ def test_no_value_is_listed_that_no_row_has(tmp_path: Path) -> None:
     assert isinstance(source, CsvSource)
     assert source.held is not None
     assert source.held["a"].chunk(0).dictionary.to_pylist() == [0, 10, 20]
+
+
+def test_a_line_end_of_another_kind_is_told_of_in_a_later_block_too(tmp_path: Path) -> None:
+    """There DuckDB's error comes by way of Arrow, and was taken for a full disk."""
+    (tmp_path / "t.csv").write_bytes(b"a,b\n" + b"1,x\n" * 400_000 + b"2,y\r5,secret\n3,w\n")
+    with pytest.raises(SourceError, match="some lines end otherwise than others") as caught:
+        open_source(str(tmp_path / "t.csv"))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_line_without_end_is_not_called_a_quote(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"a,b\n1," + b"x" * 2_100_000 + b"\n2,y\n")
+    with pytest.raises(SourceError, match=r"t\.csv, line 2: the line is longer than 2 MB"):
+        open_source(str(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("before", [b"\n\n", b"\r\n", b"\xef\xbb\xbf\n", b"sep=,\n\n"])
+def test_empty_lines_before_the_header_are_none_of_it(tmp_path: Path, before: bytes) -> None:
+    """The names were read as a record, that everybody could be told apart from."""
+    (tmp_path / "t.csv").write_bytes(before + b"a,b\n1,x\n2,y\n")
+    assert read(open_source(str(tmp_path / "t.csv"))).to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    (tmp_path / "t.csv").write_bytes(before + b"a,b\n1,x\n2,y,z\n")
+    line = 3 + len(before.splitlines())
+    with pytest.raises(SourceError, match=f"line {line}, column 3: expected 2 fields, found 3"):
+        open_source(str(tmp_path / "t.csv"))

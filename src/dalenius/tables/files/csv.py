@@ -156,7 +156,7 @@ def _read_start(file: FileBytes, options: SourceOptions) -> tuple[FileBytes, Dia
         names = [f"column_{place}" for place in range(1, len(names) + 1)]
     elif options.header is None and len({name.strip().casefold() for name in names} - {""}) < len(names):
         refuse_record(file.name, looks_like_data(names), [])
-    refuse_unusable_names(f"{file.name}, line {1 + bool(dialect.skip)}", names)
+    refuse_unusable_names(f"{file.name}, line {dialect.first_line}", names)
     usual = encoding.replace("_", "-").lower() in ("utf-8", "utf8", "utf-8-sig", "ascii")
     if dialect.skip or not usual:
         file = file.to_utf8("utf-8-sig" if usual else encoding, dialect.skip)
@@ -223,7 +223,9 @@ def _explained(source: CsvSource) -> Iterator[None]:
     """What is wrong with the file, without DuckDB's words, which may quote a cell."""
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the machine's; DuckDB's own, on the way to Arrow, have no number
         if "invalid state" in str(error):
             raise SourceError(
                 f"{source.name}: some lines end otherwise than others (LF, CRLF)",
@@ -260,13 +262,16 @@ def _ragged_error(source: CsvSource, reject: tuple[Any, ...]) -> SourceError:
     elif kind == "INVALID ENCODING":
         what = "the text is not UTF-8"
         hint = "--encoding cp1252 (or latin-1, …), or `encoding` in the policy's source, says what it is"
+    elif kind == "LINE SIZE OVER MAXIMUM":
+        what = "the line is longer than 2 MB"
+        hint = "is it a text file of one record a line? a line of a person is never so long"
     else:
         what = "a quote is opened and not closed as CSV demands"
         hint = 'a quote inside a quoted field is written twice: ""; --quote says which character quotes'
     of = next((file.name for file in source.files if file.path == path), source.name)
     # a first line that runs into the next one has a cell for a name
-    where = f"column {column}" + (f" ({name!r})" if name and not found else "")
-    return SourceError(f"{of}, line {line + bool(source.dialect.skip)}, {where}: {what}", hint=hint)
+    where = "" if column is None else f", column {column}" + (f" ({name!r})" if name and not found else "")
+    return SourceError(f"{of}, line {line + source.dialect.first_line - 1}{where}: {what}", hint=hint)
 
 
 def _without_content(message: str) -> str:

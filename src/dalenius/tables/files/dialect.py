@@ -36,7 +36,9 @@ class Dialect:
     quote: str = '"'
     header: bool = True
     skip: int = 0
-    """Characters before the header: a line that says what separates fields."""
+    """Characters before the header: a line that says what separates fields, and empty lines."""
+    first_line: int = 1
+    """The number of the line after these."""
     decimal: str = "."
     thousands: str | None = None
     missing: tuple[str, ...] = ()
@@ -135,7 +137,10 @@ def read_first_line(
 ) -> tuple[Dialect, list[str]]:
     """How a text that begins so is written, and the fields of its first line."""
     separator = _SEPARATOR_LINE.match(text)
-    body = text[separator.end() :] if separator else text
+    skip, header = separator.end() if separator else 0, options.header is not False
+    while header and text[skip : skip + 1] in ("\r", "\n"):  # DuckDB would take one for the header
+        skip += 1
+    body = text[skip:]
     if not body.strip():
         raise SourceError(f"{name} is empty", hint="the first line names the columns")
     line = body.lstrip("\r\n").splitlines()[0]
@@ -144,8 +149,9 @@ def read_first_line(
         encoding=encoding,
         delimiter=options.delimiter or (separator[1] if separator else usual),
         quote='"' if options.quote is None else options.quote,
-        header=options.header is not False,
-        skip=separator.end() if separator else 0,
+        header=header,
+        skip=skip,
+        first_line=1 + len(text[:skip].splitlines()),
         decimal=options.decimal or ".",
         thousands=options.thousands,
         missing=options.missing or (),
@@ -160,7 +166,7 @@ def read_first_line(
         fields = next(row for row in reader if row)
     except csv.Error as error:
         raise SourceError(
-            f"{name}, line 1: the header cannot be read: {error}",
+            f"{name}, line {dialect.first_line}: the header cannot be read: {error}",
             hint='a quote inside a quoted field is written twice: ""',
         ) from None
     return dialect, fields
