@@ -71,6 +71,20 @@ def test_buckets_say_their_limits_and_who_is_certain() -> None:
     assert alike[0].endswith("can link nobody to a value with more than 50 in 100.")
 
 
+@pytest.mark.parametrize("parts", [BUCKETS, COINS], ids=["buckets", "coins"])
+def test_limits_of_combinations_are_not_said_to_be_those_of_a_column(parts: dict[str, Any]) -> None:
+    """At most 29 in 100 was said of any value, and a disease made up 60 of 100 of a bucket."""
+    stage = pa.array(np.random.default_rng(8).integers(1, 4, N_ROWS))
+    columns = {"quasi": ["ward"], "sensitive": ["disease", "stage"]}
+    promise = {key: value for key, value in parts["promise"].items() if key != "values"}
+    both = {**parts, "promise": promise, "source": people().append_column("stage", stage), "columns": columns}
+    told = sentences(dalenius.Policy.from_dict(both))
+    assert any(
+        "disease and stage together: a cell of one of them alone has no limit" in line for line in told
+    )
+    assert not any("together" in line for line in sentences(policy(parts)))
+
+
 def test_coins_say_how_far_a_belief_grows() -> None:
     told = sentences(policy(COINS))
     assert "at most 33.4 in 100 before, gives it at most 60 in 100 after" in told[0]

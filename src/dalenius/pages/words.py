@@ -5,7 +5,7 @@ Numbers are written for people: few digits, thousands set apart, percentages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -196,6 +196,17 @@ def sensitive_names(release: StoredRelease) -> str:
     """The sensitive attribute in a sentence: one column, or a combination of several."""
     columns = release.columns("sensitive")
     return f"the combination of {quote_names(columns)}" if len(columns) > 1 else quote_names(columns)
+
+
+def tell_combined(columns: Sequence[str], remedy: str = "") -> Iterator[str]:
+    """Of several sensitive columns, that limits of wholes say nothing of their parts.
+
+    >>> list(tell_combined(("test", "stage")))
+    ['A value is test and stage together: a cell of one of them alone has no limit.']
+    """
+    if len(columns) > 1:
+        listed = " and ".join(columns)
+        yield f"A value is {listed} together: a cell of one of them alone has no limit{remedy}."
 
 
 def plural(n: int, one: str, many: str) -> str:

@@ -23,6 +23,7 @@ from dalenius.pages.words import (
     key_of,
     plural,
     sensitive_names,
+    tell_combined,
     tell_error,
 )
 from dalenius.promises.groups import Group
@@ -315,6 +316,7 @@ def say_plan(plan: BucketizePlan | DatePlan) -> Iterator[str]:
         others = [f"to {which} with more than {chances(rest[-1][0])}"] if rest else []
         yield f"{who} can link nobody {', nor '.join([*told, *others])}."
     yield from (f"{who} {_say_group(group, plan.histogram)}" for group in groups)
+    yield from tell_combined(plan.histogram.columns, "; `groups` under [promise] gives it one")
     yield _say_certain(plan)
     yield from _say_near(plan)
     if plan.fakes is None:

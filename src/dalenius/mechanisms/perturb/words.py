@@ -23,6 +23,7 @@ from dalenius.pages.words import (
     judge_limit,
     plural,
     sensitive_names,
+    tell_combined,
     tell_error,
 )
 from dalenius.promises.rho_privacy import frequency_behind
@@ -204,6 +205,7 @@ def say_plan(plan: PerturbTablePlan) -> Iterator[str]:
         f"An attacker who knows a person's other columns, {belief}, and gave {limits} after seeing the value "
         "that is published for them."
     )
+    yield from tell_combined(plan.histogram.columns)
     n_open = sum(code not in made.protected for code in range(len(plan.histogram)))
     if n_open and plan.promised is None:  # with limits of their own these say which values are not sensitive
         yield (

@@ -30,7 +30,7 @@ class WordTable:
     @classmethod
     def of(cls, column: CodedColumn, secret: CodedColumn) -> WordTable:
         """Take the people who share a word for people who share a cell."""
-        row, word = _find_words(column)
+        row, word = _find_words(column.texts, column.codes)
         n_rows = len(secret.codes)
         is_told, is_right = np.zeros(n_rows, dtype=np.bool_), np.zeros(n_rows, dtype=np.bool_)
         if len(row):
@@ -57,9 +57,9 @@ class WordTable:
         return bool(is_most.any() or self.people >= MUCH * n_rows)
 
 
-def _find_words(column: CodedColumn) -> tuple[Ints, Ints]:
+def _find_words(cells: pa.Array, codes: Ints) -> tuple[Ints, Ints]:
     """Who has which word in the cell, or which first letters; of those that several people have."""
-    texts = pc.utf8_lower(column.texts.fill_null("")).take(pa.array(column.codes))
+    texts = pc.utf8_lower(cells.fill_null("")).take(pa.array(codes))
     lists = pc.split_pattern_regex(texts, _BETWEEN_WORDS)
     # no word has a blank in it
     starts = [
