@@ -80,7 +80,9 @@ class Policy:
         except (OSError, UnicodeDecodeError) as error:
             raise PolicyError(f"policy {file} cannot be read: it is not a text file") from error
         except tomllib.TOMLDecodeError as error:
-            raise PolicyError(f"policy {file} is not valid TOML: {error}") from error
+            raise PolicyError(
+                f"policy {file} is not valid TOML: {error}", hint="`dalenius init SOURCE` writes one to edit"
+            ) from error
         if source is not None:
             data["source"] = _replace(data.get("source"), source)
         return cls.from_dict(data, folder=file.parent)

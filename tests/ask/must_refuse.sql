@@ -214,3 +214,5 @@ SELECT COUNT(*) FROM t FULL OUTER JOIN regions USING (zip);
 SELECT COUNT(*) FROM t JOIN regions r ON r.zip = r.region;
 -- there is no table 'q' here
 SELECT q.region, COUNT(*) FROM t JOIN regions r USING (zip) GROUP BY q.region;
+-- a release is not joined with itself
+SELECT COUNT(*) FROM t JOIN t AS other ON t.zip = other.zip;

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import dalenius
 from dalenius.ask import ask
 from dalenius.cli.main import run
 from dalenius.errors import QueryError
@@ -72,3 +74,18 @@ def test_a_table_that_is_not_there_is_named_with_what_would_do(
     assert "there is no file nowhere.csv" in shown
     assert "relative to the folder you are in" in shown
     assert "policy" not in shown
+
+
+def test_a_text_in_double_quotes_and_a_day_beside_a_number_are_told_what_would_do(tmp_path: Path) -> None:
+    born = pa.array([date(1950, 1, 1 + n % 28) for n in range(40)])
+    records = pa.table({"born": born, "disease": ["Flu", "HIV", "Gout", "Cold"] * 10})
+    columns = {"quasi": ["born"], "sensitive": ["disease"]}
+    promise = {"kind": "l-diversity", "l": 2}
+    described = {"source": records, "release": str(tmp_path / "r"), "columns": columns, "promise": promise}
+    release = dalenius.publish(dalenius.Policy.from_dict(described), seed=1)
+    with pytest.raises(QueryError) as caught:
+        release.ask('SELECT COUNT(*) FROM t WHERE disease = "HIV"')
+    assert "in single quotes: 'HIV'" in str(caught.value.hint)
+    with pytest.raises(QueryError) as caught:
+        release.ask("SELECT COUNT(*) FROM t WHERE born < 1950")
+    assert "year(born) < 1950" in str(caught.value.hint)

@@ -57,3 +57,16 @@ def test_a_line_means_what_typer_takes_it_for(name: str) -> None:
 def test_every_command_has_plain_parameters_or_is_left_to_typer() -> None:
     for name in COMMANDS:
         read_line(command_of(name), ["one", "two"])
+
+
+@pytest.mark.parametrize("name", ["init", "choose", "report", "export", "complete"])
+def test_what_is_written_goes_by_the_same_names_everywhere(name: str) -> None:
+    command = command_of(name)
+    lines = [("one", option, "two") for option in ("--out", "--output", "--to")]
+    found, read = (
+        [read_line(command, words) for words in lines],
+        [typer_reads(command, words) for words in lines],
+    )
+    assert "two" in map(str, (read[0] or {}).values())
+    assert read[0] == read[1] == read[2]
+    assert all(one in (None, read[0]) for one in found)

@@ -208,3 +208,11 @@ def test_nested_columns_are_refused(tmp_path: Path) -> None:
     for spec in (nested, tmp_path / "t.parquet"):
         with pytest.raises(SourceError, match="column 'a' is nested"):
             open_source(spec)
+
+
+def test_a_release_is_no_table_of_people(tmp_path: Path) -> None:
+    """The hint was to read its tables as one."""
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "qit.parquet")
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(SourceError, match="looks like a release"):
+        open_source(str(tmp_path))

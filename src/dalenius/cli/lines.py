@@ -31,8 +31,8 @@ class _Parameter:
     """A parameter of a command."""
 
     name: str
-    option: str | None
-    """None: it is known by its place."""
+    options: tuple[str, ...]
+    """What it goes by; none: it is known by its place."""
     kind: object
     """What a word becomes; `bool`: a flag; None: typer has to see to it."""
     default: Any
@@ -50,8 +50,8 @@ class _Parameter:
 def read_line(command: Callable[..., Any], words: Sequence[str]) -> dict[str, Any] | None:
     """The values of a command's parameters; None where typer has to read the line."""
     parameters = [_read_parameter(one) for one in list_parameters(command)]
-    options = {one.option: one for one in parameters if one.option is not None}
-    places = [one for one in parameters if one.option is None]
+    options = {name: one for one in parameters for name in one.options}
+    places = [one for one in parameters if not one.options]
     values = {one.name: one.default for one in parameters}
     given: set[str] = set()
     left = iter(words)
@@ -60,7 +60,7 @@ def read_line(command: Callable[..., Any], words: Sequence[str]) -> dict[str, An
         if one is None or one.name in given:
             return None
         given.add(one.name)
-        value = one.value(word) if one.option is None else one.kind is bool or one.value(next(left, ""))
+        value = one.value(word) if not one.options else one.kind is bool or one.value(next(left, ""))
         if value is None:
             return None
         values[one.name] = value
@@ -71,11 +71,11 @@ def read_line(command: Callable[..., Any], words: Sequence[str]) -> dict[str, An
 def _read_parameter(one: inspect.Parameter) -> _Parameter:
     """Of what is declared as `Annotated[kind, Option(…)]`."""
     declared: Declaration = one.annotation.__metadata__[0]
-    is_plain = declared.said.keys() <= {"help"} and len(declared.names) <= 1
+    is_plain = declared.said.keys() <= {"help"}
     kind = one.annotation.__origin__ if is_plain else None
     if not isinstance(declared, Option):
-        return _Parameter(name=one.name, option=None, kind=kind, default=one.default)
+        return _Parameter(name=one.name, options=(), kind=kind, default=one.default)
     if kind is bool and not declared.names:  # which has an opposite, --no-…
         kind = None
-    option = declared.names[0] if declared.names else f"--{one.name.replace('_', '-')}"
-    return _Parameter(name=one.name, option=option, kind=kind, default=one.default)
+    options = declared.names or (f"--{one.name.replace('_', '-')}",)
+    return _Parameter(name=one.name, options=options, kind=kind, default=one.default)

@@ -146,11 +146,12 @@ def _refuse(error: duckdb.Error) -> QueryError:
     import duckdb
 
     first_line = str(error).splitlines()[0].removeprefix("Binder Error: ")
-    is_conversion = isinstance(error, duckdb.ConversionException)
-    return QueryError(
-        f"DuckDB cannot evaluate the question: {first_line}",
-        hint="a text is compared with a text, in single quotes: zip = '01234'" if is_conversion else None,
-    )
+    hint = None
+    if isinstance(error, duckdb.ConversionException):
+        hint = "a text is compared with a text, in single quotes: zip = '01234'"
+    elif "Cannot compare values of type DATE" in first_line or "of type TIMESTAMP" in first_line:
+        hint = "a day is compared with a day: born < DATE '1950-01-01', or year(born) < 1950"
+    return QueryError(f"DuckDB cannot evaluate the question: {first_line}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,6 +227,8 @@ class Scope:
     def unknown(self, node: exp.Column) -> QueryError:
         """The error for a name that is no published column."""
         hint = did_you_mean(node.name, self.columns.values())
+        if node.this.args.get("quoted"):
+            hint = f"if it is a text and no column, it stands in single quotes: {node.name!r}; {hint}"
         return refuse(self.text, node, f"column {node.name!r} is not in the release", hint)
 
     def forbidden(self, node: exp.Expr) -> QueryError:

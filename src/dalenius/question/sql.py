@@ -328,6 +328,9 @@ def _read(text: str, node: exp.Join, columns: Mapping[str, str], tables: Mapping
         raise refuse(text, table, f"a join cannot be answered if it is {what}", _HINT)
     if not isinstance(table, exp.Table) or table.name.lower() not in tables or table.args.get("db"):
         name = table.name if isinstance(table, exp.Table) else ""
+        asked = node.parent.find(exp.From) if node.parent is not None else None
+        if asked is not None and name and name.lower() == asked.this.name.lower():
+            raise refuse(text, table, "a release is not joined with itself: its rows are not people", _HINT)
         known = f"; given: {', '.join(sorted(tables))}" if tables else ""
         what = f"a release is joined only with tables that you give with the question, by name{known}"
         hint = f"--table {name or 'NAME'}=FILE, in Python tables={{{name or 'NAME'!r}: …}}"

@@ -219,6 +219,11 @@ def _open_folder(path: Path, options: SourceOptions) -> Source:
     tables = sorted(file for file in path.rglob("*") if file.is_file() and _inner_suffix(file) in known)
     if not tables:
         raise SourceError(f"folder {path} holds no table", hint=f"endings that are read: {_KNOWN}")
+    if (path / "manifest.json").exists():
+        raise SourceError(
+            f"folder {path} looks like a release, and not like a table of people",
+            hint="`dalenius verify`, `ask`, `report` and `export` take it; a table goes by its file's name",
+        )
     _refuse_hidden(path, tables)
     parquet = [file for file in tables if file.suffix.lower() in PARQUET_SUFFIXES]
     if not parquet:

@@ -21,7 +21,7 @@ from dalenius.tables.columns import Coded, CodedTable
 from dalenius.threats.chance import Chance
 from dalenius.threats.result import AttackResult, Threat, against_chance, make_result
 
-RECODED = "if the policy recodes columns, give the policy file as the original"
+RECODED = "if the policy recodes columns, or says how the file is read, give the policy file as the original"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,7 +14,7 @@ from dalenius.errors import SourceError
 from dalenius.sql import connect
 from dalenius.tables.files import csv, texts
 from dalenius.tables.files.csv import CsvSource
-from dalenius.tables.source import open_source
+from dalenius.tables.source import Source, open_source
 
 CELLS = (
     *("0", "7", "12", "-3", "255", "256", "-129", "65536", "99999", "9223372036854775807"),
@@ -46,7 +46,7 @@ def cell_by_cell(path: Path, **options: object) -> CsvSource:
     return source
 
 
-def read(source: CsvSource) -> pa.Table:
+def read(source: Source) -> pa.Table:
     with connect() as connection:
         return connection.sql(f"SELECT * FROM {source.scan(connection)}").to_arrow_table()
 

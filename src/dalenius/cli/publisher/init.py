@@ -14,7 +14,10 @@ from dalenius.inspection.first_policy import FirstPolicy
 from dalenius.inspection.roles import Role
 from dalenius.tables.files.options import SourceOptions
 
-OutOption = Annotated[Path | None, Option(help="The policy file to write; default: beside the source.")]
+OutOption = Annotated[
+    Path | None,
+    Option("--out", "--output", "--to", help="The policy file to write; default: beside the source."),
+]
 
 
 @sources.takes_dialect

@@ -49,7 +49,8 @@ def command(
                 say_table(list(text.headings), [list(row) for row in text.rows])
     if inspection.uniqueness is not None:
         _say_uniqueness(inspection.uniqueness)
-    say(f"next: dalenius init {hide_passwords(source)}")
+    same = "" if options == SourceOptions() else ", with the same options"
+    say(f"next: dalenius init {hide_passwords(source)}{same}")
     return 0
 
 

@@ -74,7 +74,7 @@ def _list(ledger: Ledger, *, as_json: bool) -> None:
         gone = [asdict(one) for one in forgotten]
         print_json({"ledger": str(ledger.path), "releases": releases, "forgotten": gone})
         return
-    say(f"{ledger.path}: {len(releases)} releases")
+    say(f"{ledger.path}: {len(releases)} release{'s' if len(releases) != 1 else ''}")
     if releases:
         say_table(
             ["id", "published", "mechanism", "where"],

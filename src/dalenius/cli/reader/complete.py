@@ -13,7 +13,7 @@ from dalenius.release.series import open_release
 
 def command(
     release: ReleaseArgument,
-    to: Annotated[Path, Option(help="A new folder for the tables.")],
+    to: Annotated[Path, Option("--to", "--out", "--output", help="A new folder for the tables.")],
     as_json: JsonOption = False,
     copies: Annotated[int, Option(help="How many tables are drawn.")] = COPIES,
     kind: Annotated[str, Option("--format", help="parquet, csv or stata.")] = "parquet",

@@ -14,7 +14,12 @@ def command(
     release: ReleaseArgument,
     to: Annotated[
         str,
-        Option(help="postgresql://user@host/database, a new .duckdb file, or a new folder for CSV."),
+        Option(
+            "--to",
+            "--out",
+            "--output",
+            help="postgresql://user@host/database, a new .duckdb file, or a new folder for CSV.",
+        ),
     ],
     as_json: JsonOption = False,
     name: Annotated[

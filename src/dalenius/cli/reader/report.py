@@ -20,7 +20,9 @@ def command(
         str | None,
         Option(help="The table that was published, or its policy: the report is then private."),
     ] = None,
-    output: Annotated[Path | None, Option(help="Where to write it: .html, .json or .txt.")] = None,
+    output: Annotated[
+        Path | None, Option("--output", "--out", "--to", help="Where to write it: .html, .json or .txt.")
+    ] = None,
     seed: Annotated[int | None, Option(help="Makes the attackers' own coins repeatable.")] = None,
 ) -> int:
     """Write a report for outsiders, or with the original a private one; exit 3 if a promise is broken."""
