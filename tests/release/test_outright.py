@@ -430,6 +430,10 @@ def test_whoever_may_go_on_is_told_all_the_same(
         (["-5", "5", "1-5", "15", "1.5"], 0),
         ([0.1 + 0.2, 0.3, 0.31, float("nan"), None], 2),
         (["Type 1", "Type 2", "Type-1", "Crohn's", "Crohn\u2019s"], 4),
+        (["HIV+", "HIV pos.", "HIV (positive)", "HIV-neg", "HIV negative"], 5),
+        (["HIV", "\u041d\u0406V", "\u0397IV", "\u041d\u0435\u0442", "\u043d\u0435\u0442"], 5),
+        (["1,5", "1.5", "1,50", "1,500", "1500"], 3),
+        (["Hypos", "Hy pos", "compositive", "tripos", "neg"], 0),
     ],
 )
 def test_values_are_alike_as_one_would_say_them(cells: list[Any], n_people: int) -> None:

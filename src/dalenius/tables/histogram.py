@@ -134,11 +134,19 @@ _UNSAID = re.compile(
     rf"(?<![0-9])(?:{_MARKS})|(?:{_MARKS})(?![0-9])|(?<=\w)-+(?=[^\W\d])|(?<=[^\W\d])-+(?=\w)"
 )
 """Spaces and marks, except signs and what stands between two digits: 1.5 is not 15, and -5 is not 5."""
-_NUMBER = re.compile(r"([<>=]*[+-]?)0*([0-9]+)(?:\.([0-9]*?)0*)?")
+_NUMBER = re.compile(r"([<>=]*[+-]?)0*([0-9]+)(?:(?:\.|,(?![0-9]{3}$))([0-9]*?)0*)?")
+"""Three digits after a comma may be thousands."""
 _CODE = re.compile(r"([a-z][0-9][0-9a-z])\.([0-9a-z]{1,4})")
 """Of a disease, as the ICD has it, with or without its point."""
 _SHORT = {"y": "yes", "n": "no", "pos": "positive", "+": "positive", "neg": "negative", "-": "negative"}
 _SHORT |= {"m": "male", "f": "female"}
+_POSITIVE = re.compile(r"(?<=\w)[\s(_-]+pos(?:itive?)?[.)\s]*$")
+_NEGATIVE = re.compile(r"(?<=\w)[\s(_-]+neg(?:ative?)?[.)\s]*$")
+_LOOKS_LATIN = str.maketrans("АаЕеОоРрСсУуХхІіЅѕЈјΟο", "AaEeOoPpCcYyXxIiSsJjOo")
+"""Cyrillic and Greek letters, of which nobody sees that they are not Latin …"""
+_LOOKS_CAPITAL = str.maketrans("ВКМНТΑΒΕΖΗΙΚΜΝΡΤΥΧ", "BKMHTABEZHIKMNPTYX")
+"""… and those of which that holds for the capital only: read so beside Latin letters."""
+_LATIN = re.compile("[A-Za-z]")
 
 
 def say_alike(cell: Any) -> Any:
@@ -146,24 +154,30 @@ def say_alike(cell: Any) -> Any:
 
     >>> [say_alike(text) for text in ("H.I.V. ", "Crohn’s", "Type-2", "pos.", "HIV +", "B20.1")]
     ['hiv', 'crohns', 'type2', 'positive', 'hiv+', 'b201']
-    >>> [say_alike(text) for text in ("1.50", "< 050", "-5", "1.5 mg", "15 mg", "O-")]
-    ['1.5', '<50', '-5', '1.5mg', '15mg', 'o-']
+    >>> [say_alike(text) for text in ("1.50", "1,5", "< 050", "-5", "1.5 mg", "15 mg", "O neg.")]
+    ['1.5', '1.5', '<50', '-5', '1.5mg', '15mg', 'o-']
     """
     if isinstance(cell, float):
         return f"{cell:.12g}"  # 0.1 + 0.2 is not 0.3, but nobody means another number by it
     if not isinstance(cell, str):
         return cell
-    plain = cell.casefold()
+    plain = (cell if cell.isascii() else _as_seen(cell)).casefold()
     if not cell.isascii():
         shown = "".join(sign for sign in normalize("NFKD", plain) if category(sign) != "Cf")
         plain = normalize("NFKC", shown.translate(_REPLACED)).casefold()
-    said = _UNSAID.sub("", plain)
+    said = _UNSAID.sub("", _NEGATIVE.sub("-", _POSITIVE.sub("+", plain)))
     if (number := _NUMBER.fullmatch(said)) is not None:
         sign, whole, rest = number.groups()
         return f"{sign}{whole}" + (f".{rest}" if rest else "")
     if (code := _CODE.fullmatch(said)) is not None:
         return "".join(code.groups())
     return _SHORT.get(said, said) or plain
+
+
+def _as_seen(text: str) -> str:
+    """With Latin letters for those that look the same: somebody typed them on another keyboard."""
+    seen = text.translate(_LOOKS_LATIN)
+    return seen.translate(_LOOKS_CAPITAL) if _LATIN.search(text) else seen
 
 
 def count_values(
