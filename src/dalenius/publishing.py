@@ -148,6 +148,12 @@ def _plan(policy: Policy, scan: OpenedTable, next_one: NextInSeries | None = Non
     return dated_mechanism(policy).plan_date(policy, scan.schema, found.kept)
 
 
+def _find_exposures(policy: Policy, scan: OpenedTable, next_one: NextInSeries | None) -> Exposures:
+    """Of the table, and of a date beside those before."""
+    found, date = find_exposures(policy, scan), None if next_one is None else next_one.date
+    return found if date is None else replace(found, renumbered=date.renumbered)
+
+
 def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress = silent) -> Preview:
     """The plan, or why there is none, and how many people are rare with what is published of them."""
     with (engine or engine_for(policy)).open(policy, None, progress) as scan:
@@ -155,8 +161,9 @@ def preview(policy: Policy, *, engine: Engine | None = None, progress: Progress 
         try:
             if found is not None and policy.columns.k is not None and found.rarity.n_few:
                 raise refuse_rare(found)
-            plan = _plan(policy, scan)
-            exposures = find_exposures(policy, scan)
+            next_one = next_date(policy, scan) if policy.series == "dates" else None
+            plan = _plan(policy, scan, next_one)
+            exposures = _find_exposures(policy, scan, next_one)
         except PromiseNotMet as error:
             return Preview(plan=error, uniqueness=found)
     return Preview(
@@ -260,7 +267,7 @@ def write_release(
             if known is not None and not randomness.is_seeded and not again:
                 refuse_repetition(policy, plan, known)
             draft, buckets = _draft(policy, plan, randomness, next_one)
-            exposures = find_exposures(policy, scan)
+            exposures = _find_exposures(policy, scan, next_one)
             if not (yes or is_draft):  # a seeded release is for nobody: what it would expose is told only
                 refuse_exposures(policy, draft.outright, Exposures() if seed is not None else exposures)
             series = None if next_one is None else next_one.entry()

@@ -86,15 +86,17 @@ def write_plain(cell: str) -> str:
 def digest_people(policy: Policy, relation: str, key: bytes) -> str:
     """SQL for everybody's keyed digests and the value's cells.
 
-    `person` is of the unit as it is written, `plain` as one would say it, `value` of unit and value together.
+    `person` is of the unit as it is written, `plain` as one would say it, `value` of unit and value together,
+    `also` of what a person has beside the unit: the identifiers, or else the published columns.
     A digest is hashed twice under the key, so that none can be continued; cells have their lengths before
     them, so that no two lists of cells are one text.
     """
     columns, secret = policy.columns, f"'{key.hex()}'"
     assert columns.unit is not None  # noqa: S101  (a series of dates has been checked to have one)
-    select = selection(policy.recode, relation, (columns.unit, *columns.sensitive))
+    beside = columns.identifiers or columns.quasi
+    select = selection(policy.recode, relation, (columns.unit, *columns.sensitive, *beside))
     unit = identifier(columns.unit)
-    plain = write_plain(f"{unit}::VARCHAR")
+    plain, *others = (f"({write_plain(f'{identifier(name)}::VARCHAR')})" for name in (columns.unit, *beside))
 
     def digest(*cells: str) -> str:
         listed = " || ".join(
@@ -102,8 +104,9 @@ def digest_people(policy: Policy, relation: str, key: bytes) -> str:
         )
         return f"sha256({secret} || sha256({secret} || {listed}))[:32]"
 
+    also = digest(*others) if others else "''"
     return (
-        f"SELECT {digest(unit)} AS person, {digest(f'({plain})')} AS plain, "
+        f"SELECT {digest(unit)} AS person, {digest(plain)} AS plain, {also} AS also, "
         f"{digest(unit, *map(identifier, columns.sensitive))} AS value, "
         f"{identifiers(columns.sensitive)} FROM ({select})"
     )

@@ -3,9 +3,10 @@
 Whoever was published before must be known again, and so must what bucket she is in and whether her value is
 still the one that she came with. For that the publisher keeps a private file beside the ledger: of everybody
 who was ever published a digest of the person's identifier, one of the identifier as one would say it, one of
-identifier and value together, and the number of the bucket. All digests are under the ledger's key, which is
-not in the file: without it the file tells how many people there are in which bucket, as the releases do.
-There is a file for every date, which is written before the release appears; only the last one is kept.
+identifier and value together, one of other identifiers, and the number of the bucket. All digests are under
+the ledger's key, which is not in the file: without it the file tells how many people there are in which
+bucket, as the releases do, and who shares other identifiers with whom. There is a file for every date, which
+is written before the release appears; only the last one is kept.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +37,9 @@ from dalenius.release.ledger import Ledger
 if TYPE_CHECKING:  # what is published is checked without what reads a policy
     from dalenius.policy import Policy
 
-_GONE, _PLAIN = "gone", "plain"
+_GONE, _PLAIN, _ALSO = "gone", "plain", "also"
+_FALSE_ALARM = 1e-6
+"""The chance that people who are new are taken for people who have left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,6 +54,8 @@ class Roll:
     """Whose value has changed, and who left for good."""
     plain: pa.Array
     """Of the person's identifier in another spelling; empty where it was not written down at the time."""
+    also: pa.Array
+    """Of what the person has beside the identifier, such as a name; empty alike."""
 
     @classmethod
     def empty(cls) -> Roll:
@@ -61,6 +67,7 @@ class Roll:
             bucket=np.zeros(0, dtype=np.int64),
             gone=np.zeros(0, dtype=np.bool_),
             plain=none,
+            also=none,
         )
 
     @classmethod
@@ -70,8 +77,9 @@ class Roll:
 
         try:
             table = pq.read_table(path)
-            table = table if _PLAIN in table.column_names else table.append_column(_PLAIN, _no_digests(table))
-            table = table.select(["person", "value", "bucket", _GONE, _PLAIN])
+            for name in {_PLAIN, _ALSO} - {*table.column_names}:
+                table = table.append_column(name, _no_digests(table))
+            table = table.select(["person", "value", "bucket", _GONE, _PLAIN, _ALSO])
         except (OSError, pa.ArrowException, KeyError) as error:
             raise InputError(
                 f"{path} cannot be read, which says who is in which bucket of this series",
@@ -83,6 +91,7 @@ class Roll:
             bucket=table.column("bucket").to_numpy().astype(np.int64),
             gone=table.column(_GONE).to_numpy(zero_copy_only=False).astype(np.bool_),
             plain=table.column(_PLAIN).combine_chunks(),
+            also=table.column(_ALSO).combine_chunks(),
         )
 
     def write(self, path: Path) -> None:
@@ -93,7 +102,7 @@ class Roll:
             system.make_private_folder(path.parent)
         make_private(path)
         columns = {"person": self.person, "value": self.value, "bucket": self.bucket, _GONE: self.gone}
-        columns[_PLAIN] = self.plain
+        columns |= {_PLAIN: self.plain, _ALSO: self.also}
         pq.write_table(pa.table(columns), path)
 
     def find(self, person: pa.Array) -> Ints:
@@ -107,7 +116,7 @@ class Roll:
 
 
 def _no_digests(table: pa.Table) -> pa.Array:
-    """Of people who were published before identifiers were written down in plain spelling too."""
+    """Of people who were published before this was written down too."""
     return pa.array([""] * len(table), pa.string())
 
 
@@ -125,6 +134,8 @@ class NextDate:
     place: Ints
     """Where each record's person is in the roll; −1: new."""
     changed: Bools
+    renumbered: int
+    """How many who would be new are probably people who were there under another identifier."""
     kept: KeptPeople
     folder: Path
     series_id: str
@@ -178,6 +189,7 @@ class NextDate:
             roll=roll,
             place=place,
             changed=changed,
+            renumbered=_count_renumbered(roll, place, people.column(_ALSO)),
             kept=KeptPeople(
                 bucket=bucket,
                 cells=people.select(sensitive).filter(pa.array(bucket == NEW)),
@@ -215,9 +227,10 @@ class NextDate:
             value=value.take(pa.array(order)),
             bucket=np.concatenate([self.roll.bucket, bucket[is_new]])[order],
             gone=np.concatenate([gone, np.zeros(int(is_new.sum()), dtype=np.bool_)])[order],
-            plain=pa.concat_arrays([self.roll.plain, fresh.column(_PLAIN).combine_chunks()]).take(
-                pa.array(order)
-            ),
+            **{
+                name: pa.concat_arrays([before, fresh.column(name).combine_chunks()]).take(pa.array(order))
+                for name, before in ((_PLAIN, self.roll.plain), (_ALSO, self.roll.also))
+            },
         )
 
 
@@ -232,6 +245,25 @@ def _refuse_spellings(roll: Roll, newcomers: pa.ChunkedArray, policy: Policy) ->
             "both hold",
             hint="write the unit as at the earlier dates",
         )
+
+
+def _count_renumbered(roll: Roll, place: Ints, also: pa.ChunkedArray) -> int:
+    """Who would be new and is like somebody who has left; 0 where as many of those who stay are.
+
+    People who stay are others than those who have left, and show how often others are alike by chance. That k
+    of n newcomers are among those that a share q of all is has at most the probability exp(−n·KL(k/n, q)),
+    also if they are drawn without replacement (Hoeffding, 1963).
+    """
+    is_new = place < 0
+    has_left = np.ones(len(roll.bucket), dtype=np.bool_)
+    has_left[place[~is_new]] = False
+    left = np.unique(_texts(roll.also)[has_left])
+    is_alike = np.isin(_texts(also), left[left != b""])
+    n, k, q = int(is_new.sum()), int(is_alike[is_new].sum()), float(is_alike.mean())
+    if not k or k / n <= q:
+        return 0
+    doubt = 0.0 if k == n else (n - k) * log((1 - k / n) / (1 - q))
+    return k if k * log(k / n / q) + doubt >= log(1 / _FALSE_ALARM) else 0
 
 
 def people_folder(ledger: Ledger) -> Path:

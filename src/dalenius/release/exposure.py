@@ -93,6 +93,8 @@ class Exposures:
     people who share the sensitive value."""
     spelt_units: int = 0
     """How many people's `unit` is written in several ways, and so in several rows."""
+    renumbered: int = 0
+    """Of a series of dates, how many would be new who probably were there under another `unit`."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `plan --json` and `publish --json` print it."""
@@ -101,6 +103,7 @@ class Exposures:
             "giveaways": [plain_fields(one) for one in self.giveaways],
             "shared_identifiers": [plain_fields(one) for one in self.shared],
             "spelt_units": self.spelt_units,
+            "renumbered": self.renumbered,
         }
 
     def notes(self) -> Iterator[str]:
@@ -117,6 +120,8 @@ class Exposures:
             yield one.sentence(self.columns)
         if self.spelt_units:
             yield tell_units(self.spelt_units)
+        if self.renumbered:
+            yield tell_renumbered(self.renumbered)
         for person in self.shared:
             if person.is_person:
                 yield person.reason()
@@ -144,6 +149,11 @@ class Exposures:
                 f"{tell_units(self.spelt_units)}: each way would count as a person of its own, and no "
                 "promise holds for several rows of one person together",
                 "write every unit in one way in the source, and keep one row a person",
+            )
+        if self.renumbered:
+            yield (
+                f"{tell_renumbered(self.renumbered)}: a person with two buckets has a value that both hold",
+                "give everybody the unit of the earlier dates, or leave these people out for good",
             )
         for person in self.shared:
             if person.is_person:
@@ -229,3 +239,13 @@ def tell_units(n_people: int) -> str:
     """
     who = "1 person's unit is" if n_people == 1 else f"the units of {n_people:,} people are"
     return f"{who} written in several ways (in case, spaces, zeros before it or a decimal point)"
+
+
+def tell_renumbered(n_people: int) -> str:
+    """In plain words.
+
+    >>> tell_renumbered(40)
+    '40 people would be new who have all identifiers (without any: columns) of people who have left'
+    """
+    who = "1 person" if n_people == 1 else f"{n_people:,} people"
+    return f"{who} would be new who have all identifiers (without any: columns) of people who have left"

@@ -292,7 +292,7 @@ def test_the_private_file_tells_nothing_without_the_key(tmp_path: Path, years: P
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     table = pq.read_table(file)
-    assert table.column_names == ["person", "value", "bucket", "gone", "plain"]
+    assert table.column_names == ["person", "value", "bucket", "gone", "plain", "also"]
     assert len(set(table["value"].to_pylist())) == len(table)  # equal values do not look alike
     assert table["person"].to_pylist() == sorted(table["person"].to_pylist())  # no source order
     raw = file.read_bytes()
