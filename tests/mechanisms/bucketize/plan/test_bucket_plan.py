@@ -122,6 +122,8 @@ BROKEN: list[tuple[BucketPlan, BucketProblem, str]] = [
     (replace(TWO, sizes=(0, 4)), PROBLEM, "positive, ascending and in use"),
     (replace(TWO, sizes=(), n_buckets=(), loads=((), (), ())), PROBLEM, "positive, ascending and in use"),
     (TWO, replace(PROBLEM, max_bucket=3), "a bucket of 4 passes max_bucket 3"),
+    (replace(TWO, loads=((4, 1), (2, 2), (0, 1, 0))), PROBLEM, "not one for each size"),
+    (replace(TWO, loads=((4, 1), (2, 2))), PROBLEM, "a value has no loads"),
     (TWO, replace(PROBLEM, counts=(5, 3, 2)), "do not add up to its count"),
     (replace(TWO, loads=((4, 1), (3, 1), (0, 1))), PROBLEM, "do not fill its buckets"),
     (replace(TWO, n_buckets=(3, 2)), PROBLEM, "do not fill its buckets"),

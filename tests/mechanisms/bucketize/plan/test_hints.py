@@ -11,7 +11,8 @@ from dalenius.mechanisms.bucketize.apply import count_alike
 from dalenius.mechanisms.bucketize.plan import optimal
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
 from dalenius.mechanisms.bucketize.plan.methods import has_setting, sufficient_max_bucket
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, candidate_sizes
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem
+from dalenius.mechanisms.bucketize.plan.sizes import candidate_sizes
 
 
 def test_few_sizes_at_which_more_fits_are_all_searched() -> None:

@@ -22,9 +22,9 @@ from dalenius.mechanisms.bucketize.plan.integer import (
     CutSource,
     IntegerProblem,
     Master,
-    dives,
 )
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, ValueClasses, candidate_sizes
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, ValueClasses
+from dalenius.mechanisms.bucketize.plan.sizes import candidate_sizes
 from tests.mechanisms.bucketize.problems import all_settings, is_valid_setting, least_loss, problems
 
 
@@ -247,19 +247,6 @@ def test_whatever_setting_is_known_branch_and_bound_finds_the_best(
     assert wanted - 1 <= found.lower_bound <= wanted
 
 
-@given(integer_problems())
-@settings(max_examples=80)
-def test_dives_end_in_settings_that_meet_every_cut(problem: IntegerProblem) -> None:
-    """Few sizes: all of them are settled by enumeration, so the first dive is the best of all."""
-    wanted = best_of_all(problem)
-    losses = [check_meets(problem, b) for b in dives(problem, problem.origin.astype(float))]
-    if wanted is None:
-        assert losses == []
-    else:
-        assert losses[0] == wanted
-        assert min(losses) >= wanted
-
-
 @given(integer_problems(), st.data())
 @settings(max_examples=40)
 def test_some_of_the_sizes_are_the_problem_without_the_others(
@@ -276,30 +263,6 @@ def test_some_of_the_sizes_are_the_problem_without_the_others(
         and (loss := int(np.array(b) @ problem.costs)) >= 0
     ]
     assert best_of_all(fewer) == min(without, default=None)
-
-
-def test_more_sizes_than_are_enumerated_are_fixed_one_by_one() -> None:
-    """Nine sizes of which the four commonest are settled last; what comes out is within the relaxed bound."""
-    problem = BucketProblem(
-        counts=(61, 47, 33, 21, 13, 8, 5, 3, 2),
-        thresholds=tuple(
-            min(Fraction(1, 2), 2 * Fraction(o, 193) + Fraction(1, 10))
-            for o in (61, 47, 33, 21, 13, 8, 5, 3, 2)
-        ),
-        max_bucket=12,
-    )
-    source = source_of(problem)
-    cuts = all_cuts(source)
-    master = Master(source.sizes, problem.n_rows)
-    master.add(cuts)
-    fractional = master.solve()
-    assert fractional is not None
-    whole = IntegerProblem(
-        sizes=source.sizes, n_rows=193, cuts=master.cuts, origin=np.floor(fractional).astype(np.int64)
-    )
-    losses = [check_meets(whole, b) for b in dives(whole, fractional)]
-    assert losses
-    assert master.lower_bound() <= min(losses) <= 1.05 * master.lower_bound() + 1
 
 
 class _Undecided:
@@ -351,19 +314,3 @@ def test_what_is_whole_within_tolerances_only_is_no_setting(monkeypatch: pytest.
     ]
     monkeypatch.setattr(IntegerProblem, "is_met", lambda *_: False)
     assert branch_and_bound(problem, None, 0.9, 10, is_near=False).n_buckets is None
-
-
-@pytest.mark.parametrize(("least", "wanted"), [(0, [9, 4, 1]), (5, [6, 6, 1]), (8, [3, 8, 1]), (9, None)])
-def test_the_last_sizes_are_settled_within_a_window(
-    least: int, wanted: list[int] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """35 rows, one bucket of 5 fixed; 4 to 8 buckets of 3 are tried, and buckets of 2 take what is left."""
-    monkeypatch.setattr(integer, "_WINDOW", 2)
-    problem = IntegerProblem(
-        sizes=np.array([2, 3, 5]),
-        n_rows=35,
-        cuts=Cuts(coefficients=np.array([[0, 1, 1]]), needs=np.array([least + 1])),
-        origin=np.array([0, 0, 0]),
-    )
-    found = integer._settle(problem, np.array([0, 1]), np.array([5.2, 6.4, 1.1]))
-    assert (None if found is None else found.tolist()) == wanted

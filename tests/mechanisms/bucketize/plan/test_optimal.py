@@ -16,14 +16,10 @@ from dalenius.errors import PromiseNotMet
 from dalenius.mechanisms.bucketize.plan import optimal
 from dalenius.mechanisms.bucketize.plan.branching import BranchResult
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan
-from dalenius.mechanisms.bucketize.plan.optimal import (
-    can_be_kept,
-    has_any_setting,
-    plan_multi_size,
-    plan_optimal,
-    split_repeatedly,
-)
-from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run, candidate_sizes
+from dalenius.mechanisms.bucketize.plan.multi_size import plan_multi_size, split_repeatedly
+from dalenius.mechanisms.bucketize.plan.optimal import can_be_kept, has_any_setting, plan_optimal
+from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingFits, Run
+from dalenius.mechanisms.bucketize.plan.sizes import candidate_sizes
 from dalenius.mechanisms.bucketize.plan.two_size import search_two_size
 from tests.mechanisms.bucketize.problems import EXAMPLE_3, least_loss, problems, skewed
 
@@ -294,3 +290,36 @@ def test_even_buckets_of_one_or_two_sizes_are_tried_from_the_fewest_on(
     monkeypatch.setattr(optimal, "_EVEN_STARTS", 2)
     search._try_even()
     assert tried == [{6: 2, 5: 1}, {5: 1, 4: 3}]
+
+
+def test_the_relaxed_problem_is_settled_by_few_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cuts of the relaxed answer alone, not of what is on the way to it, are three times as many."""
+    counts = tuple((20_000 * np.arange(1, 501) ** -0.5).astype(np.int64).tolist())
+    thresholds = tuple(Fraction(count, sum(counts)) + Fraction(1, 500) for count in counts)
+    problem = BucketProblem(counts=counts, thresholds=thresholds, max_bucket=1_000)
+    n_cuts, losses = [], []
+    for gap in (optimal._RELAXED_GAP, np.inf):
+        monkeypatch.setattr(optimal, "_RELAXED_GAP", gap)
+        search = optimal._SizeSearch(problem)
+        search._take_even()
+        master, fractional = search.relax()
+        n_cuts.append(master.n_cuts)
+        losses.append(float(fractional @ search._costs))
+        assert master.lower_bound() <= losses[-1] * (1 + 1e-6) + 1
+    assert 2 * n_cuts[0] < n_cuts[1]
+    assert losses[0] == pytest.approx(losses[1], rel=2e-6)
+
+
+def test_no_size_is_left_out_for_what_branching_proved() -> None:
+    """A bucket of a size loses its price above the relaxed loss; a higher bound says nothing of that."""
+    search = optimal._SizeSearch(skewed(30, 3_000, 3))
+    search.run()
+    master, fractional = search.relax()
+    columns, are_all = search._can_be_better(master, fractional)
+    assert search._best is not None
+    search._bound = search._loss(search._best) - 1
+    again, are_still_all = search._can_be_better(master, fractional)
+    assert are_all
+    assert are_still_all
+    assert 0 < len(columns) < len(fractional)
+    assert columns.tolist() == again.tolist()

@@ -19,14 +19,13 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     Run,
     ThresholdsTooLow,
     ValueClasses,
-    candidate_sizes,
     groups_above,
-    largest_even_sizes,
     least_size,
     record_bound,
     sizes_needed,
     violations,
 )
+from dalenius.mechanisms.bucketize.plan.sizes import candidate_sizes, largest_even_sizes
 from tests.mechanisms.bucketize.problems import least_loss, problems, skewed
 
 

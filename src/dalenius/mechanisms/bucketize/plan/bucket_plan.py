@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -153,9 +153,11 @@ class BucketPlan:
             raise InternalError(f"a bucket of {self.sizes[-1]} passes max_bucket {problem.max_bucket}")
         if self.sizes[0] < problem.min_bucket:
             raise InternalError(f"a bucket of {self.sizes[0]} is below min_bucket {problem.min_bucket}")
-        loads = np.array(self.loads, dtype=np.int64).reshape(-1, len(self.sizes))
+        if len(self.loads) != problem.n_values or {*map(len, self.loads)} != {len(self.sizes)}:
+            raise InternalError("a value has no loads, or not one for each size")
+        loads = np.fromiter(chain.from_iterable(self.loads), dtype=np.int64).reshape(-1, len(self.sizes))
         # no sum passes 64 bits: rows × max_bucket do not (`BucketProblem`)
-        if np.abs(loads).max() > problem.n_rows or loads.sum(axis=1).tolist() != [*problem.counts]:
+        if np.abs(loads).max() > problem.n_rows or (loads.sum(axis=1) != problem.count_array()).any():
             raise InternalError("the loads of a value do not add up to its count")
         if loads.sum(axis=0).tolist() != [s * b for s, b in zip(self.sizes, self.n_buckets, strict=True)]:
             raise InternalError("the loads of a size do not fill its buckets")
@@ -168,11 +170,9 @@ class BucketPlan:
 
     def _keeps_capacities(self, problem: BucketProblem, loads: Ints) -> bool:
         """Worked out once for each threshold: a million values have thousands of them."""
-        places: dict[tuple[int, int], int] = {}
-        ratios = (threshold.as_integer_ratio() for threshold in problem.thresholds)
-        place = [places.setdefault(ratio, len(places)) for ratio in ratios]
+        ratios, place = problem.ratios()
         buckets = list(zip(self.sizes, self.n_buckets, strict=True))
-        room = [[top * size // bottom * b for size, b in buckets] for top, bottom in places]
+        room = [[top * size // bottom * b for size, b in buckets] for top, bottom in ratios]
         return bool(((loads >= 0) & (loads <= np.array(room, dtype=np.int64)[place])).all())
 
     def _keeps_groups(self, problem: BucketProblem) -> bool:

@@ -15,7 +15,6 @@ The relaxed problem is the shares of the rows that go to each size, subject to t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE = 12
 _SMALL_PRODUCT = 4_000_000
 _DUAL_UNIT = 2**40
-_N_LAST = 4  # sizes that are left to the end of a dive and settled by enumeration
-_WINDOW = 12  # how far around their fractional values
-_WHOLE = 1e-7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,50 +263,6 @@ class IntegerProblem:
         return solver
 
 
-def dives(problem: IntegerProblem, fractional: Floats) -> Iterator[Ints]:
-    """Settings near a fractional one that meet the cuts.
-
-    One size after the other is fixed, the largest first, to the better of its two roundings. The few sizes
-    with the most buckets come last: between them the rows must come out even. Leaving the next few to the
-    last instead often gives another setting.
-    """
-    most_first = np.argsort(-fractional, kind="stable")
-    for skipped in (0, _N_LAST // 2):
-        last = np.sort(most_first[skipped : skipped + _N_LAST])
-        found = _dive(problem, last) if len(last) else None
-        if found is not None:
-            yield found
-
-
-def _dive(problem: IntegerProblem, last: Ints) -> Ints | None:
-    """One dive; None at a dead end."""
-    solver = problem.to_solver()
-    solver.setOptionValue("presolve", "off")
-    steps = solve_relaxed(solver)
-    for column in reversed(range(len(problem.sizes))):
-        if column in last:
-            continue
-        if steps is None:
-            return None
-        steps = _fix(solver, column, float(steps[column]), -float(problem.origin[column]))
-    return None if steps is None else _settle(problem, last, problem.origin + steps)
-
-
-def _fix(solver: highspy.Highs, column: int, value: float, least: float) -> Floats | None:
-    """Fix one column to its cheaper rounding."""
-    nearest = float(round(value))
-    options = [nearest] if abs(value - nearest) < _WHOLE else [float(np.floor(value)), float(np.ceil(value))]
-    best, best_steps, best_option = inf, None, 0.0
-    for option in options:
-        solver.changeColBounds(column, max(option, least), max(option, least))
-        steps = solve_relaxed(solver)
-        cost = solver.getInfo().objective_function_value
-        if steps is not None and cost < best:
-            best, best_steps, best_option = cost, steps, max(option, least)
-    solver.changeColBounds(column, best_option, best_option)
-    return best_steps
-
-
 def solve_relaxed(solver: highspy.Highs) -> Floats | None:
     """The answer of a linear programme, if there is one."""
     from highspy import HighsModelStatus
@@ -319,23 +271,3 @@ def solve_relaxed(solver: highspy.Highs) -> Floats | None:
     if solver.getModelStatus() != HighsModelStatus.kOptimal:
         return None
     return np.array(solver.getSolution().col_value)
-
-
-def _settle(problem: IntegerProblem, last: Ints, near: Floats) -> Ints | None:
-    """Whole numbers for the last sizes, by trying all within a window; the first one takes what is left."""
-    n_buckets = np.rint(near).astype(np.int64)
-    n_buckets[last] = 0
-    window = np.arange(-_WINDOW, _WINDOW + 1)
-    axes = [np.floor(near[j]).astype(np.int64) + window for j in last[1:]]
-    others = np.zeros((0, 1), dtype=np.int64)
-    if axes:
-        others = np.array(np.meshgrid(*axes, indexing="ij")).reshape(len(axes), -1)
-    left = problem.n_rows - int(n_buckets @ problem.sizes) - problem.sizes[last[1:]] @ others
-    tried = np.vstack([left // problem.sizes[last[0]], others])
-    tried = tried[:, (left % problem.sizes[last[0]] == 0) & (tried >= 0).all(axis=0)]
-    needs = problem.cuts.needs - problem.cuts.coefficients @ n_buckets
-    tried = tried[:, (problem.cuts.coefficients[:, last] @ tried >= needs[:, None]).all(axis=0)]
-    if not tried.shape[1]:
-        return None
-    n_buckets[last] = tried[:, (problem.costs[last] @ tried).argmin()]
-    return n_buckets

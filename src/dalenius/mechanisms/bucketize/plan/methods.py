@@ -16,10 +16,10 @@ import numpy as np
 
 from dalenius.errors import InputError, InternalError, PromiseNotMet, did_you_mean
 from dalenius.mechanisms.bucketize.plan.bucket_plan import BucketPlan, assign
+from dalenius.mechanisms.bucketize.plan.multi_size import plan_multi_size
 from dalenius.mechanisms.bucketize.plan.optimal import (
     can_be_kept,
     has_any_setting,
-    plan_multi_size,
     plan_optimal,
 )
 from dalenius.mechanisms.bucketize.plan.problem import (

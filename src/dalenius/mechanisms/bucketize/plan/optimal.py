@@ -5,8 +5,7 @@ of `integer.py`. So: solve the linear programme over b_S, add the cuts that its 
 the answer by diving; check the whole numbers by an exact flow, which gives a further cut where they fail.
 Where the rounding is not within the wanted gap of the linear bound (small tables), branch and bound decides.
 
-A start is many sizes by splitting in two again and again while the loss falls (Algorithm 2), which is a
-method of its own, `multi-size`.
+A start is many sizes by splitting in two again and again while the loss falls (`multi_size.py`).
 """
 
 from __future__ import annotations
@@ -26,92 +25,43 @@ from dalenius.mechanisms.bucketize.plan.integer import (
     IntegerProblem,
     Master,
     UndecidedError,
-    dives,
 )
+from dalenius.mechanisms.bucketize.plan.multi_size import split_repeatedly
 from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,
     NoSettingFits,
     ValueClasses,
-    candidate_sizes,
-    largest_even_sizes,
     least_size,
     record_bound,
 )
-from dalenius.mechanisms.bucketize.plan.two_size import NO_LIMIT, partition, search_two_size
-
-
-def plan_multi_size(problem: BucketProblem) -> BucketPlan:
-    """The heuristic setting of many sizes; never worse than the best of two sizes.
-
-    >>> from fractions import Fraction
-    >>> problem = BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10)
-    >>> plan = plan_multi_size(problem)
-    >>> plan.sizes, plan.n_buckets
-    ((5,), (2,))
-    """
-    sizes, classes = candidate_sizes(problem), ValueClasses.of(problem)
-    loads = split_repeatedly(classes.totals, classes.capacity_table(sizes), sizes)
-    if loads is None:
-        raise NoSettingFits(
-            f"no setting of two bucket sizes up to {problem.max_bucket} keeps the thresholds to start from",
-            hint="use method 'optimal', or a larger max_bucket",
-        )
-    used = np.flatnonzero(loads.any(axis=0))
-    chosen = tuple(sizes[j] for j in used)
-    rows = loads[:, used].sum(axis=0).tolist()
-    return BucketPlan(
-        method="multi-size",
-        sizes=chosen,
-        n_buckets=tuple(r // size for r, size in zip(rows, chosen, strict=True)),
-        loads=classes.to_loads(loads[:, used]),
-        lower_bound=record_bound(problem),
-    )
-
-
-def split_repeatedly(counts: Ints, capacity: Ints, sizes: tuple[int, ...]) -> Ints | None:
-    """The loads (m × sizes) of Algorithm 2's setting, or None if no two sizes will do."""
-    loads = np.zeros_like(capacity)
-    # Work still to be split: the counts of the part, and the loss of the one size it is in now.
-    pending: list[tuple[Ints, int, int]] = [(counts, NO_LIMIT, -1)]
-    while pending:
-        part, loss, column = pending.pop()
-        present = np.flatnonzero(part)
-        found = search_two_size(part[present], capacity[present], sizes, below=loss)
-        if found is None and column < 0:
-            return None
-        if found is None:
-            loads[:, column] += part
-            continue
-        columns = list(found.columns)
-        limits = capacity[:, columns] * np.array(found.n_buckets, dtype=np.int64)
-        halves = partition(part, limits, sizes[columns[0]] * found.n_buckets[0])
-        for half, size_column, b in zip(halves.T, columns, found.n_buckets, strict=True):
-            if b:
-                pending.append((half.copy(), b * (sizes[size_column] - 1) ** 2, size_column))
-    return loads
-
+from dalenius.mechanisms.bucketize.plan.rounding import dives, settle_more
+from dalenius.mechanisms.bucketize.plan.sizes import candidate_sizes, largest_even_sizes
+from dalenius.mechanisms.bucketize.plan.two_size import NO_LIMIT
 
 _WANTED_GAP = 1e-4
 _WANTED_IN_TIME = 1e-6  # where more time was given for it
 _EXACT_UP_TO = 1_000  # rows up to which nothing but the proven optimum will do
+_RELAXED_GAP = 1e-6  # how much of the loss of the relaxed problem may be left open
 _SLACK = 1e-8  # violations of the relaxed problem below this share of the rows are rounding errors
 _HEURISTIC_ENTRIES = 2**21  # (pairs of sizes) × classes up to which Algorithm 2 is run on all sizes
 _MORE_HEURISTIC_ENTRIES = 2**24  # the same where rounding has not come near the bound: about 0.3 s
 _FEW_SIZES = 64  # of more sizes only those of the relaxed answer, and a few more, are used to round
 _MORE = 8
+_MANY_SIZES = 160  # so many are branched on where the best is far from the bound
 
 # What a search may do, in steps that take about as long everywhere, not in seconds: the same counts always
 # give the same plan. Together about a second, times the problem's seconds; a search that has spent them gives
 # the best that it has.
 _MAX_ENTRIES = 3 * 10**8  # sizes × classes, looked at for violated cuts or multiplied
 _MAX_ENTRIES_FOR_HINT = 6 * 10**7  # of each of several searches for what would do
-_MAX_SOLVED_FOR_HINT = 3 * 10**6  # sizes × cuts, in all relaxed problems that are solved for one of them
+_MAX_SOLVED = 3 * 10**7  # sizes × cuts, in all relaxed problems that are solved
+_MAX_SOLVED_FOR_HINT = 3 * 10**6  # the same of each of those
 _MAX_ROUNDINGS = 8
 _DIVE_ENTRIES = 500  # what a dive costs, for each size and cut
 _MAX_NODES = 500
 _MAX_NODES_EXACT = 5_000
 _NODE_WORK = 5 * 10**5  # nodes × steps of the cuts, in one search by branch and bound
-_BRANCH_WORK = 16_000  # steps of the cuts in all searches, and what nodes and linear programmes amount to
+_BRANCH_WORK = 11_000  # steps of the cuts in all searches, and what nodes and linear programmes amount to
 _NODES_AS_ROOT = 50  # so many take as long as what comes before the first
 _NEAR = 0.01  # where the best is so near to the bound, what sizes can have is worth working out
 _EVEN_STARTS = 16
@@ -165,12 +115,14 @@ class _SizeSearch:
         self._costs = (self._source.sizes - 1) ** 2
         self._best: Ints | None = None
         self._loads: Ints | None = None
+        self._inner: Floats | None = None  # a setting of parts of buckets that lacks no cut
         self._bound = record_bound(problem)
+        self._relaxed_bound = 0
         self._entries = self._n_solved = 0
         self._seconds = problem.seconds
-        self._most_entries = _MAX_ENTRIES * problem.seconds
+        self._most_entries, self._most_solved = _MAX_ENTRIES * problem.seconds, _MAX_SOLVED * problem.seconds
         if is_any_enough:
-            self._most_entries = _MAX_ENTRIES_FOR_HINT
+            self._most_entries, self._most_solved = _MAX_ENTRIES_FOR_HINT, _MAX_SOLVED_FOR_HINT
         n_sizes, n_classes = len(self._source.sizes), len(self._source.counts)
         self._n_tried = n_sizes * (n_sizes - 1) // 2 * n_classes
         self._is_large = self._n_tried > _HEURISTIC_ENTRIES
@@ -179,6 +131,10 @@ class _SizeSearch:
         """Search until the gap is small enough, or the effort allowed is spent."""
         if not self._is_large:
             self._take_heuristic(np.arange(len(self._source.sizes)))
+        elif self._source.groups is None:
+            self._take_even()
+            if self._best is None and self._is_any_enough:
+                self._take_more()
         if self._source.groups is not None:
             self._try_even()
         try:
@@ -195,13 +151,11 @@ class _SizeSearch:
             if self._is_done() or self._round(master, fractional) or is_spent:
                 break
             fractional = self._relax(master)
-        if not self._is_done() and self._is_large and self._n_tried <= _MORE_HEURISTIC_ENTRIES:
-            self._take_heuristic(np.arange(len(self._source.sizes)))
-        if self._best is None and self._is_large:
+        if not self._is_done() and not self._is_any_enough:
+            self._take_more()
+        if self._is_large and not self._is_near():
             used = np.argsort(-fractional * self._source.sizes, kind="stable")[:_FEW_SIZES]
             self._take_heuristic(np.sort(used))
-        if self._best is None and self._is_large:
-            self._take_even()
         if not self._is_done() and not (self._is_any_enough and self._is_large):
             self._branch(master, fractional)
 
@@ -221,6 +175,7 @@ class _SizeSearch:
         if not len(self._source.sizes) or self._problem.max_bucket < least_size(self._problem):
             raise self._nothing_fits()
         master = Master(self._source.sizes, self._problem.n_rows)
+        self._inner = None if self._best is None else self._best.astype(np.float64)
         return master, self._relax(master)
 
     def to_plan(self) -> BucketPlan:
@@ -255,6 +210,11 @@ class _SizeSearch:
                 self._take(n_buckets, loads)
             else:
                 self._try(n_buckets)
+
+    def _take_more(self) -> None:
+        """Algorithm 2 on all sizes, where they are many, but not too many."""
+        if self._is_large and self._n_tried <= _MORE_HEURISTIC_ENTRIES:
+            self._take_heuristic(np.arange(len(self._source.sizes)))
 
     def _take_even(self) -> None:
         """Algorithm 2 on the sizes of the fewest buckets."""
@@ -295,6 +255,9 @@ class _SizeSearch:
     def _loss_above_bound(self) -> int:
         return NO_LIMIT if self._best is None else self._loss(self._best) - self._bound
 
+    def _is_near(self) -> bool:
+        return self._loss_above_bound() <= _NEAR * self._bound
+
     def _abs_gap(self) -> float:
         """The distance from the bound at which to stop; losses are whole, so below 1 it is the optimum."""
         wanted = _WANTED_GAP if self._seconds == 1 else _WANTED_IN_TIME
@@ -316,15 +279,31 @@ class _SizeSearch:
             if fractional is None:
                 raise self._nothing_fits()
             self._n_solved += master.n_cuts * len(fractional)
-            is_spent = self._entries > self._most_entries or (
-                self._is_any_enough and self._n_solved > _MAX_SOLVED_FOR_HINT
-            )
-            if not is_spent:
-                slack = _SLACK * self._problem.n_rows
-                is_spent = not master.add(self._look_for_cuts(fractional, slack))
-            if is_spent:
-                self._bound = max(self._bound, master.lower_bound())
+            is_spent = self._entries > self._most_entries or self._n_solved > self._most_solved
+            if is_spent or not self._add_cuts(master, fractional):
+                self._relaxed_bound = master.lower_bound()
+                self._bound = max(self._bound, self._relaxed_bound)
                 return fractional
+
+    def _add_cuts(self, master: Master, outer: Floats) -> bool:
+        """Add cuts that are violated on the way from a valid setting to the relaxed answer; if there are any.
+
+        Those of the answer itself are many and shallow: each takes off one corner, and the next answer is a
+        corner beside it. Halfway to a setting that lacks no cut they are few and deep (in-out separation,
+        Ben-Ameur and Neto 2007). Where the middle lacks none either, it takes that setting's place.
+        """
+        slack = _SLACK * self._problem.n_rows
+        while self._inner is not None and self._differ(self._inner, outer):
+            middle = (self._inner + outer) / 2
+            if master.add(self._look_for_cuts(middle, slack)):
+                return True
+            self._inner = middle
+        return master.add(self._look_for_cuts(outer, slack))
+
+    def _differ(self, inner: Floats, outer: Floats) -> bool:
+        """Whether the relaxed answer can still become much worse."""
+        losses = float(inner @ self._costs), float(outer @ self._costs)
+        return losses[0] - losses[1] > _RELAXED_GAP * losses[0]
 
     def _look_for_cuts(self, n_buckets: Floats, slack: float) -> Cuts:
         cuts = self._source.find_violated(n_buckets, slack)
@@ -337,7 +316,8 @@ class _SizeSearch:
         columns = self._promising(master, fractional)
         problem = self._integer_problem(master, fractional).among(columns)
         self._entries += _DIVE_ENTRIES * problem.cuts.coefficients.size
-        for rounded in dives(problem, fractional[columns]):
+        abs_gap = None if self._is_any_enough else self._abs_gap() / 2
+        for rounded in dives(problem, fractional[columns], abs_gap):
             n_buckets = np.zeros(len(fractional), dtype=np.int64)
             n_buckets[columns] = rounded
             if not self._offer(n_buckets, master):
@@ -353,8 +333,14 @@ class _SizeSearch:
         )
 
     def _offer(self, n_buckets: Ints, master: Master) -> bool:
-        """Take a setting if it is valid and better; if it is not valid, add the cuts that say why."""
+        """Take a setting if it is valid and better; if it lacks cuts, add them: then False."""
         cheap = self._look_for_cuts(n_buckets.astype(np.float64), 0.5)
+        if (
+            not len(cheap.needs)
+            and self._best is not None
+            and self._loss(n_buckets) >= self._loss(self._best)
+        ):
+            return True
         outcome = cheap if len(cheap.needs) else self._assign(n_buckets)
         if isinstance(outcome, Cuts):
             if not master.add(outcome):
@@ -386,32 +372,57 @@ class _SizeSearch:
         is_exact = self._problem.n_rows <= _EXACT_UP_TO
         most_nodes, left = _MAX_NODES_EXACT if is_exact else _MAX_NODES, _BRANCH_WORK * self._seconds
         while not self._is_done():
-            columns = self._can_be_better(master, fractional)
+            is_near, (columns, are_all) = self._is_near(), self._can_be_better(master, fractional)
             problem = self._integer_problem(master, fractional).among(columns)
             best = None if self._best is None else self._best[columns]
-            is_near = best is not None and self._loss_above_bound() <= _NEAR * self._bound
             weight = count_steps(problem)
             left -= weight + (len(columns) ** 2 // 8 if is_near else 0)
             if left < 0:
                 return
             nodes = min(most_nodes * self._seconds, _NODE_WORK * self._seconds // weight)
+            nodes = min(nodes, max(left * _NODES_AS_ROOT // weight, 1))
             outcome = branch_and_bound(problem, best, self._abs_gap(), nodes, is_near=is_near)
             left -= weight * outcome.n_nodes // _NODES_AS_ROOT
-            if len(columns) == len(fractional) or best is not None:
+            if are_all:
                 self._take_bound(outcome)
             if outcome.n_buckets is None:
                 return
             n_buckets, before = np.zeros(len(fractional), dtype=np.int64), self._best
             n_buckets[columns] = outcome.n_buckets
-            if self._offer(n_buckets, master) and self._best is before:
+            if not self._offer(n_buckets, master):
+                self._mend(n_buckets, columns, master)
+            elif self._best is before:
                 return
 
-    def _can_be_better(self, master: Master, fractional: Floats) -> Ints:
-        """The sizes that a better setting than the best so far can have buckets of."""
-        if self._best is None:
-            return self._promising(master, fractional)
-        most = self._loss_above_bound() + 1
-        return np.flatnonzero((master.reduced_costs() <= 1.001 * most + 1) | (self._best > 0))
+    def _mend(self, n_buckets: Ints, columns: Ints, master: Master) -> None:
+        """Look for a valid setting beside one that is not, with the cuts that say why."""
+        near = n_buckets.astype(np.float64)
+        for _ in range(_MAX_ROUNDINGS):
+            problem = self._integer_problem(master, near).among(columns)
+            found = settle_more(problem, near[columns], self._abs_gap() / 2, by=near[columns])
+            if found is None:
+                return
+            mended = np.zeros_like(n_buckets)
+            mended[columns] = found
+            if self._offer(mended, master):
+                return
+
+    def _can_be_better(self, master: Master, fractional: Floats) -> tuple[Ints, bool]:
+        """The sizes that a setting better than the best so far can have buckets of, and if these are all.
+
+        Where they are many since the best is far, the promising ones will do.
+        """
+        every = np.ones(len(fractional), dtype=np.bool_)
+        if (
+            self._best is not None
+        ):  # reduced costs are above the relaxed loss, not above what branching proved
+            most = self._loss(self._best) - self._relaxed_bound + 1
+            every = (master.reduced_costs() <= 1.001 * most + 1) | (self._best > 0)
+        if self._is_near() or np.count_nonzero(every) <= _MANY_SIZES:
+            return np.flatnonzero(every), True
+        chosen = np.zeros_like(every) if self._best is None else self._best > 0
+        chosen[self._promising(master, fractional)] = True
+        return np.flatnonzero(chosen), False
 
     def _take_bound(self, outcome: BranchResult) -> None:
         if outcome.is_infeasible:

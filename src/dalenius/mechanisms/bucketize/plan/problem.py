@@ -9,12 +9,6 @@ k values with the same o and f′ may together put k·⌊f′·S⌋ records into
 searches give them jointly can be dealt to them round-robin: each then gets at most its own share of every
 size. With thresholds that depend on counts only there are fewer than √(2n) classes, however many values.
 Sorted classes also make a plan independent of the order and the labels of the values.
-
-Which bucket sizes a search considers.
-
-Up to a size of 64 all of them. Beyond, only those where a capacity ⌊f′_i·S⌋ grows are worth a bucket: a
-larger bucket with the same capacities costs more and takes no more of any value. What is then missing
-is divisibility: sizes that let buckets add up to n.
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, log
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -98,7 +92,7 @@ class BucketProblem(Counted):
             )
         if min(self.counts) < 1:
             raise InputError("a sensitive value has no rows; leave values that do not occur out")
-        if any(t.numerator <= 0 or t.numerator > t.denominator for t in self.thresholds):
+        if any(top <= 0 or top > bottom for top, bottom in self.ratios()[0]):
             raise InputError("a threshold lies outside (0, 1]; thresholds are shares of a bucket")
         if self.max_bucket < 1:
             raise InputError(f"max_bucket is {self.max_bucket}; the smallest that means anything is 1")
@@ -138,6 +132,23 @@ class BucketProblem(Counted):
             if begin == 0 or ends[begin - 1] < end
         )
         return tuple(Together(own=slice(run.begin, run.end), threshold=run.threshold) for run in runs)
+
+    def ratios(self) -> tuple[tuple[tuple[int, int], ...], Ints]:
+        """The different thresholds as numerators and denominators, and which of them each value has.
+
+        >>> half, third = Fraction(1, 2), Fraction(1, 3)
+        >>> problem = BucketProblem(counts=(1, 1, 1), thresholds=(half, third, half), max_bucket=3)
+        >>> problem.ratios()[0], problem.ratios()[1].tolist()
+        (((1, 2), (1, 3)), [0, 1, 0])
+        """
+        for known, found in _known_ratios:
+            if known is self.thresholds:
+                return found
+        every = list(map(Fraction.as_integer_ratio, self.thresholds))
+        places = {ratio: place for place, ratio in enumerate(dict.fromkeys(every))}
+        place = np.fromiter(map(places.__getitem__, every), dtype=np.int64, count=len(every))
+        _known_ratios[:] = [(self.thresholds, (tuple(places), place))]
+        return tuple(places), place
 
     def count_array(self) -> Ints:
         """The counts as an array."""
@@ -226,10 +237,9 @@ def violations(problem: BucketProblem) -> tuple[int, ...]:
     >>> violations(BucketProblem(counts=(3, 1), thresholds=(Fraction(1, 2), Fraction(1, 4)), max_bucket=4))
     (0,)
     """
-    n_rows = problem.n_rows
-    ratios = (threshold.as_integer_ratio() for threshold in problem.thresholds)
-    pairs = enumerate(zip(problem.counts, ratios, strict=True))
-    return tuple(i for i, (count, (top, bottom)) in pairs if count * bottom > top * n_rows)
+    n_rows, (ratios, place) = problem.n_rows, problem.ratios()
+    most = np.array([top * n_rows // bottom for top, bottom in ratios], dtype=np.int64)
+    return tuple(np.flatnonzero(problem.count_array() > most[place]).tolist())
 
 
 def groups_above(problem: BucketProblem) -> tuple[int, ...]:
@@ -322,22 +332,27 @@ class ValueClasses:
 
     @classmethod
     def _group(cls, problem: BucketProblem) -> ValueClasses:
-        ratios = (t.as_integer_ratio() for t in problem.thresholds)
-        keys = list(zip(problem.counts, ratios, _inner_groups(problem), strict=True))
+        ratios, place = problem.ratios()
+        order = sorted(range(len(ratios)), key=ratios.__getitem__)
         # Equal counts are ordered by (numerator, denominator): any fixed order will do.
-        index = {key: j for j, key in enumerate(sorted(set(keys)))}
-        class_of = np.array([index[key] for key in keys], dtype=np.int64)
-        n_members = np.bincount(class_of)
+        by_ratio = np.empty(len(ratios), dtype=np.int64)
+        by_ratio[order] = np.arange(len(ratios))
+        counts, count_place = np.unique(problem.count_array(), return_inverse=True)
+        inner = np.array(_inner_groups(problem), dtype=np.int64)
+        shape = (len(counts), len(ratios), len(problem.groups) + 1)
+        keys = np.ravel_multi_index((count_place, by_ratio[place], inner + 1), shape)
+        index, class_of, n_members = np.unique(keys, return_inverse=True, return_counts=True)
         by_class = np.argsort(class_of, kind="stable")
         rank = np.empty_like(class_of)
         rank[by_class] = np.arange(len(keys)) - np.repeat(np.cumsum(n_members) - n_members, n_members)
+        of_count, of_ratio, of_group = np.unravel_index(index, shape)
         return cls(
-            totals=n_members * np.array([count for count, _, _ in index], dtype=np.int64),
+            totals=n_members * counts[of_count],
             n_members=n_members,
-            thresholds=tuple(Fraction(*ratio) for _, ratio, _ in index),
+            thresholds=tuple(Fraction(*ratios[order[r]]) for r in of_ratio.tolist()),
             class_of=class_of,
             rank=rank,
-            inner=np.array([group for _, _, group in index], dtype=np.int64),
+            inner=of_group - 1,
         )
 
     def capacity_table(self, sizes: tuple[int, ...]) -> Ints:
@@ -346,14 +361,24 @@ class ValueClasses:
         return np.asarray(np.minimum(jointly, np.array(sizes, dtype=np.int64)))
 
     def to_loads(self, loads: Ints) -> tuple[tuple[int, ...], ...]:
-        """The loads of the values from those of the classes, dealt round-robin (values × sizes)."""
-        edges = np.cumsum(loads, axis=1)[self.class_of]
-        edges = np.concatenate([np.zeros((len(edges), 1), dtype=np.int64), edges], axis=1)
-        # Member r of k gets the positions r, r + k, r + 2k, … of its class.
-        before = -((self.rank[:, None] - edges) // self.n_members[self.class_of][:, None])
-        return tuple(map(tuple, np.diff(before, axis=1).tolist()))
+        """The loads of the values from those of the classes, dealt round-robin (values × sizes).
+
+        Member r of k gets the positions r, r + k, r + 2k, … of its class: ⌈(e − r)/k⌉ of the first e. That
+        changes where r passes the rest of an end e by k only, so a class has few different rows.
+        """
+        ends = np.cumsum(loads, axis=1)
+        ends = np.concatenate([np.zeros((len(ends), 1), dtype=np.int64), ends], axis=1)
+        begins = np.sort(ends % self.n_members[:, None], axis=1)  # the first of them is 0
+        of_class, at = np.nonzero(np.diff(begins, axis=1, prepend=-1))
+        first = begins[of_class, at]
+        before = -((first[:, None] - ends[of_class]) // self.n_members[of_class][:, None])
+        rows = list(map(tuple, np.diff(before, axis=1).tolist()))
+        places = np.cumsum(self.n_members) - self.n_members
+        alike = np.searchsorted(places[of_class] + first, places[self.class_of] + self.rank, side="right")
+        return tuple(map(rows.__getitem__, (alike - 1).tolist()))
 
 
+_known_ratios: list[tuple[Any, tuple[tuple[tuple[int, int], ...], Ints]]] = []
 _known_classes: list[tuple[Any, Any, Any, ValueClasses]] = []
 """Of the last problem: the same values are tried with one max_bucket after another to find what would do."""
 
@@ -365,65 +390,3 @@ def _inner_groups(problem: BucketProblem) -> list[int]:
         group = problem.groups[g]
         inner[group.begin : group.end] = [g] * (group.end - group.begin)
     return inner
-
-
-_EVERY_SIZE_UP_TO = 64
-_MANY = 192  # sizes beyond 64 after which further levels of capacity are left out
-_GRID = log(1.03)  # the ratio of neighbouring large sizes where too many thresholds differ
-_EVEN_SPLITS = 16
-
-
-def candidate_sizes(problem: BucketProblem) -> tuple[int, ...]:
-    """The bucket sizes to search, ascending; empty if max_bucket is below ⌈1/f′⌉ for every value.
-
-    >>> from fractions import Fraction
-    >>> candidate_sizes(BucketProblem(counts=(2, 2), thresholds=(Fraction(1, 2),) * 2, max_bucket=50))
-    (2, 3, 4)
-    """
-    small, large = problem.smallest_size, problem.largest_size
-    every = set(range(small, min(large, _EVERY_SIZE_UP_TO) + 1))
-    if large > _EVERY_SIZE_UP_TO:
-        every |= _growing_sizes(problem, large) | _even_sizes(problem.n_rows, small, large)
-    return tuple(sorted(size for size in every if small <= size <= large))
-
-
-def _growing_sizes(problem: BucketProblem, large: int) -> set[int]:
-    """Sizes at which some capacity reaches 1, 2, …; each with its successor, for divisibility."""
-    thresholds = {*ValueClasses.of(problem).thresholds, *(group.threshold for group in problem.groups)}
-    found: set[int] = set()
-    level = 1
-    while len(found) <= _MANY:
-        steps = {-(-level * t.denominator // t.numerator) for t in thresholds}
-        steps = {size for size in steps if size <= large}
-        if not steps:
-            break
-        found |= {size for size in steps if size > _EVERY_SIZE_UP_TO}
-        level += 1
-    kept = _thin(found) if len(found) > _MANY else found
-    return kept | {size + 1 for size in kept}
-
-
-def _thin(sizes: set[int]) -> set[int]:
-    """The smallest and the largest size of each cell of a geometric grid."""
-    cells: dict[int, list[int]] = {}
-    for size in sorted(sizes):
-        cells.setdefault(floor(log(size) / _GRID), []).append(size)
-    return {size for cell in cells.values() for size in (cell[0], cell[-1])}
-
-
-def _even_sizes(n_rows: int, small: int, large: int) -> set[int]:
-    """The sizes of b buckets as even as possible, for the fewest and the most buckets that can be."""
-    most = n_rows // small
-    splits = range(max(most - _EVEN_SPLITS, 1), most + 1)
-    return largest_even_sizes(n_rows, large) | {size for b in splits for size in _split(n_rows, b)}
-
-
-def largest_even_sizes(n_rows: int, large: int) -> set[int]:
-    """The same for the fewest buckets."""
-    fewest = -(-n_rows // large)
-    splits = range(fewest, min(fewest + _EVEN_SPLITS, n_rows + 1))
-    return {size for b in splits for size in _split(n_rows, b)}
-
-
-def _split(n_rows: int, n_buckets: int) -> tuple[int, int]:
-    return n_rows // n_buckets, -(-n_rows // n_buckets)

@@ -26,9 +26,9 @@ from dalenius.mechanisms.bucketize.plan.problem import (
     BucketProblem,
     NoSettingFits,
     ValueClasses,
-    candidate_sizes,
     record_bound,
 )
+from dalenius.mechanisms.bucketize.plan.sizes import candidate_sizes
 
 NO_LIMIT = 2**62
 _BLOCK = 2**17  # how many (value, setting) entries are looked at in one step
