@@ -246,3 +246,11 @@ def test_the_work_is_never_less_than_the_tables_that_can_have_left_the_view(
             cut = Counter(view[value] for value in stratum.cut)
             assert set(cut) <= {top, top - 1}
             assert stratum.n_alike == math.prod(math.comb(near[kept], n) for kept, n in cut.items())
+
+
+@pytest.mark.parametrize(("fewer", "how"), [(0, "exact"), (1, "simulated")])
+def test_who_looks_at_as_many_views_as_there_are_is_sure(fewer: int, how: str) -> None:
+    table = RSuppression((10, 4, 2, 1, 1), 3)
+    worst = worst_r_posterior(table, table.n_outcomes() - fewer, stream())
+    assert worst is not None
+    assert (worst.how, worst.high == 1) == (how, bool(fewer))

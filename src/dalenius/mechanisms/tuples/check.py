@@ -70,7 +70,7 @@ def _in_files(domain: Domain, codes: TupleCodes, n_files: int) -> Ints:
 
 
 def _all_ascend(words: Ints) -> bool:
-    above = np.zeros(max(len(words) - 1, 0), dtype=np.bool_)
+    above = np.zeros(1, dtype=np.bool_)  # equal rows do not ascend
     for word in reversed(words.T):  # the first word decides, then the second, …
         above = (word[1:] > word[:-1]) | ((word[1:] == word[:-1]) & above)
     return bool(above.all())
