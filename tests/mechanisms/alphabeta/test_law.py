@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dalenius.errors import PolicyError, PromiseNotMet
 from dalenius.mechanisms.alphabeta.plan.law import (
+    SAMPLING_MARGIN,
     ChangingLaw,
     ViewLaw,
     WantedLaw,
@@ -293,7 +294,8 @@ def test_below_the_least_beta_presence_shows_and_from_it_on_it_does_not(
 
 
 def test_a_beta_that_is_all_of_the_retention_once_it_is_rounded_is_none() -> None:
-    """Prior and posterior that differ in the seventh digit: β would be 0.4999999, and 0.5 is no β for 1/2."""
-    wanted = WantedLaw(d=Fraction(1, 5), gamma=Fraction(2_000_001, 10**7))
-    assert Fraction("0.499999") < wanted.least_beta(Fraction(1, 2)) < Fraction(1, 2)
+    """Prior and posterior that differ in the seventh digit: β would be 0.4999998, and 0.5 is no β for 1/2."""
+    wanted = WantedLaw(d=Fraction(1, 5), gamma=Fraction(20_000_024, 10**8))
+    with_margin = wanted.least_beta(Fraction(1, 2)) * (1 + SAMPLING_MARGIN)
+    assert Fraction("0.499999") < with_margin < Fraction(1, 2)
     assert law_at(Fraction(1, 2), wanted) is None
