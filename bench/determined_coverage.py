@@ -22,7 +22,8 @@ import dalenius
 from bench.real_coverage import LEVELS, Places
 from dalenius.demo_data import hospital
 from dalenius.mechanisms.bucketize.estimate import make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.buckets import ScoreSums
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.question.targets import Score, Targets
 
 Question = tuple[np.ndarray, list[int]]

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from bench.anatomy_workload import CountQuestion, Original, load, publish, questions
 from dalenius.mechanisms.bucketize.estimate import make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.question.targets import Estimates, Score, Targets
 
 ESTIMATORS = ("anatomy", "regression", "shrinkage")

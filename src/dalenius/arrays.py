@@ -153,7 +153,7 @@ class Sparse:
     def __matmul__(self, dense: Floats) -> Floats:
         """Times a dense vector or table."""
         if len(self.data) * (dense.size // max(len(dense), 1)) > _SMALL:
-            return np.asarray(self._to_scipy() @ dense)
+            return np.asarray(to_scipy(self) @ dense)
         filled = np.flatnonzero(np.diff(self.starts))
         product = np.zeros((self.shape[0], *dense.shape[1:]))
         if len(filled):
@@ -166,7 +166,7 @@ class Sparse:
         if self.shape[0] * self.n_columns <= _SMALL:
             dense = self.to_dense()
             return np.asarray(dense.T @ (weights[:, None] * dense))
-        own = self._to_scipy()
+        own = to_scipy(self)
         return np.asarray((own.T @ own.multiply(weights[:, None]).tocsr()).toarray())
 
     def to_dense(self) -> Floats:
@@ -175,7 +175,9 @@ class Sparse:
         dense[self.rows, self.columns] = self.data
         return dense
 
-    def _to_scipy(self) -> scipy.sparse.csr_array:
-        from scipy.sparse import csr_array
 
-        return csr_array((self.data, self.columns, self.starts), shape=self.shape)
+def to_scipy(table: Sparse) -> scipy.sparse.csr_array:
+    """As scipy has it."""
+    from scipy.sparse import csr_array
+
+    return csr_array((table.data, table.columns, table.starts), shape=table.shape)

@@ -96,7 +96,7 @@ def finish(
         request: how to answer.
         workspace: where the last clauses are evaluated.
     """
-    query, question = asked.query, asked.question
+    query, question, keys = asked.query, asked.question, asked.question.keys
     by_name = dict(others)
     for k, (item, result) in enumerate(zip(query.items, results, strict=True)):
         by_name[f"i{k}"] = result.column.estimate
@@ -105,9 +105,7 @@ def finish(
     names = [key.name for key in query.groups]
     rows, certain, untold = [], [], []
     for i in _order_groups(asked, by_name, workspace):
-        cells = [
-            values[code].as_py() for values, code in zip(question.key_values, question.keys[i], strict=True)
-        ]
+        cells = [values[code].as_py() for values, code in zip(question.key_values, keys[i], strict=True)]
         group = tuple(zip(names, cells, strict=True))
         for item, result in zip(query.items, results, strict=True):
             rows.append(_row(group, item.name, result, i, request))

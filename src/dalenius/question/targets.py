@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import pairwise
 
 import numpy as np
@@ -139,12 +140,15 @@ def different_weights(weights: Floats) -> tuple[Ints, Ints, Floats]:
         )
     largest = weights[np.arange(len(weights)), np.abs(weights).argmax(axis=1)]
     scaled = weights / np.where(largest == 0, 1.0, largest)[:, None] + 0.0  # -0.0 is 0.0
-    rows = np.ascontiguousarray(scaled).view(np.dtype((np.void, scaled.itemsize * scaled.shape[1]))).ravel()
-    _, first, place = np.unique(rows, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    first, place = first[order], rank[place.ravel()]
+    found: dict[
+        bytes, int
+    ] = {}  # by digest: to sort rows of thousands of numbers would take many times as long
+    firsts, place = list[int](), np.empty(len(weights), dtype=np.int64)
+    for number, row in enumerate(np.ascontiguousarray(scaled)):
+        place[number] = found.setdefault(blake2b(row, digest_size=16).digest(), len(firsts))
+        if place[number] == len(firsts):
+            firsts.append(number)
+    first = np.array(firsts)
     whole = np.where(largest == 0, 1.0, largest)
     return first, place, whole / whole[first][place]
 

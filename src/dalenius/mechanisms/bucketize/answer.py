@@ -35,8 +35,9 @@ from dalenius.mechanisms.bucketize.estimate import (
     Estimator,
     make_estimator,
 )
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.by_type import PlacesByType
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.mechanisms.rows.estimation import RowEstimator, RowModel

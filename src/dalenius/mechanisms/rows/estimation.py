@@ -31,9 +31,13 @@ from dalenius.question.query import Query, has_ratios
 from dalenius.question.targets import Range, Score, Targets, largest_error
 from dalenius.tables.columns import CodedTable
 
-_WEIGHTS_AT_ONCE = 20_000_000
+_WEIGHTS_AT_ONCE = 8_000_000
 _EXACT = 1e-9
 """A standard error below this part of the number of people is rounding."""
+
+
+_Scaled = tuple[int, Floats, float]
+"""A term whose weights are still to be multiplied by a number: groups share weights, which may be large."""
 
 
 class Found(Protocol):
@@ -102,7 +106,12 @@ class RowEstimation:
         """Estimate all totals at once."""
         if not self._known:
             questions = self.asked.questions
-            terms = [parts for one in questions for own in one.groups.values() for parts in own]
+            terms = [
+                [(score, weights, 1.0) for score, weights in parts]
+                for one in questions
+                for own in one.groups.values()
+                for parts in own
+            ]
             found, ranges, is_posterior = _estimate(self.source, terms, self.confidence)
             ends = np.cumsum([0, *(len(one.groups) * len(one.totals) for one in questions)]).tolist()
             columns, possible = [], []
@@ -189,11 +198,11 @@ class RowEstimation:
         """Which errors are too small to be any."""
         return _is_exact(column, self.n_rows)
 
-    def _terms(self, question: int, factors: Floats) -> list[list[Term]]:
+    def _terms(self, question: int, factors: Floats) -> list[list[_Scaled]]:
         """The linear combination of totals with these factors (groups × totals), group by group."""
         return [
             [
-                (score, weights * factors[i, k])
+                (score, weights, float(factors[i, k]))
                 for k, parts in enumerate(own)
                 if factors[i, k] != 0 and np.isfinite(factors[i, k])
                 for score, weights in parts
@@ -201,7 +210,7 @@ class RowEstimation:
             for i, own in enumerate(self.asked.questions[question].groups.values())
         ]
 
-    def _estimate_each(self, terms: Sequence[list[list[Term]]]) -> list[Column]:
+    def _estimate_each(self, terms: Sequence[list[list[_Scaled]]]) -> list[Column]:
         """Estimate lists of targets all at once, and give each list its own column."""
         found, _, _ = _estimate(
             self.source, [target for targets in terms for target in targets], self.confidence
@@ -214,14 +223,14 @@ class RowEstimation:
 
 
 def _estimate(
-    source: TargetEstimation, terms: list[list[Term]], confidence: float
+    source: TargetEstimation, terms: list[list[_Scaled]], confidence: float
 ) -> tuple[Column, Range, bool]:
     """Estimate targets given by their terms, no more at once than their weights fit into memory."""
-    n_values = max((len(weights) for parts in terms for _, weights in parts), default=1)
+    n_values = max((len(weights) for parts in terms for _, weights, _ in parts), default=1)
     filled = np.cumsum([len(parts) for parts in terms]) * n_values // _WEIGHTS_AT_ONCE
     starts = np.flatnonzero(np.diff(filled, prepend=-1)).tolist() or [0]
     found = [
-        _estimate_together(source, Targets.of(terms[start:end]), confidence)
+        _estimate_together(source, Targets.of(_scale(terms[start:end])), confidence)
         for start, end in pairwise([*starts, len(terms)])
     ]
     if len(found) == 1:
@@ -234,6 +243,13 @@ def _estimate(
         np.concatenate([high for _, (_, high), _ in found]),
     )
     return Column(**columns), possible, found[0][2]
+
+
+def _scale(terms: Sequence[list[_Scaled]]) -> list[list[Term]]:
+    return [
+        [(score, weights if factor == 1 else weights * factor) for score, weights, factor in parts]
+        for parts in terms
+    ]
 
 
 def _estimate_together(

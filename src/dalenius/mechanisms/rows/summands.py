@@ -252,6 +252,7 @@ def _add_class(
     for row_key in groups:
         for secret_key, _ in by_secret:
             result.terms(join_keys(row_key, secret_key))
+    alike: dict[tuple[int, ...], Floats] = {}  # weights of totals to which every value of a group adds alike
     for index, total in enumerate(result.totals):
         bits = where if total.condition is None else where & rows_where(lookup, total.condition, value)
         parts = _scores(lookup, total, arguments, bits, value, scores, rows, member_of, len(groups))
@@ -259,8 +260,14 @@ def _add_class(
             if score is None:
                 continue
             for secret_key, those in by_secret:
-                weights = np.zeros(lookup.sensitive.n_rows)
-                weights[those] = value_weights(total, arguments, those)
+                added = value_weights(total, arguments, those)
+                is_alike = bool((added == 1).all())
+                weights = alike.get(secret_key) if is_alike else None
+                if weights is None:
+                    weights = np.zeros(lookup.sensitive.n_rows)
+                    weights[those] = added
+                    if is_alike:
+                        alike[secret_key] = weights
                 result.terms(join_keys(row_key, secret_key))[index].append((score, weights))
 
 

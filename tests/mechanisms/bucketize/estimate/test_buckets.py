@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalenius.mechanisms.bucketize.estimate import buckets as module
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
+from dalenius.mechanisms.bucketize.estimate import possible
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
 from dalenius.question.targets import Score, Targets
 from tests.mechanisms.bucketize.estimate.tables import People, people
 
@@ -130,7 +132,7 @@ def test_where_nothing_is_known_everybody_counts_or_nobody() -> None:
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3)), min_size=1, max_size=9))
 def test_ranks_count_who_has_less_and_who_has_more_in_the_bucket(pairs: list[tuple[int, int]]) -> None:
     home, values = (np.array(column) for column in zip(*pairs, strict=True))
-    first, last = module._ranks(home, values.astype(float))
+    first, last = possible._ranks(home, values.astype(float))
     for g in set(home.tolist()):
         own = np.flatnonzero(home == g)
         assert sorted(first[own].tolist()) == sorted(last[own].tolist()) == list(range(len(own)))

@@ -10,8 +10,9 @@ import pytest
 
 from dalenius.mechanisms.bucketize.answer import BucketizedRows
 from dalenius.mechanisms.bucketize.estimate import by_type
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.by_type import Chosen, PlacesByType
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
 from dalenius.mechanisms.rows.effects import Quasi
 from dalenius.mechanisms.rows.kinds import Alike

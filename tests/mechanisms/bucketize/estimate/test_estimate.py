@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dalenius.mechanisms.bucketize.estimate import make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.bucketize.estimate.prior import ScatterPrior, learn_prior
 from dalenius.mechanisms.bucketize.estimate.regression import (
     Anatomy,

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range, trivial_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
 from dalenius.mechanisms.bucketize.estimate.regression import Geometry
 from dalenius.mechanisms.bucketize.estimate.shrinkage import OWN_WAYS, own_way_variance
 from dalenius.question.targets import Score, Targets, widen

@@ -14,9 +14,10 @@ from dalenius.arrays import Floats, Sparse
 from dalenius.mechanisms.bucketize.estimate import effects as effects_module
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate import posterior as posterior_module
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.bucketize.estimate.posterior import Parts, Posterior
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.effects import MOST_TOLD, Features, Quasi, find_basis

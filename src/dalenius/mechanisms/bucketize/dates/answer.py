@@ -22,7 +22,8 @@ import pyarrow as pa
 from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.errors import ReleaseCorrupt
 from dalenius.mechanisms.bucketize.estimate import ESTIMATORS, FEW_PEOPLE, MATCHING, Estimator, make_estimator
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.bucketize.estimate.posterior import RHO, Posterior
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.estimation import RowModel

@@ -10,6 +10,7 @@ from dalenius.mechanisms.bucketize.estimate.matching import is_feasible
 from dalenius.mechanisms.bucketize.estimate.prior import MOST_RELATED, learn_prior
 from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage, Regions
 from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Geometry, Regression
+from dalenius.mechanisms.bucketize.estimate.separate import Separate, is_alone
 from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 
 __all__ = ["ESTIMATORS", "FEWEST", "FEWEST_NEAR", "FEW_PEOPLE", "MATCHING", "Estimator", "make_estimator"]
@@ -24,6 +25,8 @@ FEWEST_NEAR = 8
 
 _COARSER = 4
 """With many values every so many-th ρ must do: each takes a product of matrices of values × values."""
+_MOST_TOGETHER = 2_000
+"""More values are never estimated together: their matrices would take minutes, and gigabytes."""
 Columns = Sequence[Codes]
 
 
@@ -65,8 +68,11 @@ def _regression(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG00
 
 
 def _shrinkage(buckets: Buckets, columns: Columns) -> Estimator:
+    n_values = len(buckets.counts)
+    many = n_values > MOST_RELATED
+    if n_values > _MOST_TOGETHER or (many and is_alone(buckets)):
+        return Separate.of(buckets, columns, RHO)
     geometry, prior = learn_prior(buckets, columns)
-    many = len(geometry.counts) > MOST_RELATED
     return Shrinkage(geometry=geometry, prior=prior, rho=RHO[_COARSER - 1 :: _COARSER] if many else RHO)
 
 

@@ -1,10 +1,9 @@
-"""A bucketized release as arrays, what a question sums in each bucket, and what its totals can be at all."""
+"""A bucketized release as arrays, and what a question sums in each bucket."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from dalenius.arrays import Bools, Codes, Floats, Int32s, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.by_type import Chosen, PlacesByType
 from dalenius.mechanisms.rows.kinds import Alike
-from dalenius.question.targets import Estimates, Range, Score, Targets
+from dalenius.question.targets import Estimates, Score, Targets
 
 _CELLS_AT_ONCE = 4_000_000
 
@@ -312,39 +311,6 @@ def _moments(score: Score, alike: Alike | None) -> tuple[float, float]:
     return float(counts @ values), float(counts @ values**2)
 
 
-def possible_range(sums: ScoreSums, targets: Targets) -> Range:
-    """The least and the most that each target can be.
-
-    Of a bucket of size |g| in which q rows have a score and s sensitive values are asked about, between
-    max(0, q + s − |g|) and min(q, s) of these rows have one of these values: for a sum those with the least
-    or the largest scores. Targets that weigh values other than by 0 and 1: −∞ to ∞.
-    """
-    low, high = np.zeros(len(targets.score)), np.zeros(len(targets.score))
-    is_set, is_count = _are_sets(targets), sums.is_count
-    for score, terms in by_score(targets, np.flatnonzero(is_set)):
-        if sums.places is not None and is_count[score]:
-            low[terms], high[terms] = _bound_by_type(sums, score, targets.weights[terms])
-            continue
-        bound = partial(_bound_count, sums, score) if is_count[score] else _Ranked.of(sums, score).bound
-        for start, part in _parts(terms, len(sums.scores[score].rows)):
-            found = bound(sums.buckets.composition @ targets.weights[part].T)
-            low[terms[start : start + len(part)]], high[terms[start : start + len(part)]] = found
-    low[~is_set], high[~is_set] = -np.inf, np.inf
-    return targets.add_up(low), targets.add_up(high)
-
-
-def trivial_range(sums: ScoreSums, targets: Targets) -> Range:
-    """The same if nothing is known about the contents: everybody counts, or nobody."""
-    low = np.array([_sum(score, np.minimum) for score in sums.scores])[targets.score]
-    high = np.array([_sum(score, np.maximum) for score in sums.scores])[targets.score]
-    is_set = _are_sets(targets)
-    return targets.add_up(np.where(is_set, low, -np.inf)), targets.add_up(np.where(is_set, high, np.inf))
-
-
-def _are_sets(targets: Targets) -> Bools:
-    return np.asarray(((targets.weights == 0) | (targets.weights == 1)).all(axis=1))
-
-
 def by_score(targets: Targets, terms: Ints) -> Iterator[tuple[int, Ints]]:
     """The scores of some terms, and which terms each has."""
     order = terms[np.argsort(targets.score[terms], kind="stable")]
@@ -352,82 +318,3 @@ def by_score(targets: Targets, terms: Ints) -> Iterator[tuple[int, Ints]]:
     ends = np.append(starts, len(order))[1:]
     for score, begin, end in zip(scores.tolist(), starts, ends, strict=True):
         yield score, order[begin:end]
-
-
-def _parts(terms: Ints, n_rows: int) -> Iterator[tuple[int, Ints]]:
-    step = max(1, _CELLS_AT_ONCE // max(n_rows, 1))
-    for start in range(0, len(terms), step):
-        yield start, terms[start : start + step]
-
-
-def _bound_by_type(sums: ScoreSums, score: int, weights: Floats) -> Range:
-    """As `_bound_count`, of terms × values: buckets of a type with as many chosen people have one bound."""
-    assert sums.places is not None  # noqa: S101  (looked at before)
-    parts = np.flatnonzero(sums.places.is_held @ weights.any(axis=0)).tolist()
-    if not parts:
-        return np.zeros(len(weights)), np.zeros(len(weights))
-    types = np.concatenate([sums.places.parts[k].types for k in parts])
-    lengths = sums.places.size[types] + 1
-    q = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    s = np.repeat(weights @ sums.places.contents[types].T, lengths, axis=1)  # terms × (types × numbers)
-    buckets, size = np.concatenate(sums.numbers(score, parts)), np.repeat(lengths - 1, lengths)
-    return np.maximum(0.0, q + s - size) @ buckets, np.minimum(q, s) @ buckets
-
-
-def _bound_count(sums: ScoreSums, score: int, held: Floats) -> Range:
-    """`held`: types × terms, how many of the asked values a bucket holds."""
-    where, found = sums.in_buckets(score)
-    q = found[:, None]
-    s = held[sums.buckets.type_of[where]]
-    size = sums.buckets.size[where, None]
-    return np.maximum(0.0, q + s - size).sum(axis=0), np.minimum(q, s).sum(axis=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Ranked:
-    """The rows of a score of numbers, and where each is among those of its bucket."""
-
-    home: Codes
-    value: Floats
-    first: Ints
-    last: Ints
-    """How many of its bucket's are smaller, and how many larger."""
-    buckets: Buckets
-
-    @classmethod
-    def of(cls, sums: ScoreSums, score: int) -> _Ranked:
-        listed = sums.scores[score]
-        assert listed.values is not None  # noqa: S101  (a score without values is counted)
-        home = sums.buckets.row_bucket[listed.rows]
-        first, last = _ranks(home, listed.values)
-        return cls(home=home, value=listed.values, first=first, last=last, buckets=sums.buckets)
-
-    def bound(self, held: Floats) -> Range:
-        """The least and the most; `held`: types × terms."""
-        kind = self.buckets.type_of[self.home]
-        if held.shape[1] > 1:
-            ends = [self.bound(held[:, k : k + 1]) for k in range(held.shape[1])]
-            return np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends])
-        some = np.flatnonzero((held[:, 0] > 0)[kind])  # of the others nobody has a value that is asked about
-        s, value = held[kind[some], 0], self.value[some]
-        first, last = self.first[some], self.last[some]
-        needed = np.maximum(0.0, first + last + 1 + s - self.buckets.size[self.home[some]])
-        low = ((first < needed) | ((first < s) & (value < 0))) @ value
-        high = ((last < needed) | ((last < s) & (value > 0))) @ value
-        return np.array([low]), np.array([high])
-
-
-def _ranks(home: Codes, values: Floats) -> tuple[Ints, Ints]:
-    """Which of its bucket's values each is, from the least and from the largest, beginning with 0."""
-    order = np.lexsort((values, home))
-    sorted_home, place = home[order], np.arange(len(order))
-    first, last = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.int64)
-    first[order] = place - np.searchsorted(sorted_home, sorted_home, side="left")
-    last[order] = np.searchsorted(sorted_home, sorted_home, side="right") - 1 - place
-    return first, last
-
-
-def _sum(score: Score, side: np.ufunc) -> float:
-    if score.values is None:
-        return float(side(len(score.rows), 0.0))
-    return float(side(score.values, 0.0).sum())

@@ -21,7 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dalenius.arrays import Floats, Ints, Sparse
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, possible_range
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.bucketize.estimate.posterior import RHO
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, find_basis
 from dalenius.mechanisms.rows.traits import OWN, neighbours, standard_units

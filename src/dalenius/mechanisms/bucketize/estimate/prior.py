@@ -80,10 +80,16 @@ def evidence_weight(geometry: Geometry) -> float:
 
 def fit_prior(sums: ScoreSums, geometry: Geometry) -> tuple[float, ScatterPrior]:
     """The log-likelihood of the conditions, and the prior learned from them."""
+    if not sums.scores or not len(geometry.spread):
+        return fit_weights(np.zeros((0, len(_GRID))))
+    return fit_weights(evidence_weight(geometry) * _log_likelihood(sums, geometry))
+
+
+def fit_weights(logs: Floats) -> tuple[float, ScatterPrior]:
+    """The same from the log-likelihood of each condition (conditions × grid)."""
     weight = np.full(len(_GRID), 1 / len(_GRID))
     evidence = 0.0
-    if sums.scores and len(geometry.spread):
-        logs = evidence_weight(geometry) * _log_likelihood(sums, geometry)
+    if len(logs):
         best = logs.max(axis=1, keepdims=True)
         likelihood = np.exp(logs - best)
         for _ in range(_ROUNDS):
@@ -99,10 +105,11 @@ def likely_rho(sums: ScoreSums, geometry: Geometry, prior: ScatterPrior) -> Floa
     logs = evidence_weight(geometry) * _log_likelihood(sums, geometry) + np.log(prior.weights)
     weight = np.exp(logs - logs.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
-    return np.asarray(np.exp((weight * np.log(_rho(sums))).sum(axis=1)))
+    return np.asarray(np.exp((weight * np.log(grid_of_rho(sums))).sum(axis=1)))
 
 
-def _rho(sums: ScoreSums) -> Floats:
+def grid_of_rho(sums: ScoreSums) -> Floats:
+    """Scores × grid: the ρ that each σ² of the prior's grid means for a score."""
     return np.asarray(np.minimum(np.exp(_GRID)[None, :] * relative_scale(sums)[:, None], 0.9))
 
 
@@ -111,7 +118,7 @@ def _log_likelihood(sums: ScoreSums, geometry: Geometry) -> Floats:
     share = sums.total / geometry.counts.sum()
     z = geometry.contrast @ (sums.by_value - np.outer(geometry.counts, share))
     squares = (z**2 / np.maximum(sums.variance, 1e-300)).T
-    rho = _rho(sums)
+    rho = grid_of_rho(sums)
     logs = np.empty_like(rho)
     for k in range(len(_GRID)):
         spread = (1 - rho[:, k, None]) + rho[:, k, None] * geometry.spread

@@ -45,7 +45,7 @@ from dalenius.mechanisms.bucketize.estimate.regression import (
 )
 from dalenius.question.targets import Estimates, Targets, different_weights
 
-_SIZES = (0.0, 1.0, 8.0)
+SIZES = (0.0, 1.0, 8.0)
 """η/κ, as variances of log-odds: no way of their own, an ordinary one, and a far one."""
 OWN_WAYS = np.array([0.6, 0.25, 0.15])
 """How likely each is. Settled on synthetic tables, among them `dalenius demo`'s: docs/coverage.md."""
@@ -76,7 +76,7 @@ def own_way_variance(
     largest = np.maximum(np.abs(weights).max(axis=1), 1e-300)
     h = (weights @ geometry.binomial) / largest[:, None]
     whole = (weights**2 @ geometry.counts) / largest
-    eta = np.minimum(np.outer(scale, _SIZES), 1.0)
+    eta = np.minimum(np.outer(scale, SIZES), 1.0)
     parts = []
     for rho, factors in by_rho:
         told = (h**2 / ((1 - rho) + rho * geometry.spread)).sum(axis=1)[place]
