@@ -142,7 +142,7 @@ def is_alone(buckets: Buckets) -> bool:
     """Whether what buckets tell of other values hardly helps to know one: Σ c²/|g| is small for most values.
 
     It is the variance that a unit of the values' scatter adds to the sums over a value's buckets, beside that
-    of their people. Above, estimates from all values together have clearly less error.
+    of their people. Above, both ways of estimating differ by more than a small part of their errors.
     """
     held = buckets.composition
     weight = (buckets.copies / buckets.type_size)[held.rows]
