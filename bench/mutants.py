@@ -37,6 +37,8 @@ _NOT_APPLIED = 77
 _OPTIONS = ["-x", "-q", "--capture=no", "-m", "not slow"]
 _OPTIONS += [word for name in ("randomly", "cacheprovider", "xdist") for word in ("-p", f"no:{name}")]
 _M, _T = "dalenius.mechanisms", "tests/mechanisms"
+_BUCKET_PLANS = ["bucket_plan", "branching", "groups", "integer", "methods", "optimal", "problem"]
+_BUCKET_PLANS += ["rounding", "sizes", "two_size"]
 GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "promises": (
         tuple(
@@ -51,10 +53,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "bucketize plan": (
         (
-            *(
-                f"{_M}.bucketize.plan.{n}"
-                for n in ("bucket_plan", "groups", "integer", "methods", "optimal", "problem", "two_size")
-            ),
+            *(f"{_M}.bucketize.plan.{n}" for n in _BUCKET_PLANS),
             f"{_M}.bucketize.table_plan",
         ),
         (

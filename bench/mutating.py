@@ -191,10 +191,18 @@ def take_on(module: ModuleType, source: str) -> int:
     other.__dict__.update(__file__=module.__file__, __package__=module.__package__)
     exec(compile(source, str(module.__file__), "exec"), other.__dict__)  # noqa: S102
     return sum(
-        _take(module, name, module.__dict__[name], new)
+        _take(module, name, module.__dict__[name], _as_loaded(module, new))
         for name, new in list(other.__dict__.items())
         if name in module.__dict__ and not name.startswith("__")
     )
+
+
+def _as_loaded(module: ModuleType, new: Any) -> Any:
+    """A dict with the loaded functions (which get the other code): others would not see what a test sets."""
+    if type(new) is not dict:
+        return new
+    names = {key: value.__name__ for key, value in new.items() if isinstance(value, FunctionType)}
+    return {key: module.__dict__.get(names.get(key, ""), value) for key, value in new.items()}
 
 
 def _take(module: ModuleType, name: str, old: Any, new: Any) -> int:

@@ -6,8 +6,11 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from bench.mutating import apply, find_mutants, take_on
 
 PROJECT = Path(__file__).parent.parent
 STARTED = sorted(
@@ -39,3 +42,15 @@ def test_benchmarks_are_started_as_modules(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "python bench/" not in text
     assert set(re.findall(r"-m bench\.(\w+)", text)) <= set(STARTED)
+
+
+def test_a_mutant_sees_what_a_test_sets_also_through_a_dict_of_functions(tmp_path: Path) -> None:
+    source = "LIMIT = 7\n\ndef plan(n):\n    return n < LIMIT\n\nMETHODS = {'plan': plan, 'any': bool}\n"
+    module = ModuleType("planned")
+    module.__file__ = str(tmp_path / "planned.py")
+    exec(source, module.__dict__)  # noqa: S102
+    assert take_on(module, source) == 0
+    [mutant] = [mutant for mutant in find_mutants("planned", source) if mutant.what == "Lt -> LtE"]
+    assert take_on(module, apply(source, mutant)) == 1
+    module.__dict__["LIMIT"] = 5
+    assert [module.METHODS["plan"](n) for n in (5, 6)] == [module.plan(n) for n in (5, 6)] == [True, False]

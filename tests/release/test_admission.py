@@ -249,6 +249,14 @@ def test_a_larger_file_may_hold_more_rows(tmp_path: Path, monkeypatch: pytest.Mo
         admission._look_at("t", [path])
 
 
+@pytest.mark.parametrize(
+    ("n_bytes", "n_rows"), [(0, 10_000_000), (2_000, 10_000_000), (2_001, 10_005_000), (10**6, 5 * 10**9)]
+)
+def test_so_many_rows_are_believed_as_is_documented(n_bytes: int, n_rows: int) -> None:
+    """Ten million, or 5,000 for each byte (docs/release.md)."""
+    assert admission._most_rows(n_bytes) == n_rows
+
+
 @pytest.mark.parametrize(("size", "seconds"), [(0, 60), (5 * 2**20, 65), (2**30, 60 + 1024)])
 def test_tables_are_read_within_the_limits_that_are_documented(
     release: Path, monkeypatch: pytest.MonkeyPatch, size: int, seconds: int

@@ -165,6 +165,11 @@ def _look(folder: Path, manifest: Manifest) -> bytes:
     return json.dumps(found).encode()
 
 
+def _most_rows(n_bytes: int) -> int:
+    """How many rows a file of this size is believed to hold (docs/release.md)."""
+    return max(_FEW_ROWS, _ROWS_PER_BYTE * n_bytes)
+
+
 def _look_at(table: str, files: list[Path]) -> dict[str, Any]:
     import pyarrow.parquet as pq  # who publishes has written the tables, and does not read them so
 
@@ -178,7 +183,7 @@ def _look_at(table: str, files: list[Path]) -> dict[str, Any]:
             raise ReleaseCorrupt(f"the files of table {table!r} have different columns")
         columns = described
         stated = file.metadata.num_rows
-        if stated > max(_FEW_ROWS, _ROWS_PER_BYTE * path.stat().st_size):
+        if stated > _most_rows(path.stat().st_size):
             raise ReleaseCorrupt(f"{path.name} says that it holds {stated:,} rows, which it cannot")
         counted = 0
         for batch in file.iter_batches(_ROWS_AT_ONCE, use_threads=False):
