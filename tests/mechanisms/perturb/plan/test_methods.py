@@ -342,3 +342,16 @@ def test_the_least_variance_is_searched_for_up_to_so_many_values(
     monkeypatch.setattr(methods, "_MOST_VALUES", len(EXAMPLE) + more)
     plan_best(tuple(EXAMPLE), max_promise(Fraction(2, 3)))
     assert len(searched) == n_searched
+
+
+@pytest.mark.parametrize(("least", "n_parts"), [(37, 9), (38, 3)])
+def test_the_most_accurate_partition_is_taken_if_all_its_parts_are_large_enough(
+    monkeypatch: pytest.MonkeyPatch, least: int, n_parts: int
+) -> None:
+    """The paper's nine parts are more accurate than three; the smallest has 37 records of its top value."""
+    promise = max_promise(Fraction(1, 2))
+    paper = plan_as_in_paper(tuple(ADULT_EDUCATION), promise)
+    assert (len(paper.parts), paper.smallest_top) == (9, 37)
+    monkeypatch.setattr(methods, "_MOST_VALUES", 0)
+    monkeypatch.setattr(methods, "LEAST_TOP", least)
+    assert len(plan_best(tuple(ADULT_EDUCATION), promise).parts) == n_parts
