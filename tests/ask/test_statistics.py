@@ -70,6 +70,44 @@ def test_perturbed_medians_hold(tmp_path: Path) -> None:
     assert np.mean(inside) > 0.9
 
 
+GROUPED = {
+    "buckets": ({"kind": "f-privacy", "default": 0.6}, {"kind": "bucketize"}),
+    "perturb": ({"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"}, {"kind": "perturb"}),
+    "views": (
+        {"kind": "d-gamma-privacy", "d": "1/10", "gamma": "1/2"},
+        {"kind": "alpha-beta", "duplicates": "distinct", "domains": "active"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_all_groups_are_answered_as_each_by_itself(tmp_path: Path, name: str) -> None:
+    """And near the truth: the estimate is where the counts pass, not the first number that there is."""
+    rng = np.random.default_rng(8)
+    grade = rng.integers(5, size=600)
+    age = 20 + 5 * grade + rng.integers(40, size=600)
+    table = pa.table({"age": age, "zip": rng.integers(30, size=600), "grade": grade})
+    promise, mechanism = GROUPED[name]
+    policy = {
+        "source": table,
+        "release": str(tmp_path / "r"),
+        "columns": {"quasi": ["age", "zip"], "sensitive": ["grade"]},
+        "promise": promise,
+        "mechanism": mechanism,
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1).stored
+    select = "MEDIAN(age) AS m, QUANTILE_DISC(age, 0.8) AS q, MIN(age) AS least FROM t"
+    together = ask(release, f"SELECT grade, {select} GROUP BY grade").rows
+    for value in (0, 3):
+        alone = ask(release, f"SELECT {select} WHERE grade = {value}").rows
+        own = [row for row in together if dict(row.group) == {"grade": value}]
+        assert len(own) == len(alone) == 3
+        for one, two in zip(own, alone, strict=True):
+            assert (one.column, one.status) == (two.column, two.status)
+            assert (one.estimate, one.low, one.high) == pytest.approx((two.estimate, two.low, two.high))
+        assert own[0].estimate == pytest.approx(np.median(age[grade == value]), abs=12)
+
+
 def test_one_interval_is_of_one_piece(release: StoredRelease) -> None:
     for question in QUESTIONS:
         for row in ask(release, question).rows:

@@ -194,8 +194,7 @@ class _QuantileSearch:
             own = order[sorted(groups[number])]
             factors[own, 0], factors[own, k + 1] = -statistic.fraction, 1.0
             is_null = np.zeros(len(factors), dtype=bool)
-            nothing = np.zeros(shape)
-            combinations.append(Combination(question=0, factors=factors, totals=nothing, is_null=is_null))
+            combinations.append(Combination(question=0, factors=factors, totals=None, is_null=is_null))
         added = statistic.fraction if statistic.kind == "continuous" else 0.0
         for k, column in zip(wanted, estimation.combine(combinations), strict=True):
             certain = estimation.is_rounding(column)

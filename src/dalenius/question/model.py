@@ -190,8 +190,8 @@ class Combination:
     """Its number among those that were evaluated together."""
     factors: Floats
     """Groups × totals."""
-    totals: Floats
-    """Groups × totals: the estimates that the factors were found at."""
+    totals: Floats | None
+    """Groups × totals: the estimates that the factors were found at; None: the estimation's own."""
 
     is_null: Bools
     """The groups in which what it is for is SQL's NULL: a sum over nobody, or a division by 0."""
@@ -199,6 +199,7 @@ class Combination:
     @property
     def value(self) -> Floats:
         """What it is at these estimates."""
+        assert self.totals is not None  # noqa: S101  (who leaves them out asks the estimation)
         return np.asarray(np.nansum(self.factors * self.totals, axis=1))
 
 

@@ -14,7 +14,7 @@ from dalenius.arrays import Floats, Sparse
 from dalenius.mechanisms.bucketize.estimate import effects as effects_module
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate import posterior as posterior_module
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
+from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, find_batches
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range
@@ -232,6 +232,40 @@ def test_averages_by_value_look_only_at_buckets_that_hold_it(monkeypatch: pytest
         everywhere = made._matched(sums, own)
         assert some[0] == pytest.approx(everywhere[0])
         assert some[1] == pytest.approx(everywhere[1], abs=1e-6)
+
+
+@pytest.mark.parametrize("n_values", [9, 2])
+def test_thresholds_of_all_groups_are_estimated_at_once(
+    monkeypatch: pytest.MonkeyPatch, n_values: int
+) -> None:
+    """As targets of several terms each, whatever the rows, the sign of the weights and what is certain."""
+    rng = np.random.default_rng(14)
+    bucket, value = rng.permutation(np.repeat(np.arange(60), 4)), rng.integers(n_values, size=240)
+    buckets = buckets_of(bucket, value)
+    columns = [Quasi(codes=rng.integers(4, size=240), is_number=True)]
+    posterior = Posterior.of(buckets, columns, None)
+    x, some = rng.normal(size=240), np.sort(rng.choice(240, 200, replace=False))
+    scores = [Score(rows=some), *(Score(rows=some[x[some] <= t]) for t in (-1.0, 0.0, 1.0))]
+    scores += [Score(rows=some, values=x[some]), Score(rows=np.arange(240))]
+    values = [*np.eye(n_values), 1 - np.eye(n_values)[0], np.ones(n_values), rng.normal(size=n_values)]
+    listed = [[(0, -0.5 * w), (k, w)] for w in values for k in (1, 2, 3, 4)]
+    listed += [[(5, values[0]), (1, 2 * values[0])], [(0, values[0]), (1, values[1])], [(2, values[1])]]
+    # neither has the rows of the other: these two are not estimated with others
+    listed += [[(k, values[1]), (6, -values[1])] for k in (1, 2)]
+    scores.append(Score(rows=some[x[some] > 0.5]))
+    targets, sums = Targets.of(listed), ScoreSums.of(buckets, scores)
+    batches = find_batches(sums, targets)
+    assert list(batches) == [0]
+    assert sum(len(own) for own in batches[0]) == 2 * 4 * len(values)
+    for cells in (posterior_module._CELLS_AT_ONCE, 200):  # many, and few thresholds at once
+        monkeypatch.setattr(posterior_module, "_CELLS_AT_ONCE", cells)
+        at_once = posterior.parts(sums, targets)
+        with monkeypatch.context() as alone:
+            alone.setattr(posterior_module, "find_batches", lambda *_: {})
+            one_by_one = posterior.parts(sums, targets)
+        assert np.allclose(at_once.mean, one_by_one.mean, atol=1e-9)
+        assert np.allclose(at_once.match, one_by_one.match, atol=1e-9)
+        assert (at_once.match > 0.1).sum() > 20
 
 
 def test_intervals_hold_on_seeded_releases() -> None:

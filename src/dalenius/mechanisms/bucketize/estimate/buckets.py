@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from dalenius.arrays import Bools, Codes, Floats, Int32s, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.by_type import Chosen, PlacesByType
 from dalenius.mechanisms.rows.kinds import Alike
-from dalenius.question.targets import Estimates, Score, Targets
+from dalenius.question.targets import Estimates, Score, Targets, different_weights
 
 _CELLS_AT_ONCE = 4_000_000
 
@@ -318,3 +319,49 @@ def by_score(targets: Targets, terms: Ints) -> Iterator[tuple[int, Ints]]:
     ends = np.append(starts, len(order))[1:]
     for score, begin, end in zip(scores.tolist(), starts, ends, strict=True):
         yield score, order[begin:end]
+
+
+def find_batches(sums: ScoreSums, targets: Targets) -> dict[int, list[Ints]]:
+    """Terms of targets of several that weigh values alike, by the score that has all rows of the others.
+
+    What is alone in a batch is left to others.
+    """
+    n_terms = np.bincount(targets.target, minlength=targets.n_targets)
+    terms = np.flatnonzero(n_terms[targets.target] > 1)
+    if len(terms) == n_terms.max(initial=0):
+        return {}
+    place = different_weights(targets.weights[terms])[1]
+    bases: dict[tuple[int, ...], int | None] = {}
+    found: dict[tuple[int, int], list[Ints]] = {}
+    starts = np.flatnonzero(np.diff(targets.target[terms], prepend=-1))
+    for begin, end in pairwise([*starts.tolist(), len(terms)]):
+        scores = tuple(targets.score[terms[begin:end]].tolist())
+        if (place[begin:end] == place[begin]).all():
+            if scores not in bases:
+                bases[scores] = _find_base(sums, scores)
+            base = bases[scores]
+            if base is not None:
+                found.setdefault((base, int(place[begin])), []).append(terms[begin:end])
+    by_base: dict[int, list[Ints]] = {}
+    for (base, _), listed in found.items():
+        if len(listed) > 1:
+            by_base.setdefault(base, []).append(np.concatenate(listed))
+    return by_base
+
+
+def _find_base(sums: ScoreSums, scores: Sequence[int]) -> int | None:
+    """Which of some scores has the rows of all of them; None: none has."""
+    base = max(scores, key=lambda score: len(sums.listed[score].rows))
+    rows = sums.listed[base].rows
+    for score in scores:
+        own = sums.listed[score].rows
+        if not np.array_equal(rows[np.minimum(np.searchsorted(rows, own), len(rows) - 1)], own):
+            return None
+    return base
+
+
+def numbers_on(score: Score, rows: Codes) -> Floats | Bools:
+    """A score's numbers on rows that have all of its own; of a count whether it counts them."""
+    found = np.zeros(len(rows), dtype=bool if score.values is None else np.float64)
+    found[np.searchsorted(rows, score.rows)] = True if score.values is None else score.values
+    return found

@@ -20,13 +20,19 @@ therefore a mixture over how many times as large these two are (`TIMES`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dalenius.arrays import Bools, Codes, Floats, Ints, Sparse
-from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, by_score
+from dalenius.mechanisms.bucketize.estimate.buckets import (
+    Buckets,
+    ScoreSums,
+    by_score,
+    find_batches,
+    numbers_on,
+)
 from dalenius.mechanisms.bucketize.estimate.by_type import Chances, PlacesByType
 from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, first_gradient, fit_effects
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
@@ -152,10 +158,12 @@ class Posterior:
         size = targets.weights[np.arange(len(mean)), np.abs(targets.weights).argmax(axis=1)]
         is_quick = ((targets.weights == 0) | (targets.weights == size[:, None])).all(axis=1)
         is_quick &= self._is_by_type(sums)  # these are multiples of sets of values
-        for score, terms in by_score(targets, np.flatnonzero(is_quick)):
+        together = dict(self._batches(sums, targets))
+        is_left = ~np.isin(targets.target, list(together))
+        for score, terms in by_score(targets, np.flatnonzero(is_quick & is_left)):
             found = self._by_types(sums, score, targets.weights[terms] != 0)
             mean[terms], fixed[terms] = size[terms] * found[0], size[terms] ** 2 * found[1]
-        for score, terms in by_score(targets, np.flatnonzero(~is_quick)):
+        for score, terms in by_score(targets, np.flatnonzero(~is_quick & is_left)):
             some = _where_uncertain(sums, targets, terms)[0]
             own = _Matched.of(self, sums.buckets, some)
             certain = float(sums.total[score]) - own.values.sum()  # there all values weigh as the first does
@@ -164,12 +172,53 @@ class Posterior:
                 part = terms[begin : begin + step]
                 mean[part], _, fixed[part] = own.moments(targets.weights[part])
                 mean[part] += targets.weights[part, 0] * certain
-        variance = targets.add_up(fixed)
-        several = np.flatnonzero(np.bincount(targets.target, minlength=targets.n_targets) > 1)
-        for target in several.tolist():
-            terms = np.flatnonzero(targets.target == target)
-            variance[target] = self._together(sums, targets, terms)
-        return targets.add_up(mean), np.maximum(variance, 0.0)
+        means, variance = targets.add_up(mean), targets.add_up(fixed)
+        several = np.bincount(targets.target, minlength=targets.n_targets) > 1
+        for target in np.flatnonzero(several).tolist():
+            if target in together:
+                means[target], variance[target] = together[target]
+            else:
+                variance[target] = self._together(sums, targets, np.flatnonzero(targets.target == target))
+        return means, np.maximum(variance, 0.0)
+
+    def _batches(self, sums: ScoreSums, targets: Targets) -> Iterator[tuple[int, tuple[float, float]]]:
+        """Mean and variance of targets of several terms that are about the same rows and values as others.
+
+        Of a quantile's many thresholds each has its own, and what is likely whose is looked up once for all.
+        """
+        for base, batches in find_batches(sums, targets).items():
+            columns: dict[int, Floats | Bools] = {}
+            for terms in batches:
+                yield from self._batch(sums, targets, base, terms, columns)
+
+    def _batch(
+        self, sums: ScoreSums, targets: Targets, base: int, terms: Ints, columns: dict[int, Floats | Bools]
+    ) -> Iterator[tuple[int, tuple[float, float]]]:
+        """Of some terms, all of which weigh values alike, on the rows of one score that has all of them."""
+        weights = targets.weights[terms[0]]
+        at = int(np.abs(weights).argmax())
+        rows, uncertain = sums.scores[base].rows, _is_uncertain(sums, weights[None])
+        kept = np.flatnonzero(uncertain[sums.buckets.row_bucket[rows]])
+        order = kept[np.argsort(sums.buckets.row_bucket[rows[kept]], kind="stable")]
+        own = _Matched.of(self, sums.buckets, Score(rows=rows[order]))
+        found, first = np.unique(targets.target[terms], return_inverse=True)
+        step = max(1, _CELLS_AT_ONCE // max(len(order), 1))
+        some: dict[int, Floats | Bools] = {}
+        for begin in range(0, len(found), step):
+            end = min(begin + step, len(found))
+            numbers, total = np.zeros((len(order), end - begin)), np.zeros(end - begin)
+            for k in np.flatnonzero((begin <= first) & (first < end)).tolist():
+                score, times = int(targets.score[terms[k]]), targets.weights[terms[k], at] / weights[at]
+                if score not in columns:
+                    columns[score] = numbers_on(sums.scores[score], rows)
+                if score not in some:
+                    some[score] = columns[score][order]
+                numbers[:, first[k] - begin] += times * some[score]
+                total[first[k] - begin] += times * sums.total[score]
+            mean, _, fixed = replace(own, values=numbers).moments(weights[None])
+            mean = mean + weights[0] * (total - numbers.sum(axis=0))
+            listed = zip(mean.tolist(), fixed.tolist(), strict=True)
+            yield from zip(found[begin:end].tolist(), listed, strict=True)
 
     def _is_by_type(self, sums: ScoreSums) -> bool:
         """Whether sets of values are added up type by type."""
@@ -208,18 +257,20 @@ class Posterior:
         """The variance, given the effects, of a target of several terms."""
         first, place, factor = different_weights(targets.weights[terms])
         own = targets.weights[terms][first]
-        if len(first) == 1 and self._is_by_type(sums) and np.isin(own, [0.0, size := own.max()]).all():
+        size = own.flat[np.abs(own).argmax()]
+        if len(first) == 1 and self._is_by_type(sums) and np.isin(own, [0.0, size]).all():
             listed = zip(targets.score[terms].tolist(), (factor * size).tolist(), strict=True)
             numbers = np.sum([times * sums.by_unit(score) for score, times in listed], axis=0)
             chosen = np.any([sums.choose(score) for score in targets.score[terms].tolist()], axis=0)
             return self._add_numbers(sums, chosen, numbers, own[0] != 0).imag
         scores = _where_uncertain(sums, targets, terms)
-        rows = np.unique(np.concatenate([score.rows for score in scores]))
+        is_here = np.zeros(sums.buckets.n_rows, dtype=bool)
+        for score in scores:
+            is_here[score.rows] = True
+        rows, at = np.flatnonzero(is_here), np.cumsum(is_here) - 1
         numbers = np.zeros((len(first), len(rows)))  # terms that weigh the values alike are one
         for score, group, times in zip(scores, place, factor, strict=True):
-            numbers[group, np.searchsorted(rows, score.rows)] += times * (
-                1.0 if score.values is None else score.values
-            )
+            numbers[group, at[score.rows]] += times * (1.0 if score.values is None else score.values)
         free = fixed = 0.0
         for values, weights in zip(numbers, own, strict=True):
             part = _Matched.of(self, sums.buckets, Score(rows=rows, values=values)).moments(weights[None])
@@ -271,6 +322,7 @@ class _Matched:
     """Of these rows × values."""
     rows: Codes
     values: Floats
+    """Of each row, or rows × numbers that are added up alike."""
     starts: Ints
     """Where each bucket's rows begin."""
     home: Codes
@@ -292,16 +344,17 @@ class _Matched:
 
     def moments(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
         """For each of these weights of the values: mean, variance of independent people, and variance."""
+        score = self.values if self.values.ndim > 1 else self.values[:, None]
         if not len(self.rows):
-            return np.zeros(len(weights)), np.zeros(len(weights)), np.zeros(len(weights))
-        known = weights[:, 0] * self.values.sum()  # of what all values have in common nothing is uncertain
+            nothing = np.zeros(max(len(weights), score.shape[1]))
+            return nothing, nothing, nothing
+        known = weights[:, 0] * score.sum(axis=0)  # of what all values have in common nothing is uncertain
         weights = weights - weights[:, :1]
         first = self.weights @ weights.T
         only = weights[np.arange(len(weights)), np.abs(weights).argmax(axis=1)]
         is_set = bool(((weights == 0) | (weights == only[:, None])).all())  # a square is then a multiple
         second = first * only if is_set else self.weights @ (weights**2).T
         own = np.maximum(second - first**2, 0.0)
-        score = self.values[:, None]
         squares, products = self._add(score**2 * own), self._add(score * own)
         all_own = self._add(own) + self._others(weights, self._add(first), self._add(second))
         size = self.buckets.size[self.home][:, None]
@@ -333,19 +386,23 @@ def _where_uncertain(sums: ScoreSums, targets: Targets, terms: Ints) -> list[Sco
 
     Groups by the sensitive value ask about one value each, and most buckets hold none of it.
     """
-    buckets, weights = sums.buckets, targets.weights[terms]
-    matters = (weights != weights[:, :1]).any(axis=0)
-    held = buckets.composition
-    is_uncertain = np.bincount(held.rows, matters[held.columns], held.shape[0]) > 0  # of each type
-    if is_uncertain.all():
+    uncertain = _is_uncertain(sums, targets.weights[terms])
+    if uncertain.all():
         return [sums.scores[targets.score[term]] for term in terms.tolist()]
     found: dict[int, Score] = {}
     for number in np.unique(targets.score[terms]).tolist():
         score = sums.scores[number]
-        kept = is_uncertain[buckets.type_of[buckets.row_bucket[score.rows]]]
+        kept = uncertain[sums.buckets.row_bucket[score.rows]]
         values = None if score.values is None else score.values[kept]
         found[number] = Score(rows=score.rows[kept], values=values)
     return [found[number] for number in targets.score[terms].tolist()]
+
+
+def _is_uncertain(sums: ScoreSums, weights: Floats) -> Bools:
+    """Of each bucket: whether its values weigh differently in one of these terms (terms × values)."""
+    matters, held = (weights != weights[:, :1]).any(axis=0), sums.buckets.composition
+    by_type = np.bincount(held.rows, matters[held.columns], held.shape[0]) > 0
+    return np.asarray(by_type[sums.buckets.type_of])
 
 
 def _weights(buckets: Buckets, everybody: Everybody, effects: Floats) -> Sparse:

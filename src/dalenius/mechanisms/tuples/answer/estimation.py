@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -129,10 +129,14 @@ class TupleEstimation:
     def combine(self, combinations: Sequence[Combination]) -> list[Column]:
         """Linear combinations of totals, which are as normal as their many tuples make them."""
         z = normal_quantile((1 + self.confidence) / 2)
+        without = {one.question for one in combinations if one.totals is None}
+        own = {number: self.totals(number) for number in without}
         columns = []
-        for one in combinations:
+        for asked in combinations:
+            totals = own[asked.question] if asked.totals is None else asked.totals
+            one = replace(asked, totals=totals)
             # of a NULL that is none of the totals' own it is not known whether it is one
-            unknown = one.is_null & ~np.isnan(one.totals).any(axis=1)
+            unknown = one.is_null & ~np.isnan(totals).any(axis=1)
             error = np.where(unknown, np.nan, _root(self._variance(one.question, _factors(one))))
             low, high = one.value - z * error, one.value + z * error
             columns.append(Column(estimate=one.value, std_error=error, low=low, high=high))
