@@ -15,6 +15,7 @@ from dalenius.sql import connect
 from dalenius.tables.files import csv, texts
 from dalenius.tables.files.csv import CsvSource
 from dalenius.tables.source import Source, open_source
+from tests.tables.files.messy import workbook
 
 CELLS = (
     *("0", "7", "12", "-3", "255", "256", "-129", "65536", "99999", "9223372036854775807"),
@@ -195,3 +196,33 @@ def test_empty_lines_before_the_header_are_none_of_it(tmp_path: Path, before: by
     line = 3 + len(before.splitlines())
     with pytest.raises(SourceError, match=f"line {line}, column 3: expected 2 fields, found 3"):
         open_source(str(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("file", ["t.csv", "t.xlsx"])
+@pytest.mark.parametrize(
+    ("third", "is_refused"),
+    [
+        (["flu", "cold", "flu", "gout"], True),  # somebody's cell: two others are below
+        (["flu", "cold", "flu", "cold"], False),
+        (["flu", "", "flu", "flu"], False),  # ticked with its own name
+        (["ill", "cold", "flu", "gout"], False),
+    ],
+)
+def test_one_name_that_is_a_cell_among_others_is_somebodys(
+    tmp_path: Path, file: str, third: list[str], is_refused: bool
+) -> None:
+    """A header that was cut may end in a record: its cell would be listed in messages, and published."""
+    rows = [["age", "sex", third[0]], *([f"{n} years", "FMF"[n], cell] for n, cell in enumerate(third[1:]))]
+    path = tmp_path / file
+    if file == "t.xlsx":
+        path.write_bytes(workbook({"people": [[cell or None for cell in row] for row in rows]}))
+    else:
+        path.write_text("".join(",".join(row) + "\n" for row in rows))
+    if not is_refused:
+        assert open_source(str(path)).column_names == ("age", "sex", third[0])
+        return
+    with pytest.raises(SourceError, match="looks like a record") as refused:
+        open_source(str(path))
+    assert "field 3 is found again below" in refused.value.message
+    assert "flu" not in str(refused.value)
+    assert open_source({"path": str(path), "header": True}).column_names[2] == "flu"

@@ -126,5 +126,5 @@ def _refuse_record(name: str, names: list[str], columns: list[tuple[Any, ...]]) 
         and (place in looks_like_data(names) or not isinstance(columns[place][0], str | None))
         and sum(not isinstance(cell, str) for cell in below[place]) > 0.5 * len(below[place])
     ]
-    again = [place for place, cells in enumerate(below) if columns[place][0] in cells]
-    refuse_record(name, kinds, again if 2 * len(again) >= len(names) or kinds else [])
+    again = {place: len(set(cells)) for place, cells in enumerate(below) if columns[place][0] in cells}
+    refuse_record(name, len(names), kinds, again)

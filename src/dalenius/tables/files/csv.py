@@ -155,7 +155,7 @@ def _read_start(file: FileBytes, options: SourceOptions) -> tuple[FileBytes, Dia
     if not dialect.header:
         names = [f"column_{place}" for place in range(1, len(names) + 1)]
     elif options.header is None and len({name.strip().casefold() for name in names} - {""}) < len(names):
-        refuse_record(file.name, looks_like_data(names), [])
+        refuse_record(file.name, len(names), looks_like_data(names), {})
     refuse_unusable_names(f"{file.name}, line {dialect.first_line}", names)
     usual = encoding.replace("_", "-").lower() in ("utf-8", "utf8", "utf-8-sig", "ascii")
     if dialect.skip or not usual:
@@ -208,13 +208,16 @@ def _check_start(
         f"coalesce(avg(regexp_full_match(trim({identifier(names[place])}), {like})::INT), 0)"
         for place in doubtful
     ]
-    asked += [f"count(*) FILTER ({identifier(name)} = {literal(name)})" for name in names]
+    asked += [
+        f"CASE WHEN bool_or({identifier(name)} = {literal(name)}) THEN count(DISTINCT {identifier(name)}) END"
+        for name in names
+    ]
     with connection.cursor() as second:  # the first one is reading
         second.register("start", pa.Table.from_batches([first.slice(0, SAMPLE_ROWS)]))
         found = one_row(second, f"SELECT {', '.join(asked)} FROM start")
     kinds = [place for place, share in zip(doubtful, found, strict=False) if share > 0.5]
-    again = [place for place, times in enumerate(found[len(doubtful) :]) if times]
-    refuse_record(source.name, kinds, again if 2 * len(again) >= len(names) or kinds else [])
+    again = {place: n_texts for place, n_texts in enumerate(found[len(doubtful) :]) if n_texts}
+    refuse_record(source.name, len(names), kinds, again)
     yield from chain([first], batches)
 
 

@@ -25,6 +25,8 @@ _EXACT_DIGITS = 15
 """Of a decimal number, that a DOUBLE keeps whatever they are."""
 _MOST_DIGITS = 17
 """That a DOUBLE is ever written with."""
+_VARIED = 3
+"""Different texts of a column, from which on its name is none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,13 +184,23 @@ def looks_like_data(fields: list[str]) -> list[int]:
     return [place for place, field in enumerate(fields) if pattern.fullmatch(field.strip())]
 
 
-def refuse_record(name: str, kinds: list[int], again: list[int]) -> None:
-    """A first line that is somebody's record would become the published names of columns."""
+def refuse_record(name: str, n_fields: int, kinds: list[int], again: dict[int, int]) -> None:
+    """A first line that is somebody's record would become the published names of columns.
+
+    Args:
+        name: the file.
+        n_fields: of the first line.
+        kinds: fields that are like the numbers or days below.
+        again: fields that are found again below, each with how many different texts are there. A column
+            that is ticked with its own name has no others; among others a name is somebody's cell.
+    """
     reasons = []
     if kinds:
         reasons.append(f"{_places(kinds)} like the numbers or days below")
-    if again:
-        reasons.append(f"{_places(again)} found again below")
+    is_sure = kinds or 2 * len(again) >= n_fields
+    repeated = [place for place, n_texts in again.items() if is_sure or n_texts >= _VARIED]
+    if repeated:
+        reasons.append(f"{_places(repeated)} found again below")
     if reasons:
         raise SourceError(
             f"{name}: line 1 looks like a record, not like the names of columns: {', and '.join(reasons)}",
