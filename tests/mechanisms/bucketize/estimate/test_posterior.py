@@ -19,6 +19,7 @@ from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.bucketize.estimate.posterior import Parts, Posterior
+from dalenius.mechanisms.bucketize.estimate.separate import Separate
 from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.rows.effects import MOST_TOLD, Features, Quasi, find_basis
 from dalenius.question.targets import Score, Targets
@@ -335,7 +336,7 @@ def test_effects_sought_by_some_people_first_are_those_of_a_search_by_everybody(
 
 def test_what_is_too_large_is_shrunk() -> None:
     wide = buckets_of(np.repeat(np.arange(310), 2), np.arange(620))
-    assert isinstance(make_estimator("matching", wide, [np.arange(620) % 3]), Shrinkage)
+    assert isinstance(make_estimator("matching", wide, [np.arange(620) % 3]), Separate)
     few = buckets_of(np.repeat(np.arange(4), 2), np.arange(8) % 4)
     assert isinstance(make_estimator("matching", few, []), Shrinkage)
     assert isinstance(make_estimator("matching", few, [np.arange(8) % 2]), Posterior)
