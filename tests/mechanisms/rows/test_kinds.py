@@ -49,5 +49,9 @@ def test_sums_over_kinds_are_those_over_people(listed: list[np.ndarray], dense: 
             patch.setattr(module, "_FEW_CELLS", few_cells)
             assert kinds.add(by_kind) == pytest.approx(people.T @ numbers)
     assert kinds.cross(np.bincount(kind).astype(float)) == pytest.approx(people.T @ people)
+    for chosen in (np.arange(0, len(kind), 3), np.tile(np.arange(len(kind)), 9)):  # few, and many
+        for values in (None, rng.normal(size=len(chosen))):
+            expected = (np.ones(len(chosen)) if values is None else values) @ people[chosen]
+            assert kinds.add_some(kind[chosen], values) == pytest.approx(expected)
     some = kinds.take(np.arange(0, len(kinds), 2))
     assert some.sum_effects(effects) == pytest.approx(kinds.sum_effects(effects)[::2])

@@ -119,10 +119,11 @@ class Features:
         n, kinds, kind = len(self.region_of_row), self.kinds, self.kind_of_row[rows]
         if len(rows) > len(kinds):  # added up by kind first
             values, kind = np.bincount(kind, values, len(kinds)).astype(np.float64), np.arange(len(kinds))
-        weights = None if values is None else np.repeat(values, len(self.columns))
-        sums = np.bincount(kinds.places[kind].ravel(), weights, kinds.n_features)
-        shares = np.bincount(self.region_of_kind[kind], values, len(self.sizes)) / n
-        return np.asarray(sums / n - shares @ self.means)
+        if len(self.sizes) == 1:
+            shares = np.array([len(kind) if values is None else values.sum()]) / n
+        else:
+            shares = np.bincount(self.region_of_kind[kind], values, len(self.sizes)) / n
+        return np.asarray(kinds.add_some(kind, values) / n - shares @ self.means)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

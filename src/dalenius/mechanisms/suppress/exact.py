@@ -40,7 +40,6 @@ from functools import lru_cache
 from itertools import islice
 
 import numpy as np
-from scipy.sparse import coo_array
 
 from dalenius.errors import InternalError
 from dalenius.mechanisms.suppress.d_suppression import (
@@ -137,12 +136,13 @@ def _solve(
             # ℓ · Pr[view, a given value with this count is S_1] - Pr[view] ≤ 0
             coefficient = (ell / seen.count(count) if count == view[0] else 0) - 1
             entries.append((rows.setdefault((seen, count), len(rows)), column, scale[number] * coefficient))
+    from scipy.optimize import linprog  # takes half a second to load
+    from scipy.sparse import coo_array
+
     row, column_of, value = np.array(entries).T
     bounds = coo_array((value, (row.astype(int), column_of.astype(int))), shape=(len(rows), len(pairs)))
     numbers = [number for number, _ in pairs]
     whole = coo_array((np.ones(len(pairs)), (numbers, np.arange(len(pairs)))), (len(tables), len(pairs)))
-    from scipy.optimize import linprog  # takes half a second to load
-
     result = linprog(  # type: ignore[call-overload]  # its stubs do not know sparse matrices
         cost, A_ub=bounds.tocsr(), b_ub=np.zeros(len(rows)), A_eq=whole.tocsr(), b_eq=np.ones(len(tables))
     )
