@@ -120,3 +120,27 @@ def test_texts_that_hardly_repeat_are_not_listed(n_different: int, is_listed: bo
     write_parquet(tmp_path / "t.parquet", iter(pa.table({"v": cells}).to_batches()), ["v"])
     assert pq.read_metadata(tmp_path / "t.parquet").row_group(0).column(0).has_dictionary_page == is_listed
     assert pq.read_table(tmp_path / "t.parquet")["v"].to_pylist() == cells
+
+
+def test_the_first_rows_tell_whether_texts_hardly_repeat(tmp_path: Path) -> None:
+    cells = [f"text {i}" for i in range(2**14)] + ["again"] * 2**14
+    write_parquet(tmp_path / "t.parquet", iter(pa.table({"v": cells}).to_batches()), ["v"])
+    assert not pq.read_metadata(tmp_path / "t.parquet").row_group(0).column(0).has_dictionary_page
+
+
+@pytest.mark.parametrize(("n_different", "ascends"), [(64, True), (65, False)])
+def test_only_few_texts_are_listed_in_ascending_order(
+    n_different: int, ascends: bool, tmp_path: Path
+) -> None:
+    """The lists of more are Arrow's own, of the published rows in their order."""
+    cells = [f"text {i:02}" for i in reversed(range(n_different))] * 2
+    write_parquet(tmp_path / "t.parquet", iter(pa.table({"v": cells}).to_batches()), ["v"])
+    column = pq.read_table(tmp_path / "t.parquet", read_dictionary=["v"])["v"]
+    listed = column.chunk(0).dictionary.to_pylist()
+    assert listed == (sorted(cells[:n_different]) if ascends else cells[:n_different])
+
+
+def test_a_row_group_has_as_many_rows_as_a_thread_of_duckdb_reads(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "t.parquet", iter(pa.table({"v": range(122_881)}).to_batches()), ["v"])
+    metadata = pq.read_metadata(tmp_path / "t.parquet")
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [122_880, 1]

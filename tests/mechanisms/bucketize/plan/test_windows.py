@@ -110,6 +110,11 @@ def test_a_plan_of_single_values_breaks_windows_and_is_refused() -> None:
         plan_buckets(alone)
 
 
+def test_one_value_that_everybody_may_be_known_to_have_has_a_window_too() -> None:
+    plan = plan_buckets(problem_of((3,), (1,), Fraction(1), 4))
+    assert (plan.sizes, plan.n_buckets) == ((1,), (3,))
+
+
 def test_more_windows_than_the_largest_bucket_are_not_looked_for() -> None:
     problem = problem_of((1,) * 60, tuple(range(1, 61)), Fraction(1, 3), 6)
     assert len(cover(problem, 6)) == 6
