@@ -116,6 +116,7 @@ class Visitor:
         self.client = httpx.Client(base_url=address, follow_redirects=False, timeout=600)
         self.client.get(f"/?{query}")
         self.slow: list[str] = []
+        self.hidden: dict[str, str] = {}
         self.clock = clock
         second = httpx.Client(base_url=address, cookies=self.client.cookies, timeout=600)
         self.other = SecondTab(second, clock)
@@ -136,7 +137,7 @@ class Visitor:
         started, n_slow = time.perf_counter(), len(self.slow)
         clock = self.clock.now()
         self.other.meanwhile = f"{method} {path}"
-        options = {"data": {"csrf": self.csrf, **data}} if method == "POST" else {}
+        options = {"data": {**self.hidden, **data}} if method == "POST" else {}
         page = self.fetch(method, path, **options)
         first = self.clock.now() - clock
         while 'class="waiting"' in page.text:
@@ -150,11 +151,8 @@ class Visitor:
         whole = time.perf_counter() - started
         verdict = "too slow" if len(self.slow) > n_slow else "ok"
         print(f"{method:4} {path:16} first answer {first:5.2f} s, whole after {whole:6.2f} s  {verdict}")
-        found = re.search(r'name="csrf" value="(\w+)"', page.text)
-        self.csrf = found[1] if found else self.csrf
+        self.hidden.update(re.findall(r'<input type="hidden" name="(\w+)" value="(\w+)"', page.text))
         return page.text
-
-    csrf = ""
 
 
 def walk(visitor: Visitor, table: Path, columns: list[str]) -> None:

@@ -26,6 +26,7 @@ from dalenius.pages.words import say_plan
 from dalenius.randomness import Randomness
 from dalenius.release.folder import sha256
 from dalenius.studio import work
+from dalenius.studio.project import Project
 from dalenius.tables.histogram import Histogram
 
 
@@ -302,8 +303,9 @@ def test_one_refusal_tells_all_that_a_word_would_let_pass(
     assert "published outright" not in refused
     assert "'icd' gives" in refused
     policy.write_text(text, encoding="utf-8")
+    state = Project(folder=tmp_path, uploads=tmp_path).state()
     with pytest.raises(PromiseNotMet, match="'icd' gives"):  # the studio's box is about the count
-        work.publish(str(policy), True, "somebody", silent)
+        work.publish(str(policy), state, True, "somebody", silent)
     assert not (tmp_path / "t.release").exists()
 
 

@@ -90,6 +90,9 @@ def test_it_answers_and_refuses_over_http(running: Running) -> None:
     good = httpx.post(url, json={"sql": "SELECT COUNT(*) FROM t"}, headers=running.headers, timeout=600)
     assert good.json()["rows"][0]["estimate"] > 0
     assert httpx.post(url, json={"sql": "SELECT COUNT(*) FROM t"}).status_code == 401
+    let_in = httpx.get(running.url, params={"token": running.headers["Authorization"].split()[1]})
+    port = httpx.URL(running.url).port
+    assert let_in.headers["set-cookie"].startswith(f"dalenius-{port}="), "or another server's takes its place"
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads resident memory from /proc")

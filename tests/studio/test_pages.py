@@ -47,14 +47,20 @@ def client(project: Path) -> Iterator[TestClient]:
         yield made
 
 
-def csrf(client: TestClient, path: str) -> str:
-    """The secret of a page's forms, once it shows them."""
+def hidden(client: TestClient, path: str) -> dict[str, str]:
+    """What a page's forms send by themselves, once it shows them: its secret, and what it is about."""
     for _ in range(600):
-        found = re.search(r'name="csrf" value="(\w+)"', client.get(path).text)
-        if found is not None:
-            return found[1]
+        page = client.get(path).text
+        found = dict(re.findall(r'<input type="hidden" name="(\w+)" value="(\w+)"', page))
+        if "csrf" in found:
+            return found
         time.sleep(0.05)
     raise AssertionError(f"{path} never showed a form")
+
+
+def csrf(client: TestClient, path: str) -> str:
+    """The secret of a page's forms."""
+    return hidden(client, path)["csrf"]
 
 
 def settled(client: TestClient, response: Response) -> Response:
@@ -74,13 +80,12 @@ def take(client: TestClient, table: Path) -> None:
 
 def post(client: TestClient, path: str, /, **data: str) -> Response:
     """What becomes of a form."""
-    sent = client.post(path, data={"csrf": csrf(client, path), **data})
+    sent = client.post(path, data={**hidden(client, path), **data})
     return settled(client, sent)
 
 
 def choose_roles(client: TestClient, *roles: str) -> str:
-    secret = csrf(client, "/roles")
-    data = {"csrf": secret, **{f"role-{i}": role for i, role in enumerate(roles)}}
+    data = {**hidden(client, "/roles"), **{f"role-{i}": role for i, role in enumerate(roles)}}
     return str(client.post("/roles", data=data).text)
 
 
@@ -108,8 +113,7 @@ def test_the_policy_is_the_state_and_only_its_owner_reads_it(
 ) -> None:
     take(client, write_table(tmp_path / "people.csv"))
     choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
-    secret = csrf(client, "/promise")
-    client.post("/promise", data={"csrf": secret, "kind": "l-diversity", "l": "2"})
+    client.post("/promise", data={**hidden(client, "/promise"), "kind": "l-diversity", "l": "2"})
     file = project / "policy.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     policy = Policy.from_file(file)
@@ -123,7 +127,8 @@ def test_groups_of_the_policy_file_outlive_the_form(
 ) -> None:
     take(client, write_table(tmp_path / "people.csv"))
     choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
-    sent = {"csrf": csrf(client, "/promise"), "kind": "f-privacy", "times": "4", "plus": "0.1", "cap": "0.9"}
+    rule = {"kind": "f-privacy", "times": "4", "plus": "0.1", "cap": "0.9"}
+    sent = {**hidden(client, "/promise"), **rule}
     client.post("/promise", data=sent)
     file = project / "policy.toml"
     group = 'groups = { any = { values = ["a", "b"], at_most = 0.9 } }'
@@ -141,8 +146,7 @@ def test_groups_of_the_policy_file_outlive_the_form(
 def test_a_limit_that_is_no_number_is_refused(client: TestClient, tmp_path: Path, typed: str) -> None:
     take(client, write_table(tmp_path / "people.csv"))
     choose_roles(client, "identifiers", "quasi", "quasi", "sensitive")
-    secret = csrf(client, "/promise")
-    sent = {"csrf": secret, "kind": "f-privacy", "times": typed, "plus": "0", "cap": "0.5"}
+    sent = {**hidden(client, "/promise"), "kind": "f-privacy", "times": typed, "plus": "0", "cap": "0.5"}
     response = client.post("/promise", data=sent)
     assert response.status_code == 400 or typed == "1e999"
 
@@ -208,7 +212,7 @@ def test_coarser_values_are_counted_before_they_are_taken(client: TestClient, tm
     """Prefix, bins, top-coding: a number for what is chosen, and the policy as it was until it is kept."""
     take(client, write_table(tmp_path / "people.csv"))
     roles = {"role-0": "dropped", "role-1": "quasi", "role-2": "quasi", "role-3": "sensitive"}
-    sent = {"csrf": csrf(client, "/roles"), **roles}
+    sent = {**hidden(client, "/roles"), **roles}
     before = (tmp_path / "project" / "policy.toml").read_bytes()
 
     def count(**chosen: str) -> str:
@@ -271,7 +275,7 @@ def test_limits_are_for_the_values_as_they_are_published(
     client: TestClient, project: Path, tmp_path: Path
 ) -> None:
     take(client, write_table(tmp_path / "people.csv"))
-    data = {"csrf": csrf(client, "/roles"), "coarser-3": '{"prefix": 1}'}
+    data = {**hidden(client, "/roles"), "coarser-3": '{"prefix": 1}'}
     roles = ("identifiers", "quasi", "quasi", "sensitive")
     client.post("/roles", data={**data, **{f"role-{i}": role for i, role in enumerate(roles)}})
     csrf(client, "/promise")

@@ -109,11 +109,15 @@ def test_every_page_shows_the_command_and_the_python(client: TestClient, path: s
 
 RUN = """
 import sys, time
+from pathlib import Path
 from dalenius.studio import work
+from dalenius.studio.project import Project
 from dalenius.studio.tasks import Tasks
 
 if __name__ == "__main__":
-    task = Tasks().run("publish", work.publish, sys.argv[1], False, "Ada")
+    folder = Path(sys.argv[1]).parent
+    state = Project(folder=folder, uploads=folder).state()
+    task = Tasks().run("publish", work.publish, sys.argv[1], state, False, "Ada")
     while task.process is None or task.process.pid is None:
         time.sleep(0.01)
     print(task.process.pid, flush=True)

@@ -94,6 +94,27 @@ def test_a_one_time_token_opens_once() -> None:
     assert ask(own, cookie=cookie_of(first)).status == 200
 
 
+@pytest.mark.parametrize("other", ['a={"x": 1}', "x=a b", "k@y=1", "name", f"{COOKIE}=of-another.server"])
+def test_cookies_of_other_servers_of_this_machine_shut_nobody_out(other: str) -> None:
+    """A browser sends those of all ports; Jupyter's and others' may be no valid cookies at all."""
+    own = access()
+    cookie = cookie_of(ask(own, query=f"token={TOKEN}"))
+    assert ask(own, cookie=f"{other}; {cookie}").status == 200
+    assert ask(own, cookie=f"{cookie}; {other}").status == 200
+    assert ask(own, cookie=other).status == 401
+
+
+def test_two_servers_of_one_machine_keep_their_sessions() -> None:
+    one, two = access(one_time=True), access(one_time=True)
+    two.cookie = f"{COOKIE}-8766"
+    jar: dict[str, str] = {}
+    for own in (one, two):
+        name, _, text = cookie_of(ask(own, query=f"token={TOKEN}")).partition("=")
+        jar[name] = text
+    sent = "; ".join(f"{name}={text}" for name, text in jar.items())
+    assert ask(one, cookie=sent).status == ask(two, cookie=sent).status == 200
+
+
 def test_a_change_must_come_from_a_page_of_ours() -> None:
     own = access()
     cookie = cookie_of(ask(own, query=f"token={TOKEN}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +18,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from dalenius import system
 from dalenius.errors import DaleniusError, InputError
+from dalenius.files import own_temporary_folder
 from dalenius.studio.asking import Asker
 from dalenius.studio.frame import Studio, open_steps, studio_of
 from dalenius.studio.parts import refusal
@@ -39,7 +42,8 @@ def create_app(
     Raises:
         InputError: the table cannot be read.
     """
-    uploads = Path(tempfile.mkdtemp(prefix="dalenius-studio-"))  # only its owner may look into it
+    uploads = own_temporary_folder() / f"studio-{secrets.token_hex(8)}"  # the next run removes a killed one's
+    system.make_private_folder(uploads)
     studio = Studio(
         project=Project(folder=folder, uploads=uploads),
         tasks=Tasks(),
@@ -56,11 +60,13 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         usual, tempfile.tempdir = tempfile.tempdir, str(uploads)  # uploads are nowhere else
-        yield
-        tempfile.tempdir = usual
-        studio.tasks.close()
-        studio.asker.close()
-        shutil.rmtree(uploads, ignore_errors=True)
+        try:
+            yield
+        finally:  # also when the terminal was closed, of which the server tells nobody
+            tempfile.tempdir = usual
+            studio.tasks.close()
+            studio.asker.close()
+            shutil.rmtree(uploads, ignore_errors=True)
 
     app = Starlette(
         routes=_routes(),

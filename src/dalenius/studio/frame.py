@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -49,6 +50,28 @@ async def read_form(request: Request) -> dict[str, Any]:
     if sent.get("csrf") != request.scope["csrf"]:
         raise InputError("the form is not of this session", hint="load the page again")
     return {name: value for name, value in sent.multi_items() if name != "csrf"}
+
+
+def made_for(*what: object) -> Element:
+    """A mark in a form of what it is about.
+
+    Forms name columns and values by their places, and one may come from a tab that was left open while
+    another tab went on: then these are the places of others.
+    """
+    return element("input", type="hidden", name="of", value=_mark(what))
+
+
+def refuse_outdated(sent: Mapping[str, Any], *what: object) -> None:
+    """Refuse a form that was made for something else than there is now."""
+    if sent.get("of") != _mark(what):
+        raise InputError(
+            "the page is of another table, or of choices that were changed since; nothing was kept",
+            hint="look at it as it is now, and send it again",
+        )
+
+
+def _mark(what: object) -> str:
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
 
 
 def steps_done(project: Project) -> dict[str, bool]:

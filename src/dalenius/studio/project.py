@@ -6,6 +6,7 @@ the studio ends.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import tomllib
@@ -69,11 +70,14 @@ class Project:
         """Which table, and which state of its file: what was found out of another one is not shown."""
         spec = self.read().get("source")
         path = spec.get("path") if isinstance(spec, dict) else spec
+        place = self.folder / str(path)
         try:
-            found = (self.folder / str(path)).stat()
+            found = [(file, file.stat()) for file in _files(place)]
         except OSError:
             return repr(spec)
-        return repr((spec, found.st_mtime_ns, found.st_size))
+        # a copy may have the older time of what it was copied from, but not of when it was put there
+        states = [(str(file), at.st_mtime_ns, at.st_ctime_ns, at.st_size) for file, at in found]
+        return repr((spec, states))
 
     def fingerprint(self) -> str:
         """Changes with every decision, so that what was computed for another policy is not shown."""
@@ -81,6 +85,10 @@ class Project:
             return hashlib.sha256(self.policy_file.read_bytes()).hexdigest()[:16]
         except OSError:
             return ""
+
+    def state(self) -> tuple[str, str]:
+        """Of the table and of the policy: what was rehearsed, shown or confirmed is about one such state."""
+        return self.table(), self.fingerprint()
 
     @property
     def release_path(self) -> Path | None:
@@ -100,6 +108,13 @@ class Project:
         """Whether the release is there, and not only its draft."""
         path = self.release_path
         return path is not None and (path / FILE_NAME).exists()
+
+
+def _files(place: Path) -> list[Path]:
+    """What a source reads: a file, all of a folder, or what a pattern stands for."""
+    if place.is_dir():
+        return sorted(place.rglob("*"))
+    return [place] if place.exists() else sorted(map(Path, glob.glob(str(place), recursive=True)))
 
 
 def to_toml(data: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dalenius.auditing import audit_release
+from dalenius.errors import InputError
 from dalenius.evaluate.compare import compare_policies, find_workload
 from dalenius.evaluate.sql_workload import SqlWorkload
 from dalenius.evaluate.workload import Workload
@@ -21,6 +22,7 @@ from dalenius.release.series import open_release
 from dalenius.reporting.build import build_report
 from dalenius.reporting.published import describe_audit
 from dalenius.studio.frontier import draw_frontier
+from dalenius.studio.project import Project
 from dalenius.web.page import pack
 
 Progress = Callable[[str, int, int | None], None]
@@ -28,9 +30,22 @@ QUESTIONS, DRAWS = 200, 2
 """Of a comparison in the studio: enough to order mechanisms, in less than a minute."""
 
 
-def rehearse(policy_file: str, progress: Progress) -> dict[str, Any]:
-    """A draft of the release, attacked with the table at hand."""
+def _read_policy(policy_file: str, state: tuple[str, str]) -> Policy:
+    """The policy that a page was about; a process starts later, and another tab may have changed it."""
+    folder = Path(policy_file).parent
+    project = Project(folder=folder, uploads=folder)
     policy = Policy.from_file(policy_file)
+    if project.state() != state:
+        raise InputError(
+            "the table or the policy was changed after this was asked for; nothing was published",
+            hint="rehearse it again",
+        )
+    return policy
+
+
+def rehearse(policy_file: str, state: tuple[str, str], progress: Progress) -> dict[str, Any]:
+    """A draft of the release, attacked with the table at hand."""
+    policy = _read_policy(policy_file, state)
     done = write_release(policy, is_draft=True, progress=progress)
     audit = audit_release(done.release, policy, progress=progress)
     shown = pack(describe_audit(audit, None).blocks)
@@ -44,9 +59,11 @@ def rehearse(policy_file: str, progress: Progress) -> dict[str, Any]:
     }
 
 
-def publish(policy_file: str, yes: bool, signed_by: str, progress: Progress) -> dict[str, Any]:
+def publish(
+    policy_file: str, state: tuple[str, str], yes: bool, signed_by: str, progress: Progress
+) -> dict[str, Any]:
     """The release, and the private report with the name of who published it."""
-    policy = Policy.from_file(policy_file)
+    policy = _read_policy(policy_file, state)
     if yes:  # the people whose value is certain were accepted, and nothing else
         policy = replace(policy, outright_allowed=True)
     done = write_release(policy, progress=progress)

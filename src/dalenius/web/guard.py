@@ -14,7 +14,6 @@ import json
 import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -65,6 +64,9 @@ class Access:
     hosts: frozenset[str]
     tokens: frozenset[str]
     """What opens the door; none: everybody who reaches the address."""
+    cookie: str = COOKIE
+    """What the cookie is called. Browsers keep one of a name for all ports of a host: of two servers that
+    call theirs the same, the second would end the first one's session."""
     one_time: bool = False
     """Whether a token opens it once: then it is worth nothing in a shell's history."""
     used: set[str] = field(default_factory=set)
@@ -135,11 +137,12 @@ class Guard:
         await self.app(scope, receive, _with_headers(send))
 
     def _session(self, headers: dict[str, str]) -> str | None:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return None
-        return cookie.value if cookie is not None and self.access.is_session(cookie.value) else None
+        """Ours among the cookies of all servers of this host, whose cookies may be what they like."""
+        for part in headers.get("cookie", "").split(";"):
+            name, _, text = part.strip().partition("=")
+            if name == self.access.cookie and self.access.is_session(text):
+                return text
+        return None
 
     def _check(self, scope: Scope, headers: dict[str, str], session: str | None) -> Refused | None:
         if scope["path"] in self.open_paths:
@@ -162,7 +165,7 @@ class Guard:
         self.access.used.add(query.pop("token"))
         place = scope["path"] + (f"?{urlencode(query)}" if query else "")
         place = "/" + place.lstrip("/\\")  # `//elsewhere` would be another host
-        cookie = f"{COOKIE}={self.access.new_session()}; Path=/; HttpOnly; SameSite=Strict"
+        cookie = f"{self.access.cookie}={self.access.new_session()}; Path=/; HttpOnly; SameSite=Strict"
         headers = [*_raw(HEADERS), (b"location", place.encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})

@@ -14,7 +14,7 @@ from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.cli.serving import listen, run
 from dalenius.errors import InputError
-from dalenius.web.guard import Access, host_names
+from dalenius.web.guard import COOKIE, Access, host_names
 
 HOST = "127.0.0.1"
 
@@ -39,7 +39,9 @@ def command(
     listening = listen(HOST, port)
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
-    access = Access(hosts=host_names(HOST, port), tokens=frozenset([token]), one_time=True)
+    access = Access(
+        hosts=host_names(HOST, port), tokens=frozenset([token]), cookie=f"{COOKIE}-{port}", one_time=True
+    )
     os.umask(0o077)  # what the studio writes is its owner's; a release is opened to others when it is whole
     app = create_app(project.resolve(), access, source=source, largest_upload=largest_upload * 2**20)
     url = f"http://{HOST}:{port}/?token={token}"

@@ -12,7 +12,7 @@ from dalenius.cli.declared import Argument, Option
 from dalenius.cli.output import JsonOption, print_json, say
 from dalenius.cli.serving import listen, run
 from dalenius.errors import InputError
-from dalenius.web.guard import Access, host_names, is_loopback
+from dalenius.web.guard import COOKIE, Access, host_names, is_loopback
 
 _SHORTEST_TOKEN = 16
 
@@ -47,7 +47,8 @@ def command(
     known = _tokens(tokens, no_token=no_token, host=host)
     listening = listen(host, port)
     port = listening.getsockname()[1]
-    access = Access(hosts=host_names(host, port, name or []), tokens=frozenset(known))
+    names = host_names(host, port, name or [])
+    access = Access(hosts=names, tokens=frozenset(known), cookie=f"{COOKIE}-{port}")
     allowed = Allowed(seconds=seconds, megabytes=memory, workers=workers, waiting=waiting)
     app = create_app(releases, access, allowed)
     _say_where(host, port, known, as_json=as_json, shown=tokens is None)

@@ -5,7 +5,7 @@ Its form has a sentence to begin with, and a line for every value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -26,7 +26,7 @@ from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.publishing import preview
 from dalenius.release.verify import tell_outright
-from dalenius.studio.frame import Studio, read_form, show, studio_of
+from dalenius.studio.frame import Studio, made_for, read_form, refuse_outdated, show, studio_of
 from dalenius.studio.parts import cell, command, next_link, refusal, show_progress, table, wait_briefly
 from dalenius.studio.project import number
 from dalenius.studio.tasks import Task
@@ -44,12 +44,15 @@ DEFAULT = {"times": Decimal(4), "plus": Decimal("0.02"), "cap": Decimal("0.5")}
 _TITLES = ("value", "people", "share", "lowest possible limit", "limit now", "its own (1: no secret)")
 
 
-def promise_form(csrf: str, histogram: Histogram, promise: Mapping[str, Any]) -> list[Element]:
-    """The form, filled with what the policy has."""
+def promise_form(
+    csrf: str, histogram: Histogram, promise: Mapping[str, Any], about: Hashable
+) -> list[Element]:
+    """The form, filled with what the policy has; values go by their places in what it is about."""
     order = sorted(range(len(histogram)), key=lambda code: -histogram.counts[code])
     made = form(
         "/promise",
         csrf,
+        made_for(about),
         _sentence(histogram, order),
         _kind(promise),
         _rule(promise),
@@ -223,17 +226,27 @@ def _section(limits: Mapping[tuple[str, ...], Any], columns: tuple[str, ...]) ->
     return {"values": entries}
 
 
+def _facts_key(studio: Studio) -> tuple[Hashable, ...]:
+    sensitive, recode = _sensitive(studio.project.read())
+    return ("facts", studio.project.table(), repr((sensitive, recode)))
+
+
+def _sensitive(data: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The sensitive columns, and how they are recoded."""
+    sensitive = tuple(data.get("columns", {}).get("sensitive", []))
+    return sensitive, {name: spec for name, spec in data.get("recode", {}).items() if name in sensitive}
+
+
 def facts_of(studio: Studio) -> Task:
     """How often the sensitive values occur, as they would be published."""
     data = studio.project.read()
-    sensitive = tuple(data.get("columns", {}).get("sensitive", []))
-    recode = {name: spec for name, spec in data.get("recode", {}).items() if name in sensitive}
+    sensitive, recode = _sensitive(data)
 
     def count(_: Any) -> TableFacts:
         source = open_source_of(data["source"], studio.project.folder)
         return with_histogram(source, look_at(source), sensitive, recode, studio.project.folder)
 
-    return studio.tasks.read(("facts", studio.project.table(), repr((sensitive, recode))), count)
+    return studio.tasks.read(_facts_key(studio), count)
 
 
 def plan_of(studio: Studio) -> Task:
@@ -281,7 +294,8 @@ async def _content(request: Request, studio: Studio, data: dict[str, Any]) -> li
     histogram = task.result.histogram
     if histogram is None:
         return [refusal(InputError("the table has no rows"))]
-    shown = promise_form(request.scope["csrf"], histogram, data.get("promise", {}))
+    promise, about = data.get("promise", {}), _facts_key(studio)
+    shown = promise_form(request.scope["csrf"], histogram, promise, about)
     plan = await wait_briefly(plan_of(studio)) if "promise" in data else None
     if plan is not None:
         shown += show_plan(plan) if plan.finished else show_progress(request, plan, "Planning")
@@ -324,6 +338,7 @@ async def keep(request: Request) -> Response:
     studio = studio_of(request)
     try:
         sent = await read_form(request)
+        refuse_outdated(sent, _facts_key(studio))
         task = facts_of(studio)
         if not task.ok or task.result.histogram is None:
             raise InputError("the values are still being counted", hint="wait until the page shows them")

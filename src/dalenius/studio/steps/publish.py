@@ -12,7 +12,15 @@ from starlette.responses import RedirectResponse, Response
 from dalenius.errors import DaleniusError, InputError
 from dalenius.pages import document as doc
 from dalenius.studio import work
-from dalenius.studio.frame import Studio, read_form, show, stop_and_return, studio_of
+from dalenius.studio.frame import (
+    Studio,
+    made_for,
+    read_form,
+    refuse_outdated,
+    show,
+    stop_and_return,
+    studio_of,
+)
 from dalenius.studio.parts import command, next_link, refusal, show_progress, wait_briefly
 from dalenius.studio.project import show_promise
 from dalenius.studio.steps.promise import outright_notice, plan_of, show_plan
@@ -22,7 +30,7 @@ from dalenius.web.page import blocks, element, field, form, unpack
 
 def _key(what: str, studio: Studio) -> tuple[str, str, str]:
     """A rehearsal or a release is of one policy and one table."""
-    return (what, studio.project.table(), studio.project.fingerprint())
+    return (what, *studio.project.state())
 
 
 async def rehearse_page(request: Request) -> Response:
@@ -96,7 +104,8 @@ async def rehearse(request: Request) -> Response:
     """Start a rehearsal."""
     studio = studio_of(request)
     await read_form(request)
-    studio.tasks.run(_key("rehearse", studio), work.rehearse, str(studio.project.policy_file))
+    state, policy = studio.project.state(), str(studio.project.policy_file)
+    studio.tasks.run(("rehearse", *state), work.rehearse, policy, state)
     return RedirectResponse("/rehearse", 303)
 
 
@@ -192,6 +201,7 @@ def _publish_form(request: Request, studio: Studio, outright: int) -> Element:
     return form(
         "/publish",
         request.scope["csrf"],
+        made_for(studio.project.state()),
         *fields,
         element("button", "Publish, for good", type="submit", class_="danger"),
     )
@@ -200,19 +210,22 @@ def _publish_form(request: Request, studio: Studio, outright: int) -> Element:
 async def publish(request: Request) -> Response:
     """Publish, if everything was confirmed."""
     studio = studio_of(request)
+    state = studio.project.state()
     try:
         sent = await read_form(request)
-        yes = _check_confirmation(studio, sent)
+        yes = _check_confirmation(studio, state, sent)
     except DaleniusError as error:
         return await publish_page(request, [refusal(error, "Not confirmed")], status=400)
     signed = str(sent["signed"]).strip()[:200]
-    studio.tasks.run(_key("publish", studio), work.publish, str(studio.project.policy_file), yes, signed)
+    policy = str(studio.project.policy_file)
+    studio.tasks.run(("publish", *state), work.publish, policy, state, yes, signed)
     return RedirectResponse("/publish", 303)
 
 
-def _check_confirmation(studio: Studio, sent: dict[str, Any]) -> bool:
+def _check_confirmation(studio: Studio, state: tuple[str, str], sent: dict[str, Any]) -> bool:
     """Whether people may be published outright; raises what is missing."""
-    rehearsed = studio.tasks.find(_key("rehearse", studio))
+    refuse_outdated(sent, state)
+    rehearsed = studio.tasks.find(("rehearse", *state))
     if rehearsed is None or not rehearsed.ok:
         raise InputError("this policy was not rehearsed", hint="rehearse it first")
     if str(sent.get("phrase", "")).strip() != str(studio.project.read()["release"]):

@@ -20,7 +20,15 @@ from dalenius.inspection.looking import study_people
 from dalenius.pages import document as doc
 from dalenius.plain import escape_controls
 from dalenius.policy import open_source_of
-from dalenius.studio.frame import Studio, read_form, roles_of, show, studio_of
+from dalenius.studio.frame import (
+    Studio,
+    made_for,
+    read_form,
+    refuse_outdated,
+    roles_of,
+    show,
+    studio_of,
+)
 from dalenius.studio.parts import cell, command, next_link, refusal, show_progress, table, wait_briefly
 from dalenius.studio.project import ROLES, number
 from dalenius.studio.steps.data import describe_source
@@ -252,9 +260,14 @@ def _roles_form(request: Request, found: FirstPolicy, data: dict[str, Any]) -> l
     live.set("hx-include", "closest form")
     live.set("hx-trigger", "load, change from:closest form delay:200ms")
     saved = element("button", "Keep these roles", type="submit")
-    made = form("/roles", request.scope["csrf"], live, table("Columns", _TITLES, rows), saved)
+    marked = made_for(_names(found))
+    made = form("/roles", request.scope["csrf"], marked, live, table("Columns", _TITLES, rows), saved)
     meanings = doc.Facts(items=tuple((role, text) for role, text in MEANING.items() if role))
     return [*blocks([meanings]), made]
+
+
+def _names(found: FirstPolicy) -> list[str]:
+    return [guess.column for guess in found.guesses]
 
 
 async def keep(request: Request) -> Response:
@@ -280,6 +293,7 @@ def _sections(studio: Studio, sent: dict[str, Any]) -> dict[str, Any]:
     task = look(studio)
     if not task.ok:
         raise InputError("the table is still being read", hint="wait until the page shows its columns")
+    refuse_outdated(sent, _names(task.result))
     lists: dict[str, list[str]] = {role: [] for role in ROLES}
     undecided: list[str] = []
     recode: dict[str, Any] = {}
