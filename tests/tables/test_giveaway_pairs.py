@@ -147,3 +147,24 @@ def test_secrets_of_many_values_and_of_several_columns() -> None:
     assert [one[:3] for one in pairs(records, ["s"])] == [("a", "b", None)]
     assert [one[:3] for one in pairs(several, ["s", "t"])] == [("a", "b", "s")]
     assert [one[:3] for one in pairs(several, ["t", "s"])] == [("a", "b", "s")]
+
+
+@pytest.mark.parametrize("share", [0.24, 0.26, 0.4])
+def test_a_cell_all_of_whose_groups_tell_is_counted_whole(share: float) -> None:
+    """Of some people two columns tell all, half of them each group; of the others nothing."""
+    rng = np.random.default_rng(4)
+    n_told = int(4_000 * share)
+    a = np.append(np.zeros(n_told, dtype=np.int64), rng.integers(1, 9, 4_000 - n_told))
+    b = rng.integers(0, 2, 4_000)
+    s = np.where(a == 0, b, rng.integers(0, 40, 4_000))
+    assert [one[3] for one in pairs(pa.table({"a": a, "b": b, "s": s}), ["s"])] == [n_told] * (share > 0.25)
+
+
+@pytest.mark.parametrize("n", [9, 10])
+def test_a_quarter_is_told_as_soon_as_chance_does_not_explain_it_though_the_rest_is_one_group(n: int) -> None:
+    """4 × 4 groups of n people who agree; the others have 48 more values, of which each has n people."""
+    a, b, _ = (x.ravel() for x in np.meshgrid(np.arange(4), np.arange(4), np.arange(n), indexing="ij"))
+    rest = np.arange(3 * len(a))
+    records = {"a": np.append(a, np.full(len(rest), 4)), "b": np.append(b, 0 * rest)}
+    told = pairs(pa.table({**records, "s": np.append((a + b) % 4, 4 + rest // n)}), ["s"])
+    assert len(told) == (n * log(16) >= log(17 * 52 / 1e-9)) == (n == 10)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from math import prod
+from math import ceil, prod
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dalenius.arrays import Floats, Int32s, Ints
+from dalenius.arrays import Floats, Ints
 from dalenius.tables.giveaways.cells import COMMON, IN_PAIRS, MUCH, NEARLY, CodedColumn, needed_surprise
 
 _KINDS = 3
@@ -26,8 +26,9 @@ class PairScreen:
 
     A group that tells a value has many people with it: at least needed / log(1/f), by Chernoff's bound.
     So in a cell of one column, which the other splits into k groups, no more people have a value that is told
-    than have its k commonest ones. And a group that has one value nearly always has values of one kind nearly
-    always, whatever is taken for a kind. Both bounds are exact: no pair that tells is left out.
+    than have its k commonest ones; its k − 1 commonest ones, unless all groups tell and those k are nearly
+    all of the cell. And a group that has one value nearly always has values of one kind nearly always,
+    whatever is taken for a kind. All bounds are exact: no pair that tells is left out.
     """
 
     secret: CodedColumn
@@ -57,9 +58,8 @@ class PairScreen:
         """The pairs that may tell the secret together, by their places; the first is the smaller one."""
         n_rows, sizes = len(self.secret.codes), np.array([column.n_values for column in columns])
         different, which = np.unique(sizes, return_inverse=True)
-        enough = (NEARLY - _SLACK) * MUCH * n_rows
         most_told = [self._most_told(column) for column in columns]
-        told = [[own[min(size, len(own)) - 1] >= enough for size in different.tolist()] for own in most_told]
+        told = [[own[min(k, len(own)) - 1] >= self._enough for k in different.tolist()] for own in most_told]
         is_told = np.array(told, dtype=np.bool_).reshape(len(columns), len(different))
         kinds, most = self.kinds[self.secret.codes], self._most_of_kinds()
         for i, column in enumerate(columns):
@@ -72,12 +72,16 @@ class PairScreen:
                 at_once = max(1, _CELLS_AT_ONCE // prod(shape))
                 for start in range(0, len(others), at_once):
                     some = others[start : start + at_once]
-                    tables = np.empty((len(some), *shape), dtype=np.int32)
-                    for k, j in enumerate(some):
+                    tables = np.empty((len(some), *shape), dtype=np.float32)
+                    for table, j in zip(tables, some, strict=True):
                         counts = np.bincount(first + columns[j].codes, minlength=prod(shape))
-                        tables[k] = counts.reshape(shape)
-                    people = self._people(tables, most)
-                    yield from ((i, some[k]) for k in np.flatnonzero(people >= MUCH * n_rows))
+                        table[:] = counts.reshape(shape)
+                    yield from ((i, some[k]) for k in self._may_tell(tables, most))
+
+    @property
+    def _enough(self) -> float:
+        """So many people have the value that their group tells, at least, if two columns tell much."""
+        return (NEARLY - _SLACK) * MUCH * len(self.secret.codes)
 
     def _most_told(self, column: CodedColumn) -> Sequence[int]:
         """At most so many people have a value that is told if each cell is split into 1, 2, … groups."""
@@ -86,8 +90,15 @@ class PairScreen:
             return [n_rows]
         keys = column.codes * shape[1] + self.secret.codes
         table = np.bincount(keys, minlength=shape[0] * shape[1]).reshape(shape)
-        table[table * self.surprise < self._needed(1)] = 0
-        return [*accumulate(np.sort(table, axis=1)[:, ::-1].sum(axis=0).tolist())]
+        people, most = table.sum(axis=1, keepdims=True), int(table[:, self.surprise > 0].max(initial=1))
+        n_groups = max(1, ceil(self._enough / most))  # no group has more people with its value
+        table[table * self.surprise < self._needed(n_groups)] = 0
+        told = np.cumsum(np.sort(table, axis=1)[:, ::-1], axis=1)
+        but_one = np.append(np.zeros_like(people), told[:, :-1], axis=1)
+        all_tell = told >= (NEARLY - _SLACK) * people
+        # more groups than values add nothing: all values of a cell are told, or the rarest of them is not
+        found: list[int] = np.where(all_tell, told, but_one).sum(axis=0).tolist()
+        return found
 
     def _most_of_kinds(self) -> Floats:
         """The most that a person adds to the surprise, by kind."""
@@ -95,15 +106,20 @@ class PairScreen:
         np.maximum.at(most, self.kinds, self.surprise)
         return most[self.n_common :, None]
 
-    def _people(self, tables: Int32s, most: Floats) -> Ints:
-        """At most so many people are in groups that tell, by pairs × kinds × groups."""
-        n, rare = tables.sum(axis=1, dtype=np.int32), tables[:, self.n_common :]
+    def _may_tell(self, tables: NDArray[np.float32], most: Floats) -> Ints:
+        """Which pairs may have enough people in groups that tell, by pairs × kinds × groups."""
+        n, top = tables.sum(axis=1), tables[:, self.n_common :].max(axis=1)
+        people = (n * (top >= (NEARLY - _SLACK) * n)).sum(axis=1)
+        enough = (MUCH - _SLACK) * len(self.secret.codes)
+        left = np.flatnonzero(people >= enough)
+        if not len(left):
+            return left
+        n, rare = n[left], tables[left, self.n_common :]
         needed = self._needed(1) + np.log(np.maximum(np.count_nonzero(n > 1, axis=1), 1)) - _SLACK
-        least = np.ceil(needed[:, None, None] / np.maximum(most, _SLACK)).astype(np.int32)
-        nearly = np.ceil((NEARLY - _SLACK) * n).astype(np.int32)
+        least = np.ceil(needed[:, None, None] / np.maximum(most, _SLACK))
+        nearly = np.ceil((NEARLY - _SLACK) * n)
         is_told = (rare >= np.maximum(np.maximum(least, 2), nearly[:, None])).any(axis=1)
-        people: Ints = (n * is_told).sum(axis=1)
-        return people
+        return left[(n * is_told).sum(axis=1) >= enough]
 
     def _needed(self, n_groups: int) -> float:
         return needed_surprise(n_groups, self.secret.n_values) - _SLACK
