@@ -23,6 +23,7 @@ FIFTH = Fraction(1, 5)
         ({"gamma": FIFTH, "k": Fraction(1), "d": Fraction(1, 9)}, "exactly one"),
         ({"gamma": FIFTH, "k": Fraction(0)}, "k is 0"),
         ({"gamma": FIFTH, "d": Fraction(1)}, "d is 1"),
+        ({"gamma": FIFTH, "d": Fraction(0)}, "d is 0"),
         ({"gamma": FIFTH, "d": Fraction(1, 9), "adversary": "omniscient"}, "adversary is 'omniscient'"),
     ],
 )

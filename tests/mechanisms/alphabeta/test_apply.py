@@ -216,6 +216,21 @@ def test_groups_of_tasks_make_a_view_of_the_same_law(copies: bool) -> None:
         assert abs(found - n * rate) < Z * math.sqrt(n * rate * (1 - rate))
 
 
+def test_copies_of_a_record_count_once_in_whatever_order_they_come() -> None:
+    """A tuple that was tossed for twice would be kept too often; it has two words, of which the last is 0."""
+    domain = Domain.of({**{f"c{i}": range(64) for i in range(10)}, "last": range(64)})
+    assert domain.n_words == 2
+    places = [[*range(64)] * 2, sorted([*range(64)] * 2)]
+    views = []
+    for place in places:
+        cells = {name: [0] * 128 for name in domain.names} | {"c0": place}
+        census = Census(counts=np.array([[128]]), group_rows=900)
+        groups = ViewGroups.cut(domain, LAW, None, 100.0, census, Randomness.seeded(5))
+        (sent,) = groups.scatter(0, iter(pa.table(cells).to_batches()))
+        views.append(groups.gather(0, pa.Table.from_batches([sent[1]])).rows)
+    assert views[0].equals(views[1])
+
+
 def test_no_tuples_have_no_shares() -> None:
     noise = NoiseLaw.of(TINY, {})
     assert len(noise.relative(tuple(np.zeros(0, dtype=np.int64) for _ in range(3)))) == 0

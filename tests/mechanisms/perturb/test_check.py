@@ -65,11 +65,16 @@ def test_a_value_that_its_part_does_not_have_is_found(tmp_path: Path) -> None:
         dalenius.open_release(path).ask("SELECT COUNT(*) FROM t")
 
 
-@pytest.mark.parametrize("part", [0, 99])
-def test_an_unknown_part_is_found(part: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("parts", "told"), [([0], "0"), ([99], "99"), (list(range(93, 100)), "93, 94, 95, 96, 97")]
+)
+def test_unknown_parts_are_found_and_five_of_them_told(parts: list[int], told: str, tmp_path: Path) -> None:
     path = published(tmp_path, "small-domain")
-    rewrite(path, lambda data: data.loc.__setitem__((0, "part"), part))
-    assert failed(path) == {"parts", "values"}
+    first = slice(len(parts) - 1)
+    rewrite(path, lambda data: data.loc.__setitem__((first, "part"), pd.Series(parts, dtype="int32")))
+    wrong = {check.name: check.detail for check in dalenius.verify(path).checks if not check.ok}
+    assert set(wrong) == {"parts", "values"}
+    assert wrong["parts"].startswith(f"parts {told} are not both")
     with pytest.raises(DaleniusError, match=r"do not have the same parts|is not a whole number from 1 on"):
         dalenius.open_release(path).ask("SELECT COUNT(*) FROM t")
 
