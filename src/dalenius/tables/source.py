@@ -33,6 +33,7 @@ from dalenius.tables.files.parquet import PARQUET_SUFFIXES, ParquetSource
 from dalenius.tables.files.persons import Persons, gather
 from dalenius.tables.frames import FrameSource, SparkFrameSource
 from dalenius.tables.postgres import is_uri, read_table
+from dalenius.tables.types import refuse_unreadable
 
 ENDINGS: dict[str, tuple[str, ...]] = {
     "CSV": CSV_SUFFIXES,
@@ -128,15 +129,8 @@ def scanning(source: Source) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
 @contextmanager
 def explained(source: Source) -> Iterator[None]:
     """What a reader makes of a damaged file, without its words, which may quote a cell."""
-    try:
+    with refuse_unreadable(f"{source.name} cannot be read"):
         yield
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        raise SourceError(
-            f"{source.name} cannot be read ({type(error).__name__})",
-            hint="is it damaged, or not whole? get it again from where it came",
-        ) from error
 
 
 def open_source(spec: Any, options: SourceOptions | None = None, persons: Any = None) -> Source:

@@ -8,6 +8,7 @@ whole microseconds), and refused with the way out where one would.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
@@ -47,6 +48,19 @@ class _Cast:
     loses: str | None
     """SQL for a cell that would change."""
     holds: str = ""
+
+
+@contextmanager
+def refuse_unreadable(
+    what: str, hint: str = "is it damaged, or not whole? get it again from where it came"
+) -> Iterator[None]:
+    """What a reader makes of a damaged file, without its words, which may quote a cell."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise SourceError(f"{what} ({type(error).__name__})", hint=hint) from error
 
 
 def check_types(

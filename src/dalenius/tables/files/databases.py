@@ -18,7 +18,7 @@ from dalenius.sql import connect_shared, identifier, literal
 from dalenius.tables.files.bytes import FileBytes, PrivateFile, hold
 from dalenius.tables.files.options import SourceOptions
 from dalenius.tables.files.parquet import ParquetSource
-from dalenius.tables.types import CheckedSource, check_types
+from dalenius.tables.types import CheckedSource, check_types, refuse_unreadable
 
 DATABASE_SUFFIXES = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db", ".db3")
 SQLITE_START = b"SQLite format 3\0"
@@ -45,7 +45,10 @@ class DuckDbSource(CheckedSource):
         options.refuse_others(_OPTIONS, "a database file")
         plain = file.plain()
         connection = connect_shared()
-        try:
+        with refuse_unreadable(
+            f"{file.name} cannot be read as a DuckDB file",
+            hint="is it damaged, from a newer DuckDB, or open in another program for writing?",
+        ):
             base = _attach(connection, plain)
             named = (
                 "SELECT schema_name, table_name, false FROM duckdb_tables() WHERE database_name = $1 "
@@ -63,11 +66,6 @@ class DuckDbSource(CheckedSource):
             name = f"{file.name} table {chosen}"
             place, is_view = tables[chosen]
             checked = check_types(connection, name, f"{identifier(base)}.{place}", options.missing)
-        except duckdb.Error as error:
-            raise SourceError(
-                f"{file.name} cannot be read as a DuckDB file ({type(error).__name__})",
-                hint="is it damaged, from a newer DuckDB, or open in another program for writing?",
-            ) from error
         return cls(name=name, file=plain, place=place, is_slow=is_view, checked=checked)
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:

@@ -13,7 +13,7 @@ from dalenius.sql import connect_shared, identifier, literal, one_row
 from dalenius.tables.files.bytes import FileBytes, hold
 from dalenius.tables.files.dialect import Dialect, Kind
 from dalenius.tables.files.options import SourceOptions
-from dalenius.tables.types import CheckedSource, check_types
+from dalenius.tables.types import CheckedSource, check_types, refuse_unreadable
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 ARROW_SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
@@ -37,19 +37,16 @@ class JsonSource(CheckedSource):
         plain = tuple(file.plain() for file in files)
         read = f"read_json([{', '.join(literal(file.path) for file in plain)}], format = 'auto', {{}})"
         connection = connect_shared()
-        try:
+        with refuse_unreadable(
+            f"{name} cannot be read as JSON lines",
+            hint='every line is one object, e.g. {"age": 30, "disease": "Flu"}',
+        ):
             described = connection.execute(
                 f"DESCRIBE SELECT * FROM {read.format('sample_size = -1')}"
             ).fetchall()
             kinds = {column: kind for column, kind, *_ in described}
             typed = _type_columns(connection, read, kinds)
             checked = check_types(connection, name, typed, options.missing)
-        except duckdb.Error as error:
-            # its text quotes the line
-            raise SourceError(
-                f"{name} cannot be read as JSON lines ({type(error).__name__})",
-                hint='every line is one object, e.g. {"age": 30, "disease": "Flu"}',
-            ) from error
         return cls(name=name, files=plain, texts=typed, checked=checked)
 
     def scan(self, connection: duckdb.DuckDBPyConnection) -> str:

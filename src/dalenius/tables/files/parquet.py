@@ -12,7 +12,7 @@ from dalenius.errors import SourceError
 from dalenius.sql import connect_shared, scan_parquet
 from dalenius.tables.files.bytes import FileBytes, hold
 from dalenius.tables.files.options import SourceOptions
-from dalenius.tables.types import CheckedSource, check_types
+from dalenius.tables.types import CheckedSource, check_types, refuse_unreadable
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -35,15 +35,10 @@ class ParquetSource(CheckedSource):
         options.refuse_others(("missing",), "Parquet")
         plain = tuple(file.plain() for file in files)
         scan = _scan(plain, partitioned)
-        try:
+        with refuse_unreadable(f"{name} cannot be read as Parquet"):
             if partitioned:
                 _refuse_two_columns(name, plain)
             checked = check_types(connect_shared(), name, scan, options.missing)
-        except duckdb.Error as error:
-            raise SourceError(
-                f"{name} cannot be read as Parquet: {str(error).splitlines()[0]}",
-                hint="is it damaged, or not whole? get it again from where it came",
-            ) from error
         return cls(name=name, bytes=plain, checked=checked, partitioned=partitioned)
 
     @property
