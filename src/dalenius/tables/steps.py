@@ -67,12 +67,25 @@ class Step:
         return "VARCHAR"
 
 
+class NumberStep(Step):
+    """A step that recodes numbers only."""
+
+    __slots__ = ()
+    needs = NUMERIC_TYPES
+
+
+class DateStep(Step):
+    """A step that recodes days and timestamps only."""
+
+    __slots__ = ()
+    needs = DATE_TYPES
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bins(Step):
+class Bins(NumberStep):
     """Half-open intervals between the edges; the last one is closed."""
 
     edges: tuple[Fraction, ...]
-    needs = NUMERIC_TYPES
 
     @classmethod
     def near(cls, unit: Fraction, numbers: Sequence[float]) -> Bins:
@@ -108,11 +121,10 @@ class Bins(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutPoints(Step):
+class CutPoints(NumberStep):
     """Intervals between cuts, open at both ends, so that no label tells the least or the largest value."""
 
     cuts: tuple[Fraction, ...]
-    needs = NUMERIC_TYPES
 
     def expression(self, cell: str) -> str:
         """The label of the interval."""
@@ -132,13 +144,12 @@ class CutPoints(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndCode(Step):
+class EndCode(NumberStep):
     """Top- or bottom-coding: values beyond the limit become the limit."""
 
     limit: Fraction
     beyond: str
     """`>` for top-coding, `<` for bottom-coding."""
-    needs = NUMERIC_TYPES
 
     def expression(self, cell: str) -> str:
         """The value or the limit."""
@@ -152,11 +163,10 @@ class EndCode(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round(Step):
+class Round(NumberStep):
     """To the nearest multiple of a step; halves go up."""
 
     step: Fraction
-    needs = NUMERIC_TYPES
 
     def expression(self, cell: str) -> str:
         """The nearest multiple, whole when the step is."""
@@ -169,11 +179,10 @@ class Round(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Powers(Step):
+class Powers(NumberStep):
     """To the largest power of a base that is not above, 0 for what is below 1; negative numbers alike."""
 
     base: int
-    needs = NUMERIC_TYPES
 
     def expression(self, cell: str) -> str:
         """Compared with the powers themselves: a logarithm would be off at some of them."""
@@ -262,11 +271,10 @@ class Prefix(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatePart(Step):
+class DatePart(DateStep):
     """The year of a day, or another part of it."""
 
     part: str
-    needs = DATE_TYPES
 
     def expression(self, cell: str) -> str:
         """Years and weekdays are numbers, the others texts."""
@@ -278,12 +286,11 @@ class DatePart(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgeAt(Step):
+class AgeAt(DateStep):
     """Whole years from a day, of birth, to another."""
 
     day: str
     """As ISO writes it."""
-    needs = DATE_TYPES
 
     def expression(self, cell: str) -> str:
         """Birthdays that have been."""
