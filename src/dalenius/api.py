@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from dalenius.ask import ask, ask_many
+from dalenius.ask import Options, ask, ask_many
 from dalenius.ask.course import Course, ask_course, ask_each
 from dalenius.auditing import audit_release
 from dalenius.display import View, notebook_progress
@@ -65,28 +65,14 @@ class Release:
         """The release's description of itself."""
         return self.stored.manifest.to_dict()
 
-    def ask(
-        self,
-        sql: str,
-        *,
-        confidence: float = 0.95,
-        estimator: str | None = None,
-        tables: Mapping[str, pa.Table] | None = None,
-        consistent: bool = False,
-        differences: bool = False,
-        independence: bool = False,
-    ) -> Answer:
-        """Answer a question with its error bars, e.g. `SELECT COUNT(*) FROM t WHERE age > 60`."""
-        return ask(
-            self.stored,
-            sql,
-            confidence=confidence,
-            estimator=estimator,
-            tables=tables,
-            consistent=consistent,
-            differences=differences,
-            independence=independence,
-        )
+    def ask(self, sql: str, **options: Unpack[Options]) -> Answer:
+        """Answer a question with its error bars, e.g. `SELECT COUNT(*) FROM t WHERE age > 60`.
+
+        Options: `confidence`, 0.95 unless given; `estimator`, one of the mechanism's; `tables`, by name, to
+        join with; `consistent`, to have no negative counts and totals that add up; `differences` between
+        groups; `independence` of the two columns that are grouped by; `limits` of time and memory.
+        """
+        return ask(self.stored, sql, **options)
 
     def ask_then(self, sql: str, *later: Release, confidence: float = 0.95) -> Course:
         """Ask this release and later ones the same: a row for each, and the changes from one to the next."""
@@ -106,11 +92,9 @@ class Release:
         answer = ask(self.stored, sql, independence=True)
         return cast("Independence", answer.independence)
 
-    def ask_many(
-        self, sqls: Iterable[str], *, confidence: float = 0.95, estimator: str | None = None
-    ) -> list[Answer]:
-        """Answer many questions faster than one by one."""
-        return ask_many(self.stored, list(sqls), confidence=confidence, estimator=estimator)
+    def ask_many(self, sqls: Iterable[str], **options: Unpack[Options]) -> list[Answer]:
+        """Answer many questions faster than one by one; options are those of `ask`."""
+        return ask_many(self.stored, list(sqls), **options)
 
     def export(
         self,

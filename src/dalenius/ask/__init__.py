@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ from dalenius.release.admission import admit
 from dalenius.release.folder import StoredRelease, list_malformed
 from dalenius.release.verify import blamed_on
 
-__all__ = ["Answer", "AnswerRow", "Limits", "ask", "ask_many"]
+__all__ = ["Answer", "AnswerRow", "Limits", "Options", "ask", "ask_many"]
 
 
 _KEPT_OPEN = 4
@@ -94,15 +94,22 @@ def open_for_asking(release: StoredRelease) -> Opened:
 
 
 class Options(TypedDict, total=False):
-    """How questions are answered; `ask_many` explains each."""
+    """How questions are answered; None: as if it were not given."""
 
     confidence: float
+    """The share of intervals that should hold the truth."""
     estimator: str | None
+    """One of the mechanism's estimators, instead of its default."""
     tables: Mapping[str, pa.Table] | None
+    """Auxiliary tables to join with, or that sub-selects may read, by name."""
     consistent: bool
+    """Move the estimates to a table that is possible: no negative counts, totals that add up."""
     differences: bool
+    """Compare every pair of groups, and say between which ranks each group is."""
     independence: bool
+    """Test whether the two columns that a question groups by are independent."""
     limits: Limits | None
+    """Time and memory, for all questions together; by default the time grows with their number."""
 
 
 def ask(release: StoredRelease, sql: str, **options: Unpack[Options]) -> Answer:
@@ -110,43 +117,13 @@ def ask(release: StoredRelease, sql: str, **options: Unpack[Options]) -> Answer:
     return ask_many(release, [sql], **options)[0]
 
 
-def ask_many(
-    release: StoredRelease,
-    sqls: Iterable[str],
-    *,
-    confidence: float = 0.95,
-    estimator: str | None = None,
-    tables: Mapping[str, pa.Table] | None = None,
-    consistent: bool = False,
-    differences: bool = False,
-    independence: bool = False,
-    limits: Limits | None = None,
-) -> list[Answer]:
-    """Answer many questions; work that they share is done once.
-
-    Args:
-        release: The opened release.
-        sqls: The questions.
-        confidence: The share of intervals that should hold the truth.
-        estimator: One of the mechanism's estimators; None: its default.
-        tables: Auxiliary tables to join with, or that sub-selects may read, by name.
-        consistent: Move the estimates to a table that is possible: no negative counts, totals that add up.
-        differences: Compare every pair of groups, and say between which ranks each group is.
-        independence: Test whether the two columns that a question groups by are independent.
-        limits: Time and memory, for all questions together; by default the time grows with their number.
-    """
+def ask_many(release: StoredRelease, sqls: Iterable[str], **options: Unpack[Options]) -> list[Answer]:
+    """Answer many questions; work that they share is done once."""
     texts = list(sqls)
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence {confidence} is not between 0 and 1", hint="for example 0.95")
-    request = Request(
-        confidence=confidence,
-        estimator=estimator or "",
-        tables=tables or {},
-        consistent=consistent,
-        differences=differences,
-        independence=independence,
-        limits=limits or Limits(seconds=60.0 + 0.5 * len(texts)),
-    )
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    request = Request(**{"limits": Limits(seconds=60.0 + 0.5 * len(texts))} | given)
+    if not 0 < request.confidence < 1:
+        raise InputError(f"confidence {request.confidence} is not between 0 and 1", hint="for example 0.95")
     with blamed_on(release), not_too_deep():
         return _answer(release, texts, request)
 

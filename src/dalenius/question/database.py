@@ -158,7 +158,8 @@ def _refuse(error: duckdb.Error) -> QueryError:
 class Request:
     """How to answer."""
 
-    estimator: str
+    estimator: str = ""
+    """None named: the mechanism's default."""
     confidence: float = 0.95
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     consistent: bool = False
