@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, Protocol
 from xml.etree.ElementTree import Element
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from dalenius.errors import InputError
+from dalenius.errors import DaleniusError, InputError
 from dalenius.studio.asking import Asker
+from dalenius.studio.parts import refusal
 from dalenius.studio.project import ROLES, Project
 from dalenius.studio.tasks import Tasks
 from dalenius.web.page import element, render, within
 
 STEPS = ("data", "roles", "promise", "choose", "rehearse", "publish", "ask", "audit", "report")
+
+_Handler = Callable[[Request], Awaitable[Response]]
+
+
+class _Page(Protocol):
+    def __call__(self, request: Request, before: list[Element], status: int) -> Awaitable[Response]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +80,22 @@ def refuse_outdated(sent: Mapping[str, Any], *what: object) -> None:
 
 def _mark(what: object) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
+
+
+def refuse_on(page: _Page, title: str = "This cannot be done") -> Callable[[_Handler], _Handler]:
+    """What a handler of a form cannot do is said on the page that the form is on."""
+
+    def decorate(handler: _Handler) -> _Handler:
+        @wraps(handler)
+        async def handle(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except DaleniusError as error:
+                return await page(request, [refusal(error, title)], status=400)
+
+        return handle
+
+    return decorate
 
 
 def steps_done(project: Project) -> dict[str, bool]:

@@ -12,14 +12,14 @@ from xml.etree.ElementTree import Element
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dalenius.errors import DaleniusError, InputError
+from dalenius.errors import InputError
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.feasible import TableFacts
 from dalenius.pages import document as doc
 from dalenius.pages.words import chances
 from dalenius.sql import identifier, identifiers
 from dalenius.studio import work
-from dalenius.studio.frame import Studio, read_form, show, stop_and_return, studio_of
+from dalenius.studio.frame import Studio, read_form, refuse_on, show, stop_and_return, studio_of
 from dalenius.studio.parts import command, next_link, refusal, show_progress, wait_briefly
 from dalenius.studio.project import show_promise
 from dalenius.studio.steps.promise import facts_of
@@ -216,18 +216,16 @@ def _questions_form(request: Request, data: Mapping[str, Any], asked: AskedColum
     return form("/choose/compare", request.scope["csrf"], boxes, field("questions", text, pasted), button)
 
 
+@refuse_on(page)
 async def compare(request: Request) -> Response:
     """Start measuring."""
     studio = studio_of(request)
-    try:
-        sent = await read_form(request)
-        chosen = [str(name) for name in (await request.form()).getlist("column")]
-        asked = AskedColumns.of(str(sent.get("questions", "")), chosen)
-        found, folder = await _ways(studio), str(studio.project.folder)
-        questions = asked.questions(studio.project.read())
-        studio.tasks.run(key_of(studio, asked), work.compare, found, folder, questions)
-    except DaleniusError as error:
-        return await page(request, [refusal(error)], status=400)
+    sent = await read_form(request)
+    chosen = [str(name) for name in (await request.form()).getlist("column")]
+    asked = AskedColumns.of(str(sent.get("questions", "")), chosen)
+    found, folder = await _ways(studio), str(studio.project.folder)
+    questions = asked.questions(studio.project.read())
+    studio.tasks.run(key_of(studio, asked), work.compare, found, folder, questions)
     return RedirectResponse(f"/choose{asked.query}", 303)
 
 
@@ -236,16 +234,14 @@ async def cancel(request: Request) -> Response:
     return await stop_and_return(request, key_of(studio_of(request), AskedColumns.in_address(request)))
 
 
+@refuse_on(page)
 async def keep(request: Request) -> Response:
     """The chosen way goes into the policy."""
     studio = studio_of(request)
-    try:
-        sent = await read_form(request)
-        found = await _ways(studio)
-        if sent.get("kind") not in found:
-            raise InputError("choose one of the cards")
-    except DaleniusError as error:
-        return await page(request, [refusal(error)], status=400)
+    sent = await read_form(request)
+    found = await _ways(studio)
+    if sent.get("kind") not in found:
+        raise InputError("choose one of the cards")
     chosen = found[str(sent["kind"])]
     sections = {name: chosen.get(name) for name in ("promise", "mechanism", "domains")}
     studio.project.change(**sections)

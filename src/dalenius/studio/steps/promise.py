@@ -26,7 +26,7 @@ from dalenius.promises.f_privacy import FPrivacy
 from dalenius.promises.l_diversity import LDiversity
 from dalenius.publishing import preview
 from dalenius.release.verify import tell_outright
-from dalenius.studio.frame import Studio, made_for, read_form, refuse_outdated, show, studio_of
+from dalenius.studio.frame import Studio, made_for, read_form, refuse_on, refuse_outdated, show, studio_of
 from dalenius.studio.parts import cell, command, next_link, refusal, show_progress, table, wait_briefly
 from dalenius.studio.project import number
 from dalenius.studio.tasks import Task
@@ -333,18 +333,16 @@ def outright_notice(outright: int | None, sensitive: Any) -> list[Element]:
     return blocks([doc.Notice(tone=tone, title=title, text=text)])
 
 
+@refuse_on(page)
 async def keep(request: Request) -> Response:
     """The limits go into the policy."""
     studio = studio_of(request)
-    try:
-        sent = await read_form(request)
-        refuse_outdated(sent, _facts_key(studio))
-        task = facts_of(studio)
-        if not task.ok or task.result.histogram is None:
-            raise InputError("the values are still being counted", hint="wait until the page shows them")
-        promise = read_promise_form(sent, task.result.histogram)
-    except DaleniusError as error:
-        return await page(request, [refusal(error)], status=400)
+    sent = await read_form(request)
+    refuse_outdated(sent, _facts_key(studio))
+    task = facts_of(studio)
+    if not task.ok or task.result.histogram is None:
+        raise InputError("the values are still being counted", hint="wait until the page shows them")
+    promise = read_promise_form(sent, task.result.histogram)
     written = studio.project.read()
     mechanism, before = written.get("mechanism"), written.get("promise")
     if promise["kind"] == "f-privacy" and isinstance(before, dict) and "groups" in before:

@@ -9,13 +9,14 @@ from xml.etree.ElementTree import Element
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from dalenius.errors import DaleniusError, InputError
+from dalenius.errors import InputError
 from dalenius.pages import document as doc
 from dalenius.studio import work
 from dalenius.studio.frame import (
     Studio,
     made_for,
     read_form,
+    refuse_on,
     refuse_outdated,
     show,
     stop_and_return,
@@ -207,15 +208,13 @@ def _publish_form(request: Request, studio: Studio, outright: int) -> Element:
     )
 
 
+@refuse_on(publish_page, "Not confirmed")
 async def publish(request: Request) -> Response:
     """Publish, if everything was confirmed."""
     studio = studio_of(request)
     state = studio.project.state()
-    try:
-        sent = await read_form(request)
-        yes = _check_confirmation(studio, state, sent)
-    except DaleniusError as error:
-        return await publish_page(request, [refusal(error, "Not confirmed")], status=400)
+    sent = await read_form(request)
+    yes = _check_confirmation(studio, state, sent)
     signed = str(sent["signed"]).strip()[:200]
     policy = str(studio.project.policy_file)
     studio.tasks.run(("publish", *state), work.publish, policy, state, yes, signed)

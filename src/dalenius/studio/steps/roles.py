@@ -24,6 +24,7 @@ from dalenius.studio.frame import (
     Studio,
     made_for,
     read_form,
+    refuse_on,
     refuse_outdated,
     roles_of,
     show,
@@ -270,14 +271,11 @@ def _names(found: FirstPolicy) -> list[str]:
     return [guess.column for guess in found.guesses]
 
 
+@refuse_on(page)
 async def keep(request: Request) -> Response:
     """The roles that were chosen go into the policy."""
     studio = studio_of(request)
-    try:
-        sent = await read_form(request)
-        sections = _sections(studio, sent)
-    except DaleniusError as error:
-        return await page(request, [refusal(error)], status=400)
+    sections = _sections(studio, await read_form(request))
     before = studio.project.read().get("columns", {})
     changed = (
         {**sections, "promise": None}
