@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from dalenius.display import View
 
 Style = Literal["count", "share", "number"]
 """How a number is written: a whole number of records, a percentage, or a plain number."""
 Tone = Literal["good", "bad", "warning", "note"]
+Of = TypeVar("Of", float, str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +50,6 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Code:
-    """A hash, a file name or a question, as it is written."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
     """A name with a sentence under it."""
 
@@ -64,30 +58,38 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class Code:
+    """A hash, a file name or a question, as it is written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks(Generic[Of]):
+    """Something for each kind of mark that a picture can have; None: the mark is not drawn."""
+
+    bar: Of | None = None
+    point: Of | None = None
+    limit: Of | None = None
+    reference: Of | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture(Marks[float]):
     """What is drawn in one row; the column's legend says what each mark means."""
 
-    bar: float | None = None
-    point: float | None = None
     low: float | None = None
     high: float | None = None
     """The whiskers of the point."""
-    limit: float | None = None
-    reference: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Legend(Marks[str]):
+    """What the marks of a picture mean."""
 
 
 Cell = str | Number | Estimate | Verdict | Code | Described | Picture | None
 """None: there is nothing to say here, written as a dash."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Legend:
-    """What the marks of a picture mean; None: the mark is not drawn."""
-
-    bar: str | None = None
-    point: str | None = None
-    limit: str | None = None
-    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

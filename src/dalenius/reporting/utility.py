@@ -175,14 +175,12 @@ def _count_covered(
 
 
 def _tabulate(outcomes: list[Outcome]) -> doc.Table:
+    legend = doc.Legend(bar="half of the counts have a smaller error")
     return doc.Table(
         caption="Errors of tables of counts",
         columns=doc.head(
             "counts by",
-            doc.Column(
-                title="relative error",
-                legend=doc.Legend(bar="half of the counts have a smaller error"),
-            ),
+            doc.Column(title="relative error", legend=legend),
             "counts",
             "median error",
             "19 of 20 are off by at most",

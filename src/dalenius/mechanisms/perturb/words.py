@@ -124,18 +124,16 @@ def _tabulate(parts: list[PartWords], rho2: Fraction) -> doc.Table:
     return doc.Table(
         caption="How sure the attacker of the promise can become of a protected value, in each part",
         columns=doc.head(
-            "part",
-            belief_column("belief in a value"),
-            "records",
-            "different values",
-            "published as it was",
-            "before, at most",
-            "after, at most",
+            *("part", belief_column("belief in a value"), "records", "different values"),
+            *_BELIEF,
             "limit kept",
         ),
         rows=tuple(_row(part, rho2) for part in listed),
         note=note,
     )
+
+
+_BELIEF = ("published as it was", "before, at most", "after, at most")
 
 
 def _tabulate_values(stated: PublishedParts, limits: Sequence[tuple[Fraction, Fraction]]) -> doc.Table:
@@ -151,15 +149,7 @@ def _tabulate_values(stated: PublishedParts, limits: Sequence[tuple[Fraction, Fr
     kept = channel.kept()
     return doc.Table(
         caption="How sure the attacker of the promise can become of each value that has a limit",
-        columns=doc.head(
-            "value",
-            belief_column("belief in it"),
-            "published as it was",
-            "before, at most",
-            "after, at most",
-            "limit",
-            "limit kept",
-        ),
+        columns=doc.head("value", belief_column("belief in it"), *_BELIEF, "limit", "limit kept"),
         rows=tuple(
             (
                 label(tuple(stated.texts[place])),
@@ -232,15 +222,16 @@ def _say_error(plan: PerturbPlan) -> str:
     return tell_error(n_counted, "people with the commonest value", variance)
 
 
+_GLOSSARY = {
+    "Part": "records that have few different values, perturbed with the same coins",
+    "weights": "how often each value is drawn where one is replaced; without weights, all alike",
+    "gamma": "how much likelier it is that a value is published as it is than as one given other value",
+    "rho1, rho2": "the belief in a value before the release that is protected, and the limit after it",
+}
 WORDS = Words(
     how="every record is published, its sensitive value replaced at random with a known probability",
     tables={"data": "every record, with its part and a sensitive value that may have been replaced"},
-    glossary={
-        "Part": "records that have few different values, perturbed with the same coins",
-        "weights": "how often each value is drawn where one is replaced; without weights, all alike",
-        "gamma": "how much likelier it is that a value is published as it is than as one given other value",
-        "rho1, rho2": "the belief in a value before the release that is protected, and the limit after it",
-    },
+    glossary=_GLOSSARY,
     limits=describe_limits,
     plan=say_plan,
 )
