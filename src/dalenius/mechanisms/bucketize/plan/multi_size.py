@@ -20,10 +20,10 @@ def plan_multi_size(problem: BucketProblem) -> BucketPlan:
     """The heuristic setting of many sizes; never worse than the best of two sizes.
 
     >>> from fractions import Fraction
-    >>> problem = BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10)
-    >>> plan = plan_multi_size(problem)
-    >>> plan.sizes, plan.n_buckets
-    ((5,), (2,))
+    >>> limits = (Fraction(1, 2), Fraction(1, 2), Fraction(1, 3), Fraction(1, 4))
+    >>> plan = plan_multi_size(BucketProblem(counts=(8, 8, 5, 1), thresholds=limits, max_bucket=10))
+    >>> plan.sizes, plan.n_buckets  # the best of two sizes are 3 and 4
+    ((2, 3, 4), (2, 2, 3))
     """
     sizes, classes = candidate_sizes(problem), ValueClasses.of(problem)
     loads = split_repeatedly(classes.totals, classes.capacity_table(sizes), sizes)
