@@ -41,11 +41,11 @@ def command(
     with progress_bar() as progress:
         published = write_release(
             Policy.from_file(policy, source=source),
+            engine=engine_named(engine),
             seed=seed,
             again=again,
             yes=yes,
             is_draft=draft,
-            engine=engine_named(engine),
             sign=sign,
             progress=progress,
         )
