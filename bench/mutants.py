@@ -74,7 +74,7 @@ GROUPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "bucketize check": (
         (f"{_M}.bucketize.check",),
         (
-            *(f"{_T}/bucketize/test_{n}.py" for n in ("check", "groups", "near", "sets")),
+            *(f"{_T}/bucketize/test_{n}.py" for n in ("check", "groups", "near", "sets", "set_attacker")),
             f"{_T}/bucketize/dates/test_series.py",
             f"{_T}/bucketize/fakes/test_fakes.py",
             f"{_T}/bucketize/regions/test_regions.py",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -28,6 +28,7 @@ from tests.chance import FALSE_ALARM
     method=st.sampled_from(sorted(METHODS)),
     seed=st.integers(0, 99),
 )
+@example(counts=[2, 1, 3], ell=2, method="safe", seed=1)  # needs no suppression
 @settings(max_examples=60, deadline=None)
 def test_every_plan_keeps_an_eligible_part(counts: list[int], ell: int, method: str, seed: int) -> None:
     ell = min(ell, len(counts))
@@ -35,6 +36,7 @@ def test_every_plan_keeps_an_eligible_part(counts: list[int], ell: int, method: 
     kept = plan.draw(Randomness.seeded(seed).stream("suppress"))
     assert is_eligible(kept, ell)
     assert all(0 <= left <= count for left, count in zip(kept, counts, strict=True))
+    assert plan.law is None or sum(probability for _, probability in plan.law) == 1
     if is_eligible(counts, ell):
         assert (kept, plan.expected_suppressed) == (tuple(counts), Fr(0))
         assert plan.worst_posterior is None
@@ -95,7 +97,7 @@ def test_costs_of_all_methods() -> None:
         "safe": 10,
         "all": 18,
     }
-    assert expect_costs((2, 2, 2), 3) | {"all": 6} == dict.fromkeys(found, 0) | {"all": 6}
+    assert expect_costs((2, 2, 2), 3) == dict.fromkeys(found, 0) | {"all": 6}
 
 
 def test_what_cannot_be_planned_is_refused() -> None:
