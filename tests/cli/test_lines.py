@@ -15,6 +15,7 @@ from dalenius.cli.lines import read_line
 from dalenius.cli.main import COMMANDS, ROOMS
 
 WORDS = ("a", "7", "--json", "--seed", "--seed=3", "--yes", "--table", "--", "")
+REPEATED = ("a", "--json", "--sensitive", "--quasi", "--measure", "--to", "--column")
 
 
 def command_of(name: str) -> Any:
@@ -41,10 +42,14 @@ def typer_reads(command: Any, words: tuple[str, ...]) -> dict[str, Any] | None:
     return seen[0] if seen else None
 
 
-@pytest.mark.parametrize("name", ["verify", "publish", "ask", "plan"])
-def test_a_line_means_what_typer_takes_it_for(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "given", "most"),
+    [(name, WORDS, 3) for name in ("verify", "publish", "ask", "plan")]
+    + [(name, REPEATED, 4) for name in ("inspect", "compare", "export")],
+)
+def test_a_line_means_what_typer_takes_it_for(name: str, given: tuple[str, ...], most: int) -> None:
     command, n_plain = command_of(name), 0
-    for words in (words for n in range(4) for words in product(WORDS, repeat=n)):
+    for words in (words for n in range(most + 1) for words in product(given, repeat=n)):
         plain = read_line(command, words)
         if plain is not None:
             n_plain += 1

@@ -23,6 +23,13 @@ _KINDS: dict[object, Callable[[str], Any]] = {
     int: int,
     int | None: int,
 }
+_LISTS: dict[object, Callable[[str], Any]] = {
+    list[str]: str,
+    list[str] | None: str,
+    list[Path]: Path,
+    list[Path] | None: Path,
+}
+"""What can be given again and again."""
 _MOST_DIGITS = 15
 
 
@@ -39,7 +46,7 @@ class _Parameter:
 
     def value(self, word: str) -> Any:
         """Of a word; None where it is not plain."""
-        convert = _KINDS.get(self.kind)
+        convert = _KINDS.get(self.kind) or _LISTS.get(self.kind)
         if convert is None or not word or word.startswith("-"):
             return None
         if convert is int and not (word.isascii() and word.isdecimal() and len(word) <= _MOST_DIGITS):
@@ -56,14 +63,20 @@ def read_line(command: Callable[..., Any], words: Sequence[str]) -> dict[str, An
     given: set[str] = set()
     left = iter(words)
     for word in left:
-        one = options.get(word) if word.startswith("-") else places.pop(0) if places else None
-        if one is None or one.name in given:
+        one = options.get(word) if word.startswith("-") else places[0] if places else None
+        if one is None or (one.name in given and one.kind not in _LISTS):
             return None
-        given.add(one.name)
+        if not one.options and one.kind in _LISTS and len(places) > 1:  # where would it end?
+            return None
         value = one.value(word) if not one.options else one.kind is bool or one.value(next(left, ""))
         if value is None:
             return None
-        values[one.name] = value
+        if one.kind in _LISTS:
+            values[one.name] = [*values[one.name], value] if one.name in given else [value]
+        else:
+            values[one.name] = value
+            places = [place for place in places if place is not one]
+        given.add(one.name)
     is_missing = any(value is inspect.Parameter.empty for value in values.values())
     return None if is_missing else values
 
