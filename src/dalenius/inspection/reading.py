@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import duckdb
 
-from dalenius.inspection.shapes import sampled
+from dalenius.inspection.shapes import sample_cells
 from dalenius.mechanisms.feasible import ColumnFacts, TableFacts
-from dalenius.sql import identifier, literal, one_row
+from dalenius.sql import literal, one_row
 from dalenius.tables.files.csv import CsvSource
 from dalenius.tables.source import Source
 
@@ -81,9 +81,15 @@ def how_read(source: Source) -> dict[str, str]:
 
 def look_closer(source: Source, facts: TableFacts) -> Look:
     """Look at a sample of every column's cells."""
-    with sampled(source, (column.name for column in facts.columns), _SAMPLE_ROWS) as connection:
-        shapes = tuple(_shape(connection, column) for column in facts.columns)
-        notes = tuple(note for column in facts.columns for note in _notes(connection, column))
+    with sample_cells(source, (column.name for column in facts.columns), _SAMPLE_ROWS) as connection:
+        commonest, measured = _shapes(connection), _measures(connection)
+        shapes = tuple(commonest.get(place, "–") for place in range(len(facts.columns)))
+        notes = tuple(
+            note
+            for place, column in enumerate(facts.columns)
+            if place in measured
+            for note in _notes(connection, column, place, measured[place])
+        )
     return Look(how=how_read(source), shapes=shapes, notes=notes)
 
 
@@ -91,39 +97,47 @@ _MARKS = {r"[\p{Ll}\p{Lo}\p{Lm}\p{M}]": "a", r"[\p{Lu}\p{Lt}]": "A", r"\p{N}": "
 """In this order: what a mark of a shape stands for."""
 
 
-def _shape(connection: duckdb.DuckDBPyConnection, column: ColumnFacts) -> str:
-    """The commonest shape, if it is that of at least five cells and not all of it marks."""
-    name = identifier(column.name)
-    shape = name
+def _shapes(connection: duckdb.DuckDBPyConnection) -> dict[int, str]:
+    """Of each place the commonest shape, if it is that of at least five cells and not all of it marks."""
+    shape = "cell"
     for pattern, mark in _MARKS.items():
         shape = f"regexp_replace({shape}, {literal(pattern)}, '{mark}', 'g')"
     found = connection.execute(
-        f"SELECT {shape}, count(*) FROM sample WHERE {name} IS NOT NULL "
-        "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"  # a name could be that of a column
+        f"SELECT place, {shape} AS shape FROM cells GROUP BY place, shape HAVING sum(n) >= {_FEWEST} "
+        "QUALIFY row_number() OVER (PARTITION BY place ORDER BY sum(n) DESC, shape) = 1"
     ).fetchall()
-    if not found or found[0][1] < _FEWEST:
-        return "–"
-    text: str = found[0][0]
+    return {place: _shorten(text) for place, text in found}
+
+
+def _shorten(text: str) -> str:
     if not any(mark.isalnum() for mark in text):
         return "marks"
     return text if len(text) <= _LONGEST_SHAPE else f"{text[: _LONGEST_SHAPE - 1]}…"
 
 
-def _notes(connection: duckdb.DuckDBPyConnection, column: ColumnFacts) -> Iterator[str]:
-    name = identifier(column.name)
+_CODES = (*_TEXT_CODES, *_NUMBER_CODES)
+_FORMS = (_NUMBER, _COMMA, _THOUSANDS, *_DAYS)
+
+
+def _measures(connection: duckdb.DuckDBPyConnection) -> dict[int, list[float]]:
+    """Of each place the shares of the cells with each form, codes apart, and how often each code is there."""
     codes = ", ".join(map(literal, _TEXT_CODES))
-    is_text = column.type == "varchar"
-    patterns = [_NUMBER, _COMMA, _THOUSANDS, *_DAYS]
     shares = ", ".join(
-        f"coalesce(avg(regexp_full_match({name}, {literal(pattern)})::INT) "
-        f"FILTER ({name} NOT IN ({codes})), 0)"
-        for pattern in patterns
+        f"coalesce(sum(n * regexp_full_match(cell, {literal(form)})::INT) FILTER (cell NOT IN ({codes})) "
+        f"/ sum(n) FILTER (cell NOT IN ({codes})), 0)"
+        for form in _FORMS
     )
-    listed = [*_TEXT_CODES, *_NUMBER_CODES]
-    counted = ", ".join(f"count(*) FILTER ({name} = {literal(code)})" for code in listed)
-    found = one_row(connection, f"SELECT {shares}, {counted} FROM sample")
-    number, comma, thousands, *days = found[: len(patterns)]
-    counts = dict(zip(listed, found[len(patterns) :], strict=True))
+    counted = ", ".join(f"coalesce(sum(n) FILTER (cell = {literal(code)}), 0)" for code in _CODES)
+    found = connection.execute(f"SELECT place, {shares}, {counted} FROM cells GROUP BY place").fetchall()
+    return {place: numbers for place, *numbers in found}
+
+
+def _notes(
+    connection: duckdb.DuckDBPyConnection, column: ColumnFacts, place: int, found: list[float]
+) -> Iterator[str]:
+    is_text = column.type == "varchar"
+    number, comma, thousands, *days = found[: len(_FORMS)]
+    counts = dict(zip(_CODES, found[len(_FORMS) :], strict=True))
     if is_text:
         if comma >= _MOST:
             yield f"{column.name!r} looks like numbers with a decimal comma: --decimal , (and --thousands .)"
@@ -135,20 +149,22 @@ def _notes(connection: duckdb.DuckDBPyConnection, column: ColumnFacts) -> Iterat
     missing = [code for code in _TEXT_CODES if counts[code] and is_text]
     if missing:
         yield _missing(column.name, missing)
-    yield from _codes(connection, column, counts)
+    yield from _codes(connection, column, place, counts)
 
 
 def _codes(
-    connection: duckdb.DuckDBPyConnection, column: ColumnFacts, counts: Mapping[str, int]
+    connection: duckdb.DuckDBPyConnection, column: ColumnFacts, place: int, counts: Mapping[str, float]
 ) -> Iterator[str]:
     """Numbers that stand apart from all others may be codes."""
     present = [code for code in _NUMBER_CODES if counts[code]]
     if not present or not column.type.endswith(("int", "integer", "double", "float")):
         return
     listed = ", ".join(present)
-    name = f"try_cast({identifier(column.name)} AS DOUBLE)"
+    number = "try_cast(cell AS DOUBLE)"
     low, high = one_row(
-        connection, f"SELECT min({name}), max({name}) FROM sample WHERE {name} NOT IN ({listed})"
+        connection,
+        f"SELECT min({number}), max({number}) FROM cells WHERE place = {place} "
+        f"AND {number} NOT IN ({listed})",
     )
     if low is None:
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from dalenius.sql import identifier, literal, one_row
+from dalenius.sql import identifier, literal
 from dalenius.tables.source import Source, scanning
 
 _WORD = r"[\p{Lu}\p{Lo}][\p{L}\p{M}'’.-]*"
@@ -49,37 +49,41 @@ class Shape:
 
 
 @contextmanager
-def sampled(source: Source, columns: Iterable[str], n_rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection with a table `sample` of some rows: the columns' cells as texts, NULL where empty."""
+def sample_cells(source: Source, columns: Iterable[str], n_rows: int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with a table `cells` of some rows: of the column of each `place` the different cells.
+
+    Cells are texts, and `n` is how often each is there; NULL and the empty text are left out. All columns are
+    in one table, so that a pattern is compiled once: that takes longer than to look at the cells, which are
+    few more often than not.
+    """
+    names = [identifier(column) for column in columns]
+    texts = ", ".join(f"nullif(trim({name}::VARCHAR), '') AS {name}" for name in names)
+    counted = " UNION ALL ".join(
+        f"SELECT {place}, {name}, count(*) FROM sample WHERE {name} IS NOT NULL GROUP BY {name}"
+        for place, name in enumerate(names)
+    )
     with scanning(source) as (connection, scan):
-        texts = ", ".join(f"nullif(trim({name}::VARCHAR), '') AS {name}" for name in map(identifier, columns))
         connection.execute(
             f"CREATE TEMP TABLE sample AS SELECT {texts} FROM {scan} "
             f"USING SAMPLE reservoir({n_rows} ROWS) REPEATABLE (1)"
         )
+        connection.execute("CREATE TEMP TABLE cells (place INTEGER, cell VARCHAR, n BIGINT)")
+        connection.execute(f"INSERT INTO cells {counted}")
         yield connection
 
 
 def look_at_shapes(source: Source) -> dict[str, Shape]:
     """The shapes of every column, from a sample of its rows."""
-    with sampled(source, source.column_names, 5_000) as connection:
-        asked = ", ".join(_measures(name) for name in source.column_names)
-        found = one_row(connection, f"SELECT {asked} FROM sample")
-    return dict(zip(source.column_names, _shapes(found), strict=True))
+    matched = [f"regexp_matches(cell, {literal(pattern)})::INT" for pattern in _PATTERNS.values()]
+    measured = [*matched, "length(cell) - length(replace(cell, ' ', '')) + 1", "length(cell)"]
+    asked = ", ".join(f"sum(n * ({one})) / sum(n)" for one in measured)
+    with sample_cells(source, source.column_names, 5_000) as connection:
+        rows = connection.execute(f"SELECT place, {asked} FROM cells GROUP BY place").fetchall()
+    nothing = (0.0,) * len(measured)
+    found = {place: numbers for place, *numbers in rows}
+    return {name: _shape(found.get(place, nothing)) for place, name in enumerate(source.column_names)}
 
 
-def _measures(name: str) -> str:
-    column = identifier(name)
-    shares = [f"avg(regexp_matches({column}, {literal(p)})::INT)" for p in _PATTERNS.values()]
-    words = f"avg(length({column}) - length(replace({column}, ' ', '')) + 1)"
-    return ", ".join([*shares, words, f"avg(length({column}))"])
-
-
-def _shapes(found: Sequence[float | None]) -> list[Shape]:
-    numbers = [0.0 if number is None else float(number) for number in found]
-    size = len(_PATTERNS) + 2
-    rows = [numbers[start : start + size] for start in range(0, len(numbers), size)]
-    return [
-        Shape(**dict(zip(_PATTERNS, shares, strict=True)), words=words, length=length)
-        for *shares, words, length in rows
-    ]
+def _shape(numbers: Sequence[float]) -> Shape:
+    *shares, words, length = numbers
+    return Shape(**dict(zip(_PATTERNS, shares, strict=True)), words=words, length=length)
