@@ -119,7 +119,8 @@ class PairScreen:
         least = np.ceil(needed[:, None, None] / np.maximum(most, _SLACK))
         nearly = np.ceil((NEARLY - _SLACK) * n)
         is_told = (rare >= np.maximum(np.maximum(least, 2), nearly[:, None])).any(axis=1)
-        return left[(n * is_told).sum(axis=1) >= enough]
+        told: Ints = left[(n * is_told).sum(axis=1) >= enough]
+        return told
 
     def _needed(self, n_groups: int) -> float:
         return needed_surprise(n_groups, self.secret.n_values) - _SLACK
