@@ -116,7 +116,12 @@ class Features:
 
     def with_score(self, rows: Codes, values: Floats | None) -> Floats:
         """The covariance of each feature with a score."""
-        n, kinds, kind = len(self.region_of_row), self.kinds, self.kind_of_row[rows]
+        n, kinds = len(self.region_of_row), self.kinds
+        if values is None and len(rows) > n / 2:  # of the others, who are fewer, it is the opposite
+            is_other = np.ones(n, dtype=bool)
+            is_other[rows] = False
+            return -self.with_score(np.flatnonzero(is_other), None)
+        kind = self.kind_of_row[rows]
         if len(rows) > len(kinds):  # added up by kind first
             values, kind = np.bincount(kind, values, len(kinds)).astype(np.float64), np.arange(len(kinds))
         if len(self.sizes) == 1:

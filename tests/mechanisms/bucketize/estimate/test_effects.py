@@ -82,8 +82,13 @@ def test_features_are_indicators_centred_within_regions(n_regions: int) -> None:
     assert found.covariance() == pytest.approx(own.T @ own / N)
     for r in range(n_regions):
         assert found.means[r] == pytest.approx(dense[found.region_of_row == r].mean(axis=0))
-    for values in (None, RNG.normal(size=20)):
-        rows = np.sort(RNG.choice(N, 20, replace=False))
+    for size, values in (
+        (20, None),
+        (20, RNG.normal(size=20)),
+        (N - 10, None),
+        (N - 10, RNG.normal(size=N - 10)),
+    ):
+        rows = np.sort(RNG.choice(N, size, replace=False))
         score = centred(TABLE.score(rows, values)[:, None], found.region_of_row)[:, 0]
         assert found.with_score(rows, values) == pytest.approx(own.T @ score / N)
 
