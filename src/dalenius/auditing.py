@@ -15,8 +15,8 @@ from dalenius.mechanisms.registry import find_room
 from dalenius.policy import Policy
 from dalenius.randomness import Randomness
 from dalenius.release.admission import admit
+from dalenius.release.blame import blamed_on
 from dalenius.release.folder import StoredRelease
-from dalenius.release.verify import blamed_on
 from dalenius.sql import identifiers
 from dalenius.tables.source import Source, open_source, scanning
 from dalenius.threats.original import Subject

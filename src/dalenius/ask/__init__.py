@@ -36,8 +36,8 @@ from dalenius.question.model import Asked, Estimation, Model, Question
 from dalenius.question.query import AggregateRef, Query, StatisticRef
 from dalenius.question.sql import not_too_deep, parse_shared
 from dalenius.release.admission import admit
+from dalenius.release.blame import blamed_on
 from dalenius.release.folder import StoredRelease, list_malformed
-from dalenius.release.verify import blamed_on
 
 __all__ = ["Answer", "AnswerRow", "Limits", "Options", "ask", "ask_many"]
 

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Collection
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import dalenius
@@ -131,6 +132,7 @@ def _run_here(arguments: list[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     if arguments[0] in COMMANDS and "--help" not in arguments:
         _keep_pandas_out()
+        _keep_masks_out()
     return run(arguments)
 
 
@@ -153,6 +155,33 @@ def _keep_pandas_out() -> None:
         pa.array([])
     finally:
         sys.meta_path.remove(not_there)
+
+
+def _keep_masks_out() -> None:
+    """Let pyarrow and numpy tell an array from a masked one without all that there is for masked ones.
+
+    pyarrow asks of every array whether it is an `np.ma.MaskedArray`, `np.unique` whether it is masked, and
+    numpy loads `np.ma` to say no. Before that is loaded there is none. Whoever imports it, or wants anything
+    else of it, loads it.
+    """
+    import numpy as np
+
+    class Masked(type):
+        def __instancecheck__(cls, one: object) -> bool:
+            loaded = sys.modules.get("numpy.ma")
+            return loaded is not None and isinstance(one, loaded.MaskedArray)
+
+    class NotLoaded(ModuleType):
+        MaskedArray = Masked("MaskedArray", (), {})
+
+        def is_masked(self, one: object) -> bool:
+            return isinstance(one, self.MaskedArray) and bool(import_module("numpy.ma").is_masked(one))
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(import_module("numpy.ma"), name)
+
+    if "numpy.ma" not in sys.modules:
+        np.ma = NotLoaded("numpy.ma")
 
 
 def run(arguments: list[str]) -> int:

@@ -18,22 +18,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dalenius.engines.base import OpenedTable
 from dalenius.errors import InputError, PolicyError, PromiseNotMet, ReleaseCorrupt
 from dalenius.mechanisms import registry
 from dalenius.mechanisms.base import Draft, PlannedSeries, SeriesPlace, Statement
-from dalenius.mechanisms.stages import serial_mechanism
 from dalenius.plain import escape_controls
 from dalenius.promises import read_promise
 from dalenius.promises.f_privacy import FPrivacy
-from dalenius.release.dates import NextDate, new_series_id
 from dalenius.release.folder import StoredRelease, changed_files, describe_columns, sha256
-from dalenius.release.ledger import Entry, Ledger, open_ledger
 from dalenius.release.manifest import FILE_NAME, SeriesEntry
-from dalenius.tables.histogram import Histogram
 
-if TYPE_CHECKING:  # what is published is checked without what reads a policy
+if TYPE_CHECKING:  # what is published is checked, and asked, without what publishes
+    from dalenius.engines.base import OpenedTable
     from dalenius.policy import Policy
+    from dalenius.release.dates import NextDate
+    from dalenius.release.ledger import Entry, Ledger
+    from dalenius.tables.histogram import Histogram
 
 Kind = Literal["views", "batches", "dates"]
 
@@ -168,15 +167,23 @@ def series_folder(release: Path, target: Path) -> Iterator[None]:
         raise
 
 
+def _ledger_of(policy: Policy) -> Ledger:
+    from dalenius.release.ledger import open_ledger
+
+    return open_ledger(policy.ledger)
+
+
 def next_view(policy: Policy, scan: OpenedTable) -> NextInSeries:
     """The view to publish now.
 
     Raises:
         PromiseNotMet: all views are published, or the table has changed since the first and may not.
     """
+    from dalenius.mechanisms.stages import serial_mechanism
+
     assert policy.release is not None  # noqa: S101  (the caller has checked)
     earlier = releases_in(policy.release)
-    ledger = open_ledger(policy.ledger)
+    ledger = _ledger_of(policy)
     fingerprint, records = scan.fingerprint(ledger.key()), scan.record_fingerprint(ledger.key())
     index, n_views = len(earlier) + 1, policy.mechanism.views
     if earlier:
@@ -280,7 +287,7 @@ def next_batch(policy: Policy, scan: OpenedTable) -> NextInSeries:
     """
     assert policy.release is not None  # noqa: S101  (the caller has checked)
     earlier = releases_in(policy.release)
-    ledger = open_ledger(policy.ledger)
+    ledger = _ledger_of(policy)
     fingerprint = scan.fingerprint(ledger.key())
     series_id = secrets.token_hex(16)
     if earlier:
@@ -309,8 +316,10 @@ def next_date(policy: Policy, scan: OpenedTable) -> NextInSeries:
     Raises:
         InputError: the policy has changed since the first date, or the people cannot be known again.
     """
+    from dalenius.release.dates import NextDate, new_series_id
+
     earlier = () if policy.release is None else releases_in(policy.release)
-    ledger = open_ledger(policy.ledger)
+    ledger = _ledger_of(policy)
     if earlier and policy.release is not None:
         refuse_wrong_series(earlier, ledger, policy.release)
         _refuse_other_policy(earlier[0], policy, scan)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dalenius.errors import DaleniusError, ReleaseCorrupt
+from dalenius.errors import DaleniusError
 from dalenius.mechanisms.base import Check
 from dalenius.mechanisms.stages import check_dates, check_release, count_outright
 from dalenius.plain import plain_fields
@@ -77,24 +76,6 @@ def count_published_outright(release: StoredRelease) -> int:
     """How many people's sensitive value the tables tell for certain."""
     with release.connect() as connection:
         return count_outright(connection, release.manifest)
-
-
-@contextmanager
-def blamed_on(*releases: StoredRelease) -> Iterator[None]:
-    """What goes wrong with releases of which one does not verify is that release's fault, and no bug."""
-    try:
-        yield
-    except DaleniusError:
-        raise
-    except list_malformed() as error:
-        for release in releases:
-            failed = [check for check in verify_release(release).checks if not check.ok]
-            if failed:
-                raise ReleaseCorrupt(
-                    f"{release.path} is damaged: {failed[0].name}: {failed[0].detail}",
-                    hint=f"dalenius verify {release.path}",
-                ) from error
-        raise
 
 
 def tell_outright(n_people: int, columns: tuple[str, ...]) -> str:

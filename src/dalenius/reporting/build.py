@@ -15,9 +15,10 @@ from dalenius.mechanisms.registry import stage_rooms
 from dalenius.pages import document as doc
 from dalenius.pages.words import words_of
 from dalenius.release.admission import admit
+from dalenius.release.blame import blamed_on
 from dalenius.release.folder import StoredRelease, sha256
 from dalenius.release.manifest import FILE_NAME
-from dalenius.release.verify import Verification, blamed_on, tell_outright, verify_release
+from dalenius.release.verify import Verification, tell_outright, verify_release
 from dalenius.reporting.distribution import Truth, describe_distribution, describe_people, question_of
 from dalenius.reporting.published import (
     describe_audit,

@@ -32,13 +32,13 @@ from dalenius.mechanisms.bucketize.estimate import (
     FEWEST,
     FEWEST_NEAR,
     MATCHING,
+    SHRINKAGE,
     Estimator,
     make_estimator,
 )
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.by_type import PlacesByType
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range, trivial_range
-from dalenius.mechanisms.bucketize.estimate.shrinkage import Shrinkage
 from dalenius.mechanisms.bucketize.published import read_tables
 from dalenius.mechanisms.rows.estimation import RowEstimator, RowModel
 from dalenius.mechanisms.rows.kinds import Alike
@@ -122,7 +122,7 @@ class BucketizedRows:
         ranked = [column.ranked() for column in self.rows.columns.values()]
         codes, numbers = [codes for codes, _ in ranked], [is_number for _, is_number in ranked]
         if name == MATCHING and not self.can_match:
-            name = Shrinkage.name
+            name = SHRINKAGE
         secret = self.numbers if name == MATCHING else None
         made = make_estimator(name, self.buckets, codes, self.region_of_bucket, numbers, secret, self.fewest)
         return BucketEstimator(

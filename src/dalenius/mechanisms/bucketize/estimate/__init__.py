@@ -1,4 +1,4 @@
-"""The estimators of a bucketized release, by name."""
+"""The estimators of a bucketized release, by name; each is loaded when it is made."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from collections.abc import Callable, Sequence
 from dalenius.arrays import Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, Estimator
 from dalenius.mechanisms.bucketize.estimate.matching import is_feasible
-from dalenius.mechanisms.bucketize.estimate.prior import MOST_RELATED, learn_prior
-from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage, Regions
-from dalenius.mechanisms.bucketize.estimate.regression import Anatomy, Geometry, Regression
-from dalenius.mechanisms.bucketize.estimate.separate import Separate, is_alone
-from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
 
-__all__ = ["ESTIMATORS", "FEWEST", "FEWEST_NEAR", "FEW_PEOPLE", "MATCHING", "Estimator", "make_estimator"]
+__all__ = [
+    "ESTIMATORS",
+    "FEWEST",
+    "FEWEST_NEAR",
+    "FEW_PEOPLE",
+    "MATCHING",
+    "SHRINKAGE",
+    "Estimator",
+    "make_estimator",
+]
 
-MATCHING = "matching"
+MATCHING, SHRINKAGE, _REGRESSION, _ANATOMY = "matching", "shrinkage", "regression", "anatomy"
 FEW_PEOPLE = 1_000
 """Fewer teach no effects of columns: they are estimated by shrinkage."""
 FEWEST = 128
@@ -60,14 +64,22 @@ def _matched(
 
 
 def _anatomy(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG001  (needs nothing prepared)
+    from dalenius.mechanisms.bucketize.estimate.regression import Anatomy
+
     return Anatomy()
 
 
 def _regression(buckets: Buckets, columns: Columns) -> Estimator:  # noqa: ARG001
+    from dalenius.mechanisms.bucketize.estimate.regression import Geometry, Regression
+
     return Regression(geometry=Geometry.of(buckets))
 
 
 def _shrinkage(buckets: Buckets, columns: Columns) -> Estimator:
+    from dalenius.mechanisms.bucketize.estimate.prior import MOST_RELATED, learn_prior
+    from dalenius.mechanisms.bucketize.estimate.separate import Separate, is_alone
+    from dalenius.mechanisms.bucketize.estimate.shrinkage import RHO, Shrinkage
+
     n_values = len(buckets.counts)
     many = n_values > MOST_RELATED
     if n_values > _MOST_TOGETHER or (many and is_alone(buckets)):
@@ -78,9 +90,9 @@ def _shrinkage(buckets: Buckets, columns: Columns) -> Estimator:
 
 ESTIMATORS: dict[str, Callable[[Buckets, Columns], Estimator]] = {
     MATCHING: _matching,
-    "shrinkage": _shrinkage,
-    "regression": _regression,
-    "anatomy": _anatomy,
+    SHRINKAGE: _shrinkage,
+    _REGRESSION: _regression,
+    _ANATOMY: _anatomy,
 }
 """The first is the default: the least error, and intervals that hold best (docs/coverage.md)."""
 
@@ -110,9 +122,11 @@ def make_estimator(
         if found is not None:
             return found
     # Anatomy looks at each bucket by itself
-    if region_of_bucket is None or not region_of_bucket.any() or name == Anatomy.name:
+    if region_of_bucket is None or not region_of_bucket.any() or name == _ANATOMY:
         return ESTIMATORS[name](buckets, columns)
+    from dalenius.mechanisms.bucketize.estimate.regions import RegionalRegression, RegionalShrinkage, Regions
+
     regions = Regions.of(buckets, region_of_bucket)
-    if name == Regression.name:
+    if name == _REGRESSION:
         return RegionalRegression.of(regions)
     return RegionalShrinkage.of(regions, columns)
