@@ -18,8 +18,11 @@ import pytest
 from hypothesis import settings
 
 from dalenius.demo_data import hospital
+from tests import frugal
 from tests.repeatable import install
 
+frugal.keep_bytecode()
+frugal.keep_files_in_memory()
 _LEDGERS = tempfile.TemporaryDirectory()
 os.environ["DALENIUS_LEDGER"] = str(Path(_LEDGERS.name) / "ledger")  # also for what modules copy on import
 
@@ -39,6 +42,7 @@ _FEW_ROWS = {
 
 def pytest_configure(config: pytest.Config) -> None:
     install(config)
+    config.pluginmanager.register(frugal.FewerCollections())
 
 
 @pytest.hookimpl(trylast=True)
