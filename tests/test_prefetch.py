@@ -77,3 +77,10 @@ def test_an_error_of_the_function_is_raised() -> None:
     assert next(taken) == 1
     with pytest.raises(ZeroDivisionError):
         list(taken)
+
+
+def test_a_single_item_needs_no_thread() -> None:
+    made_by = list(map_parallel(lambda _: threading.current_thread(), [1]))
+    assert made_by == [threading.current_thread()]
+    assert threading.current_thread() not in map_parallel(lambda _: threading.current_thread(), [1, 2])
+    assert list(map_parallel(abs, [])) == []

@@ -27,6 +27,8 @@ from dalenius.tables.codes import Encoder, narrowest
 
 _LISTED_AT_ONCE = 4_000
 """So many buckets have lists that stay in a processor's cache."""
+_WORTH_THREADS = 50_000
+"""Fewer records are given their places before threads are started."""
 Entries = tuple[Ints, Ints, Ints]
 """Bucket, value code, count."""
 
@@ -288,7 +290,8 @@ class Assigner:
             randomness.stream("bucketize", "assign", value).shuffle(places)
             self._places[self._next[value] : self._ends[value]] = places
 
-        for _ in map_parallel(fill, range(len(self._ends))):
+        spread = map_parallel if len(self._places) >= _WORTH_THREADS else map
+        for _ in spread(fill, range(len(self._ends))):
             pass
 
     def assign(self, codes: Int32s) -> Ints:
