@@ -72,11 +72,13 @@ class CutTable:
         census = Census(counts=counts, group_rows=group_rows)
         return cls(policy=policy, plan=plan, partitions=partitions, census=census)
 
-    def publish(self, seed: int, shuffle: int = 0) -> dict[str, list[Piece]]:
-        """The pieces of every table."""
+    def publish(self, seed: int, shuffle: int = 0, only: str | None = None) -> dict[str, list[Piece]]:
+        """The pieces of every table, or of one: what is drawn for a table does not depend on the others."""
         draft = mechanism_of(self.policy).draft(self.policy, self.plan, Randomness.seeded(seed))
         tables = {}
         for table in draft.tables:
+            if only not in {None, table.name}:
+                continue
             assert table.shards is not None
             tables[table.name] = run_shards(table.shards(self.census), self.partitions, shuffle)
         return tables

@@ -105,7 +105,7 @@ def tiny(release: Path) -> Policy:
 def companions(table: CutTable, seed: int) -> tuple[int, ...]:
     """Who is in the bucket of each of the four people with x."""
     bucket: dict[int, int] = {}
-    for piece in table.publish(seed)["qit"]:
+    for piece in table.publish(seed, only="qit")["qit"]:
         bucket.update(zip(piece.rows["uid"].to_pylist(), piece.rows["bucket"].to_pylist(), strict=True))
     mate = {bucket[uid]: uid for uid in (4, 5, 6, 7)}
     return tuple(mate[bucket[uid]] for uid in (0, 1, 2, 3))
