@@ -18,7 +18,7 @@ _ROOM = 4 * 2**30
 
 
 def keep_files_in_memory(place: Path = Path("/dev/shm")) -> None:  # noqa: S108
-    """A publication and its ledger wait for the disk ten times, 5 ms each: a twentieth of the contract's time.
+    """A publication and its ledger wait for the disk ten times, 5 ms each: a twentieth of their tests' time.
 
     Not where somebody chose a place, where there is little room, or where no program can be run.
     """
