@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import erfc, inf, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ Codes = NDArray[np.integer[Any]]
 Bools = NDArray[np.bool_]
 Bits = NDArray[np.uint8]
 """One bit per row, packed."""
+_Whole = TypeVar("_Whole", bound=np.integer[Any])
 
 
 def divide(above: Floats, below: Floats) -> Floats:
@@ -35,6 +36,20 @@ def divide(above: Floats, below: Floats) -> Floats:
     """
     usable = np.isfinite(above) & np.isfinite(below) & (below > 0)
     return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=usable))
+
+
+def different(numbers: NDArray[_Whole]) -> NDArray[_Whole]:
+    """Each number once, in ascending order.
+
+    `np.unique` hashes them: a million different ones take it ten times as long.
+
+    >>> different(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(numbers)
+    is_new = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]
 
 
 def rank_within(codes: Codes) -> Ints:

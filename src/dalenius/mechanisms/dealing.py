@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalenius.arrays import Codes, Int32s, Ints
+from dalenius.arrays import Codes, Int32s, Ints, different
 from dalenius.errors import InternalError
 
 _NUMPY_POPULATION_LIMIT = 10**9  # Generator.hypergeometric refuses larger populations
@@ -112,10 +112,10 @@ def _draw_row(remaining: Ints, n_drawn: int, stream: np.random.Generator) -> Int
 
 def distinct_integers(bound: int, n_drawn: int, stream: np.random.Generator) -> Ints:
     """A uniformly random set of `n_drawn` different integers below `bound`, in ascending order."""
-    chosen = np.unique(stream.integers(bound, size=n_drawn))
+    chosen = different(stream.integers(bound, size=n_drawn))
     while len(chosen) < n_drawn:
         # Adding uniform draws until the set is full is uniform over sets. Each round draws no more than
         # are missing, so it cannot overshoot.
         more = stream.integers(bound, size=n_drawn - len(chosen))
-        chosen = np.union1d(chosen, more)
+        chosen = different(np.append(chosen, more))
     return chosen

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import different
 from dalenius.engines.base import Progress
 from dalenius.engines.preparing import (
     Recodes,
@@ -148,7 +148,7 @@ class LocalSource:
         )
         if share < 1 and are_held:
             stream = Randomness.fresh().stream("sample")
-            rows = np.unique(stream.integers(self.n_rows, size=n_rows))
+            rows = different(stream.integers(self.n_rows, size=n_rows))
             return pa.Table.from_batches([self._held[0].take(columns, rows, coded=False)])
         chosen = "" if share >= 1 else f" USING SAMPLE {100 * share:.9f} PERCENT (bernoulli)"
         query = f"SELECT {identifiers(columns)} FROM ({self.select}){chosen}"

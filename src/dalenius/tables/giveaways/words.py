@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.arrays import Bools, Ints
+from dalenius.arrays import Bools, Ints, different
 from dalenius.tables.codes import encode
 from dalenius.tables.giveaways.cells import MOST, MUCH, SEVERAL, CellTable, CodedColumn
 
@@ -67,8 +67,8 @@ def _find_words(cells: pa.Array, codes: Ints) -> tuple[Ints, Ints]:
     ]
     words = pa.chunked_array([pc.list_flatten(lists), *starts]).combine_chunks()
     rows = np.concatenate([pc.list_parent_indices(lists), *[np.arange(len(texts))] * len(starts)])
-    word, different = encode(words)
-    pairs = np.unique(rows.astype(np.int64) * len(different) + word)
-    row, found = np.divmod(pairs, len(different))
-    is_shared = (np.bincount(found, minlength=len(different)) > 1)[found]
-    return row[is_shared], np.unique(found[is_shared], return_inverse=True)[1]
+    word, listed = encode(words)
+    row, found = np.divmod(different(rows.astype(np.int64) * len(listed) + word), len(listed))
+    is_shared = np.bincount(found, minlength=len(listed)) > 1
+    new_number = np.cumsum(is_shared) - 1
+    return row[is_shared[found]], new_number[found[is_shared[found]]]

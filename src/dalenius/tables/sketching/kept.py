@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dalenius.arrays import Bools, Ints
+from dalenius.arrays import Bools, Ints, different
 from dalenius.sql import one_row
 from dalenius.tables.sketch import SUM_MASK, SketchedPair
 from dalenius.tables.steps import NUMERIC_TYPES
@@ -166,7 +166,7 @@ class Smallest:
         if len(sums) <= n_enough:
             return slice(None)
         is_low: Bools = sums <= np.partition(sums, n_enough)[n_enough]
-        return is_low if len(np.unique(sums[is_low])) > self._kept else slice(None)
+        return is_low if len(different(sums[is_low])) > self._kept else slice(None)
 
     @property
     def counted(self) -> tuple[Ints, Ints]:
