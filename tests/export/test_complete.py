@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
 import math
@@ -19,7 +20,7 @@ import pytest
 import dalenius
 from dalenius.cli.main import run
 from dalenius.errors import InputError
-from dalenius.export.complete import draw_copies
+from dalenius.export.complete import draw_copies, write_copies
 from dalenius.export.fitting import fit_copies
 from dalenius.mechanisms.perturb.channel import Channel
 from dalenius.mechanisms.perturb.estimate.drawing import draw_part
@@ -118,6 +119,52 @@ def test_files_are_written_with_what_they_are(
         read = pq.read_table if kind == "parquet" else arrow_csv.read_csv
         assert read(first).num_rows == told["rows"]
     assert run(arguments) == 2, "nothing is overwritten"
+
+
+def test_a_stranger_writes_neither_formulas_nor_code(tmp_path: Path) -> None:
+    """A column's name in the README's lines, and texts that a spreadsheet would run."""
+    name = '=x"]); import os #`'
+    table = pa.table(
+        {
+            "note": [("=1+1", "-", "plain", None)[i % 4] for i in range(120)],
+            name: [f"@{i // 3 % 3}" if i % 12 else "sure" for i in range(120)],
+        }
+    )
+    policy = {
+        "source": table,
+        "release": tmp_path / "t.release",
+        "columns": {"quasi": ["note"], "sensitive": [name]},
+        "promise": {"kind": "f-privacy", "default": {"times": 4}},
+        "mechanism": {"kind": "bucketize"},
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1)
+    write_copies(StoredRelease.open(release.path), tmp_path / "copies", copies=2, kind="csv")
+    read = arrow_csv.read_csv(tmp_path / "copies" / "copy-001.csv")
+    assert read.column_names == ["note", f"'{name}"]
+    assert set(read.column("note").to_pylist()) == {"'=1+1", "'-", "plain", ""}
+    assert set(read.column(1).to_pylist()) == {"'@0", "'@1", "'@2", "sure"}
+    text = (tmp_path / "copies" / "README.md").read_text(encoding="utf-8")
+    python = ast.parse(text.partition("```python\n")[2].partition("```")[0])
+    assert sum(isinstance(node, ast.Import) for node in ast.walk(python)) == 1, "our own"
+    assert f"'{name}" in [node.value for node in ast.walk(python) if isinstance(node, ast.Constant)]
+    assert "`'=x\\\"]); import os #\\x60`" in text.partition("```r\n")[2], "one name in R too"
+
+
+def test_who_is_certain_is_told_to_be_no_draw(tmp_path: Path) -> None:
+    table = pa.table({"age": list(range(60)), "disease": ["Flu"] * 40 + ["Cold", "Cough"] * 10})
+    policy = {
+        "source": table,
+        "release": tmp_path / "t.release",
+        "columns": {"quasi": ["age"], "sensitive": ["disease"]},
+        "promise": {"kind": "f-privacy", "default": "0.5", "values": {"Flu": 1}},
+        "mechanism": {"kind": "bucketize"},
+    }
+    release = dalenius.publish(dalenius.Policy.from_dict(policy), seed=1, yes=True)
+    stored = StoredRelease.open(release.path)
+    assert stored.manifest.outright
+    write_copies(stored, tmp_path / "copies", copies=2)
+    text = (tmp_path / "copies" / "README.md").read_text(encoding="utf-8")
+    assert f"Of {stored.manifest.outright} rows the release leaves nothing open" in text
 
 
 @pytest.mark.parametrize(

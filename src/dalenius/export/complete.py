@@ -7,6 +7,7 @@ results are pooled by Rubin's rules (`dalenius.pool`), which add what differs be
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,32 +23,34 @@ from numpy.typing import ArrayLike
 from dalenius.arrays import Floats
 from dalenius.errors import InputError, did_you_mean
 from dalenius.export.staging import refuse_damaged
-from dalenius.export.targets import unfinished
+from dalenius.export.targets import safe_heading, unfinished, without_formulas
 from dalenius.mechanisms.base import Completion
 from dalenius.mechanisms.registry import find_room
 from dalenius.plain import plain_fields
 from dalenius.randomness import Randomness
 from dalenius.release.folder import StoredRelease
 
+_BACKQUOTE = "\\x60"
+"""A backquote inside backquotes, as R reads it."""
 COPIES = 20
 MOST_COPIES = 1000
 _README = """\
 # Complete tables drawn from a release
 
 Each file is a whole table with {rows:,} rows and the columns of the release {release}. **Rows are draws, not
-people.** Every sensitive value was drawn at random from what the release leaves possible. They are a function
-of the release alone, so that its promise stands.
+people.** Every sensitive value was drawn at random from what the release leaves possible; the other columns
+are as it publishes them. They are a function of the release alone, so that its promise stands.
 
 The draws assume that {assumes}.
 
-{withheld}Carry your analysis out on every file and pool the {copies} results by Rubin's rules: the estimate
+{notes}Carry your analysis out on every file and pool the {copies} results by Rubin's rules: the estimate
 is the mean, its variance the mean of the variances plus (1 + 1/{copies}) times the variance between
 the files.
 
 ```python
 import glob, dalenius, pandas as pd
 tables = [pd.read_{reader}(name) for name in sorted(glob.glob("copy-*{suffix}"))]
-means = [[t["{column}"].eq({value}).mean()] for t in tables]
+means = [[t[{column}].eq("a value").mean()] for t in tables]
 variances = [[[m[0] * (1 - m[0]) / len(tables[0])]] for m in means]
 print(dalenius.pool(means, variances))
 ```
@@ -55,7 +58,7 @@ print(dalenius.pool(means, variances))
 ```r
 library(mitools)  # imputationList(), with(), MIcombine()
 tables <- lapply(list.files(pattern = "copy-.*{suffix}"), {r_reader})
-MIcombine(with(imputationList(tables), glm({column} ~ 1)))
+MIcombine(with(imputationList(tables), glm(I({r_column} == "a value") ~ 1)))
 ```
 """
 
@@ -136,30 +139,42 @@ def _load(release: StoredRelease) -> Completion:
 
 
 def _describe(release: StoredRelease, n_rows: int, copies: int, kind: str, assumes: str) -> str:
-    withheld = release.manifest.rows.suppressed or 0
-    note = (
-        f"{withheld:,} more records were withheld by the publisher and are in no file.\n\n"
-        if withheld
-        else ""
-    )
-    column = release.columns("sensitive")[0]
+    name = release.columns("sensitive")[0]
+    column = json.dumps(safe_heading(name) if kind == "csv" else name)  # a stranger's name is no code
     reader, r_reader = {
         "parquet": ("parquet", "arrow::read_parquet"),
-        "csv": ("csv", "read.csv"),
+        "csv": ("csv", "function(file) read.csv(file, check.names = FALSE)"),
         "stata": ("stata", "haven::read_dta"),
     }[kind]
     return _README.format(
         rows=n_rows,
         release=release.path.name,
         assumes=assumes,
-        withheld=note,
+        notes="".join(f"{note}\n\n" for note in _notes(release, kind)),
         copies=copies,
         reader=reader,
         r_reader=r_reader,
         suffix=WRITERS[kind][0],
         column=column,
-        value='"a value"',
+        r_column=f"`{column[1:-1].replace('`', _BACKQUOTE)}`",
     )
+
+
+def _notes(release: StoredRelease, kind: str) -> Iterator[str]:
+    """What is not so of this release, or in this format."""
+    outright, withheld = release.manifest.outright or 0, release.manifest.rows.suppressed or 0
+    if outright:
+        yield (
+            f"Of {outright:,} rows the release leaves nothing open: the value is the person's own, and the "
+            "same in every file."
+        )
+    if withheld:
+        yield f"{withheld:,} more records were withheld by the publisher and are in no file."
+    if kind == "csv":
+        yield (
+            "A text or heading that begins with =, +, -, @, a tab or a carriage return has an apostrophe "
+            "before it, so that no spreadsheet runs it; `--format parquet` has it as it is."
+        )
 
 
 def _write_stata(table: pa.Table, path: Path) -> None:
@@ -181,10 +196,15 @@ def _no_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def _write_csv(table: pa.Table, path: Path) -> None:
+    """With an apostrophe before what a spreadsheet would run, as in an export."""
+    arrow_csv.write_csv(without_formulas(plain_table(table)), path)
+
+
 Writer = Callable[[pa.Table, Path], None]
 WRITERS: dict[str, tuple[str, Writer]] = {
     "parquet": (".parquet", pq.write_table),
-    "csv": (".csv", arrow_csv.write_csv),
+    "csv": (".csv", _write_csv),
     "stata": (".dta", _write_stata),
 }
 

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from dalenius.errors import DaleniusError, EngineError, InputError
 from dalenius.export.staging import StagedExport
@@ -89,9 +91,25 @@ def _without_formulas(staged: StagedExport, table: str) -> str:
         if kind == "VARCHAR":
             begins = f"regexp_matches({cell}, {literal('^' + _FORMULA)})"
             cell = f"CASE WHEN {begins} THEN {_APOSTROPHE} || {cell} ELSE {cell} END"
-        heading = f"'{name}" if re.match(_FORMULA, name) else name
-        columns.append(f"{cell} AS {identifier(heading)}")
+        columns.append(f"{cell} AS {identifier(safe_heading(name))}")
     return f"SELECT {', '.join(columns)} FROM {identifier(table)}"
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """The same for a table that is in memory."""
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        cells = column
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            begins = pc.match_substring_regex(column, f"^{_FORMULA}")
+            cells = pc.if_else(begins, pc.binary_join_element_wise("'", column, ""), column)
+        columns[safe_heading(name)] = cells
+    return pa.table(columns)
+
+
+def safe_heading(name: str) -> str:
+    """A column's name as a file of CSV has it."""
+    return f"'{name}" if re.match(_FORMULA, name) else name
 
 
 def write_duckdb(staged: StagedExport, target: Path) -> None:
