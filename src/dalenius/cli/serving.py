@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from contextlib import suppress
 from typing import Any
@@ -26,9 +27,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def run(app: Any, listening: socket.socket) -> None:
-    """Answer requests until Ctrl-C."""
+    """Answer requests until Ctrl-C, or until the terminal is closed."""
     import uvicorn  # which the caller has seen to be installed
 
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    server = uvicorn.Server(config)
+    closed = getattr(signal, "SIGHUP", None)  # of which the server knows nothing
+    if closed is not None and signal.getsignal(closed) is not signal.SIG_IGN:  # as `nohup` has it
+        signal.signal(closed, server.handle_exit)
     with suppress(KeyboardInterrupt):  # that is how it ends
-        uvicorn.Server(config).run(sockets=[listening])
+        server.run(sockets=[listening])
