@@ -448,23 +448,32 @@ def _refuse_undecided(names: tuple[str, ...], source: Source) -> None:
         )
 
 
+_VALUES_HINT = "each value that `persons` gathers is a column; `dalenius inspect` of the file lists them"
+
+
 def _refuse_wrong_names(roles: Mapping[str, tuple[str, ...]], source: Source) -> None:
     """Unknown, repeated and forgotten columns."""
     role_of: dict[str, str] = {}
     known = source.column_names  # asked once: some sources list them anew each time
+    secret = getattr(source, "gathered", ())  # values of people became columns: their names are cells
+    listed = [name for name in known if name not in secret]
     for role, names in roles.items():
         for name in names:
             if name not in known:
                 raise PolicyError(
-                    f"[columns] {role}: {source.name} has no column {name!r}; {did_you_mean(name, known)}"
+                    f"[columns] {role}: {source.name} has no column {name!r}; {did_you_mean(name, listed)}",
+                    hint=_VALUES_HINT if secret else None,
                 )
             if name in role_of:
                 raise PolicyError(f"[columns] {name!r} is named twice: {role_of[name]} and {role}")
             role_of[name] = role
-    forgotten = [name for name in known if name not in role_of]
+    forgotten = [repr(name) for name in listed if name not in role_of]
+    n_values = sum(name not in role_of for name in secret)
+    if n_values:
+        forgotten.append(f"{n_values} of the {len(secret)} values that `persons` has made columns of")
     if forgotten:
         raise PolicyError(
-            f"[columns] does not say what these columns of {source.name} are: "
-            + ", ".join(map(repr, forgotten)),
-            hint="name every column once, as unit, identifiers, quasi, weight, sensitive or dropped",
+            f"[columns] does not say what these columns of {source.name} are: {', '.join(forgotten)}",
+            hint="name every column once, as unit, identifiers, quasi, weight, sensitive or dropped"
+            + (f"; {_VALUES_HINT}" if n_values else ""),
         )

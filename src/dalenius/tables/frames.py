@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,8 @@ from dalenius.tables.types import check_types, plain_table
 
 COUNTED = b"dalenius.counted"
 """Of a table's metadata: the name of the column that counts the rows of a person."""
+GATHERED = b"dalenius.gathered"
+"""The names of the columns that are values of people, as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,6 +28,8 @@ class FrameSource:
     table: pa.Table
     counted: str | None = None
     """The column that says how many rows a person had, where several were made one."""
+    gathered: tuple[str, ...] = ()
+    """The columns whose names are sensitive cells, of several rows made one: no message lists them."""
     is_slow: bool = field(default=False, init=False)
     is_shared: bool = field(default=False, init=False)
 
@@ -34,7 +39,8 @@ class FrameSource:
     ) -> FrameSource:
         """Take the frame as an Arrow table, without its index, categories or metadata."""
         given = _to_arrow(frame)
-        counted = (given.schema.metadata or {}).get(COUNTED)
+        told = given.schema.metadata or {}
+        counted, gathered = told.get(COUNTED), json.loads(told.get(GATHERED, b"[]"))
         table = plain_table(given, name)
         with connect_shared() as connection:
             connection.register("frame", table)
@@ -42,7 +48,12 @@ class FrameSource:
             selected = checked.select("frame")
             if selected != "frame":
                 table = connection.sql(f"SELECT * FROM {selected}").to_arrow_table()
-        return cls(name=name, table=table, counted=counted.decode() if counted else None)
+        return cls(
+            name=name,
+            table=table,
+            counted=counted.decode() if counted else None,
+            gathered=tuple(gathered),
+        )
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv as arrow_csv
 import pytest
 
-from dalenius.errors import DaleniusError
+from dalenius.errors import DaleniusError, PolicyError
+from dalenius.policy import Policy
 from dalenius.tables.source import gather_persons, open_source
 
 ROWS = {
@@ -62,3 +64,33 @@ def test_what_cannot_be_gathered_is_refused(
     with pytest.raises(DaleniusError, match=message) as refused:
         gather_persons(pa.table({**ROWS, **changed}), **asked)
     assert "HIV" not in str(refused.value)
+
+
+@pytest.mark.parametrize("way", ["file", "frame"])
+@pytest.mark.parametrize(
+    ("quasi", "sensitive", "message"),
+    [
+        (["sex"], ["Flu"], "1 of the 2 values that `persons` has made columns of"),
+        ([], ["Flu"], "columns of .* are: 'sex', 1 of the 2 values"),
+        (["sex"], ["HVI", "Flu"], "has no column 'HVI'; known: 'who', 'sex'"),
+        (["sex"], ["ill"], "has no column 'ill'; known: 'who', 'sex'"),
+    ],
+)
+def test_no_message_lists_the_values_that_became_columns(
+    tmp_path: Any, way: str, quasi: list[str], sensitive: list[str], message: str
+) -> None:
+    """They are cells of the sensitive column, and perhaps of one person."""
+    source: Any = gather_persons(pa.table(ROWS), unit="who", values="ill", drop=["day"])
+    if way == "file":
+        arrow_csv.write_csv(pa.table(ROWS), tmp_path / "t.csv")
+        source = {"path": str(tmp_path / "t.csv"), "persons": DROP}
+    policy = {
+        "source": source,
+        "columns": {"unit": "who", "quasi": quasi, "sensitive": sensitive},
+        "promise": {"kind": "sets", "default": "0.5"},
+        "mechanism": {"kind": "bucketize"},
+    }
+    with pytest.raises(PolicyError, match=message) as error:
+        Policy.from_dict(policy)
+    assert "'HIV'" not in str(error.value.to_dict())
+    assert "dalenius inspect" in str(error.value.hint)

@@ -10,6 +10,7 @@ columns must be the same in all rows of a person.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from dalenius.errors import PolicyError, SourceError, refuse_unknown_keys
 from dalenius.sql import identifier, one_row
-from dalenius.tables.frames import COUNTED
+from dalenius.tables.frames import COUNTED, GATHERED
 from dalenius.tables.histogram import label_cell
 
 MOST_VALUES = 64
@@ -82,7 +83,8 @@ def gather(
         f"SELECT {listed} FROM {relation} AS r LEFT JOIN persons_values AS p ON r.{cell} = p.v "
         f"GROUP BY r.{unit} ORDER BY r.{unit}"
     ).to_arrow_table()
-    return found.replace_schema_metadata({COUNTED: asked.count}) if asked.count else found
+    counting = {COUNTED: asked.count} if asked.count else {}
+    return found.replace_schema_metadata({GATHERED: json.dumps(names), **counting})
 
 
 def _refuse_differing(
