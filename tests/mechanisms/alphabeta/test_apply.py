@@ -185,7 +185,7 @@ def test_duplicates_are_refused_and_numbered() -> None:
 )
 def test_noise_that_would_give_values_away_is_refused(shares: dict[str, list[str]], message: str) -> None:
     with pytest.raises(PolicyError, match=message):
-        NoiseLaw.of(TINY, shares)
+        NoiseLaw.of(Domain.of({name: range(2) for name in TINY.names}), shares)
 
 
 @pytest.mark.parametrize("copies", [False, True])
