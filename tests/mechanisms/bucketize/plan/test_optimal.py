@@ -292,6 +292,17 @@ def test_even_buckets_of_one_or_two_sizes_are_tried_from_the_fewest_on(
     assert tried == [{6: 2, 5: 1}, {5: 1, 4: 3}]
 
 
+def test_where_any_setting_will_do_even_buckets_of_a_large_table_need_no_programme(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a linear programme is solved")
+
+    monkeypatch.setattr(optimal, "_HEURISTIC_ENTRIES", 0)
+    monkeypatch.setattr(optimal, "Master", refuse)
+    assert has_any_setting(BucketProblem(counts=(4, 3, 3), thresholds=(Fraction(2, 5),) * 3, max_bucket=10))
+
+
 def test_the_relaxed_problem_is_settled_by_few_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cuts of the relaxed answer alone, not of what is on the way to it, are three times as many."""
     counts = tuple((20_000 * np.arange(1, 501) ** -0.5).astype(np.int64).tolist())
