@@ -20,7 +20,7 @@ then linear in Q again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -30,6 +30,8 @@ from dalenius.arrays import Floats, normal_cdf
 _ROUNDS = 40
 _LARGEST = 60.0
 """How far distributions are tilted at most: t times the largest difference."""
+_FEW_GROUPS = 1_000
+"""Both ends of so few groups are sought in one go: calling numpy takes longer than what it does."""
 _Cumulants = tuple[Floats, Floats, Floats]
 
 
@@ -100,9 +102,14 @@ def invert(
     tail = (1 - confidence) / 2
     # a sum of few tuples moves in steps: the one that is observed belongs to both tails
     half = min(float(np.abs(kind.law.more).min()) for kind in kinds) / 2
-    together = _Kinds.of(kinds)
-    low = np.ceil(together.end(x - half, possible, tail, 1.0) - 1e-6)
-    high = np.floor(together.end(x + half, possible, tail, -1.0) + 1e-6)
+    together, side = _Kinds.of(kinds), np.ones(len(x))
+    if len(x) <= _FEW_GROUPS:
+        both = np.concatenate([x - half, x + half]), (np.tile(possible[0], 2), np.tile(possible[1], 2))
+        least, most = np.split(together.twice().end(*both, tail, np.concatenate([side, -side])), 2)
+    else:
+        least = together.end(x - half, possible, tail, side)
+        most = together.end(x + half, possible, tail, -side)
+    low, high = np.ceil(least - 1e-6), np.floor(most + 1e-6)
     return np.minimum(low, high), np.maximum(low, high)
 
 
@@ -126,15 +133,21 @@ class _Kinds:
             variance=np.stack([kind.variance for kind in kinds]),
         )
 
-    def end(self, x: Floats, possible: tuple[Floats, Floats], tail: float, side: float) -> Floats:
-        """The count at which X is beyond x with probability `tail`: above it (side 1), or below (-1)."""
+    def twice(self) -> _Kinds:
+        """The same groups, and once more: for both ends of an interval."""
+        size, estimate, variance = (np.tile(one, 2) for one in (self.size, self.estimate, self.variance))
+        return replace(self, size=size, estimate=estimate, variance=variance)
+
+    def end(self, x: Floats, possible: tuple[Floats, Floats], tail: float, side: Floats) -> Floats:
+        """The counts at which X is beyond x with probability `tail`: above it (side 1), or below (-1)."""
         largest = max(float(np.abs(law.more).max()) for law in self.laws)
         few, many = np.zeros(len(x)), np.full(len(x), _LARGEST / largest)
         for _ in range(_ROUNDS):
             t = (few + many) / 2
             count, rare = self._tilted(side * t, x)
             # beyond what is possible on the estimate's own side: on to where it is; on the other: far enough
-            before, beyond = (count > possible[1], count <= possible[0])[:: int(side)]
+            above, below = count > possible[1], count <= possible[0]
+            before, beyond = np.where(side > 0, (above, below), (below, above))
             further = before | (~beyond & (rare > tail))
             few, many = np.where(further, t, few), np.where(further, many, t)
         return np.clip(self._tilted(side * few, x)[0], *possible)

@@ -292,6 +292,8 @@ def _cap(shares: Floats, most: float) -> Floats:
     >>> _cap(np.array([0.7, 0.2, 0.1]), 0.5).round(3).tolist()
     [0.5, 0.333, 0.167]
     """
+    if shares.max() <= most and most * len(shares) > 1:  # nearly always, in a sampler
+        return shares
     for _ in range(len(shares)):
         full = shares >= most
         left = 1 - most * full.sum()
@@ -303,6 +305,8 @@ def _cap(shares: Floats, most: float) -> Floats:
 
 def originals(shares: Floats, gamma: Floats) -> Floats:
     """Row y: the chances of each original value of a record that is published as y (Bayes)."""
-    chances = np.tile(shares, (len(shares), 1))
-    chances[np.diag_indices(len(shares))] *= gamma
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+    chances = np.empty((len(shares), len(shares)))
+    chances[:] = shares
+    chances.reshape(-1)[:: len(shares) + 1] *= gamma  # the diagonal; a sampler comes here in every sweep
+    chances /= chances.sum(axis=1, keepdims=True)
+    return chances
