@@ -123,6 +123,18 @@ class Estimates:
         return spanning(ends, self.unbiased.intervals(confidence, possible), possible)
 
 
+def mix_estimates(found: Sequence[tuple[float, Estimates]]) -> Estimates:
+    """One law of the same targets from several, and how likely each of them is."""
+    if len(found) == 1:
+        return found[0][1]
+    return replace(
+        found[0][1],
+        mean=np.hstack([own.mean for _, own in found]),
+        variance=np.hstack([own.variance for _, own in found]),
+        weight=np.hstack([share * own.weight for share, own in found]),
+    )
+
+
 def different_weights(weights: Floats) -> tuple[Ints, Ints, Floats]:
     """Which weights are different, which of these each is a multiple of, and the factor.
 

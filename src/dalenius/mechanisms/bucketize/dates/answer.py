@@ -68,7 +68,10 @@ class Leaving:
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
-        parts = self.posterior.parts(sums, targets)
+        return self.posterior.mix(lambda own: self._estimate(own, sums, targets))
+
+    def _estimate(self, posterior: Posterior, sums: ScoreSums, targets: Targets) -> Estimates:
+        parts = posterior.parts(sums, targets)
         if not self.steps:
             return parts.mixed((parts.match + RHO * parts.rest)[:, None] + parts.effects, _LARGER)
         left_open = OPEN * parts.moved * self._open(sums, targets)

@@ -23,6 +23,9 @@ _SWEEPS, _PER_PERSON = 20, 2
 
 def draw_values(posterior: Posterior, buckets: Buckets, stream: np.random.Generator) -> Ints:
     """The code of a value for each row."""
+    if posterior.others:
+        shares, others = zip(*posterior.others, strict=True)
+        posterior = (posterior, *others)[stream.choice(len(shares) + 1, p=[1 - sum(shares), *shares])]
     effects = draw_effects(posterior, stream)
     values = np.empty(buckets.n_rows, dtype=np.int64)
     for fit in Everybody.of(posterior.features, posterior.contents, buckets).parts:

@@ -4,6 +4,10 @@ Effects, their variances and coordinates are those of `rows.effects`. They are t
 everything that was published: the log-likelihood of a bucket is that of its permanent, in the approximation
 of `matching`. What buckets tell about values, to first order around no effect, is
 I = Σ_g c cᵀ/|g| − o oᵀ/n.
+
+Where most buckets hold the same values, who is with whom tells that these differ, and hardly which is which:
+with salespeople's and craftsmen's effects exchanged such a release is nearly as likely. So other effects are
+sought where values are exchanged (`find_modes`), and all that explain the release about as well are believed.
 """
 
 from __future__ import annotations
@@ -214,7 +218,7 @@ class Everybody:
 
 
 def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis: Basis) -> Floats:
-    """Features × values: the most likely effects.
+    """The most likely effects, as coordinates of the basis.
 
     Of a large release first those of a part of the buckets, and then of ever more. What the steps by some
     people tell of how the likelihood curves makes those by all of them long enough that a few will do.
@@ -231,4 +235,61 @@ def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis:
         is_last = one_of == every and n_rows <= _MANY
         close = _LEAST_GAIN if is_last else _LEAST_SHARE * n_rows
         found, n_before = climb(basis, found, fit.gain, n_rows, steps, close), n_rows
-    return basis.effects(found.place)
+    return found.place
+
+
+_FEWEST_ROWS, _MOST_ROWS = 2_000, 50_000
+"""Fewer people hardly tell that values differ, and of more it would take long."""
+_MOST_PAIRS, _FAR = 15, 100.0
+_MOST_CLIMBS, _MODE_STEPS, _MODE_GAIN = 4, 25, 1.0
+"""Pairs of values that are exchanged, and of these the likeliest, not less likely by more than `_FAR`, from
+which is climbed: less closely, as the differences are believed less."""
+_OTHER = 1.0
+"""Places are different where a coordinate, of variance 1 before the release, differs by more."""
+_DOUBT, _LEAST_LIKELY = 4.0, 0.01
+"""Differences between logarithms of the posterior are believed so many times less, since values depend on
+columns by main effects only nearly. Settled on Adult's occupations (docs/coverage.md)."""
+
+
+def find_modes(
+    features: Features, contents: Contents, buckets: Buckets, basis: Basis, place: Floats
+) -> list[tuple[float, Floats]]:
+    """How likely which effects are, as coordinates: those found, and others where values are exchanged."""
+    n_cells = buckets.n_rows * buckets.composition.shape[1]
+    if basis.is_smooth or not _FEWEST_ROWS <= buckets.n_rows <= _MOST_ROWS or n_cells > MOST_CELLS:
+        return [(1.0, place)]
+    fit = Fit.of(features, contents, Places.of(buckets))
+    found = [(_log_posterior(fit, basis, place), place)]
+    tried = sorted(_exchanged(fit, contents, basis, place), key=lambda one: -one[0])[:_MOST_CLIMBS]
+    for likely, start in tried:
+        if likely < found[0][0] - _FAR:
+            break
+        fit.gain(basis.effects(start), _FIRST_ROUNDS)
+        own = climb(basis, Climb(place=start), fit.gain, buckets.n_rows, _MODE_STEPS, _MODE_GAIN).place
+        if all(np.abs(own - other).max() > _OTHER for _, other in found):
+            found.append((_log_posterior(fit, basis, own), own))
+    best = max(likely for likely, _ in found)
+    odds = [(float(np.exp((likely - best) / _DOUBT)), own) for likely, own in found]
+    total = sum(own for own, _ in odds if own > _LEAST_LIKELY)
+    listed = [(own / total, at) for own, at in odds if own > _LEAST_LIKELY]
+    return sorted(listed, key=lambda one: -one[0])
+
+
+def _log_posterior(fit: Fit, basis: Basis, place: Floats) -> float:
+    """Up to a number that is the same everywhere."""
+    gain, _ = fit.gain(basis.effects(place), _FIRST_ROUNDS)
+    return gain - 0.5 * float((place**2).sum())
+
+
+def _exchanged(fit: Fit, contents: Contents, basis: Basis, place: Floats) -> Iterator[tuple[float, Floats]]:
+    """The same effects with those on two values exchanged, of pairs that share most buckets."""
+    one, two = np.triu_indices(len(contents.hidden), 1)
+    together = -contents.hidden[one, two]
+    back = np.linalg.pinv(basis.values.T)
+    for pair in np.argsort(-together, kind="stable")[:_MOST_PAIRS].tolist():
+        if together[pair] <= 0:
+            return
+        values, both = basis.values.copy(), [one[pair], two[pair]]
+        values[both] = values[both[::-1]]
+        own = place @ values.T @ back
+        yield _log_posterior(fit, basis, own), own

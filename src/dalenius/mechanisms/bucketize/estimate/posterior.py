@@ -20,7 +20,7 @@ therefore a mixture over how many times as large these two are (`TIMES`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,10 +34,16 @@ from dalenius.mechanisms.bucketize.estimate.buckets import (
     numbers_on,
 )
 from dalenius.mechanisms.bucketize.estimate.by_type import Chances, PlacesByType
-from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, first_gradient, fit_effects
+from dalenius.mechanisms.bucketize.estimate.effects import (
+    Contents,
+    Everybody,
+    find_modes,
+    first_gradient,
+    fit_effects,
+)
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
 from dalenius.mechanisms.rows.traits import choose_basis
-from dalenius.question.targets import Estimates, Score, Targets, different_weights
+from dalenius.question.targets import Estimates, Score, Targets, different_weights, mix_estimates
 
 RHO = 1e-3
 LARGER = ((1.0, 0.75), (8.0, 0.25))
@@ -100,6 +106,8 @@ class Posterior:
     """Features × directions: makes the features uncorrelated, of variance 1."""
     numbers: Floats | None = None
     """The sensitive values, where they are numbers."""
+    others: tuple[tuple[float, Posterior], ...] = ()
+    """The same with other effects that the release allows, and how likely each is."""
     _by_type: list[Chances] = field(default_factory=list)
     """The weights again, type by type, for the last places that were asked about."""
     name = "matching"
@@ -125,25 +133,35 @@ class Posterior:
         everybody = Everybody.of(features, contents, buckets)
         surprise = first_gradient(features, contents, buckets)
         basis = choose_basis(features, contents.known, surprise, numbers, buckets.counts)
-        effects = fit_effects(features, contents, buckets, basis)
+        (_, place), *others = find_modes(
+            features, contents, buckets, basis, fit_effects(features, contents, buckets, basis)
+        )
         V, vectors = np.linalg.eigh(features.covariance())
         kept = 1e-8 * V.max() < V
-        return cls(
-            weights=_weights(buckets, everybody, effects),
+        found = cls(
+            weights=_weights(buckets, everybody, basis.effects(place)),
             features=features,
             basis=basis,
             contents=contents,
-            effects=effects,
+            effects=basis.effects(place),
             white=vectors[:, kept] / np.sqrt(V[kept]),
             numbers=numbers,
         )
+        made = [(share, found._with(buckets, everybody, basis.effects(own))) for share, own in others]
+        return replace(found, others=tuple(made))
+
+    def _with(self, buckets: Buckets, everybody: Everybody, effects: Floats) -> Posterior:
+        """The same with other effects."""
+        return replace(self, weights=_weights(buckets, everybody, effects), effects=effects, _by_type=[])
 
     def estimate(self, sums: ScoreSums, targets: Targets) -> Estimates:
         """Estimate every target."""
-        parts = self.parts(sums, targets)
-        times = np.array([times for times, _ in TIMES])
-        variance = parts.match[:, None] + times * parts.by_effects[:, None]
-        return parts.mixed(variance, [share for _, share in TIMES])
+        return self.mix(lambda own: _with_times(own.parts(sums, targets)))
+
+    def mix(self, estimate: Callable[[Posterior], Estimates]) -> Estimates:
+        """What is estimated with each of the effects that the release allows, as one law."""
+        first = 1 - sum(share for share, _ in self.others)
+        return mix_estimates([(share, estimate(own)) for share, own in ((first, self), *self.others)])
 
     def parts(self, sums: ScoreSums, targets: Targets) -> Parts:
         """The mean of every target, and what its variance is made of."""
@@ -311,6 +329,12 @@ class Posterior:
             rest[target] += 2 * shared * float(moved[i] @ moved[j])
             uniform[target] += 2 * both * float(moved[i] @ targets.weights[j])
         return np.maximum(effects, 0.0), np.maximum(rest, 0.0), np.maximum(uniform, 0.0)
+
+
+def _with_times(parts: Parts) -> Estimates:
+    times = np.array([times for times, _ in TIMES])
+    variance = parts.match[:, None] + times * parts.by_effects[:, None]
+    return parts.mixed(variance, [share for _, share in TIMES])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
