@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 import dalenius
 from dalenius import Policy
+from dalenius.arrays import Ints
 from dalenius.engines.base import Engine
 from dalenius.engines.registry import engine_named
 from dalenius.mechanisms.registry import register
@@ -94,12 +96,24 @@ def declared(table: Any, columns: list[str]) -> dict[str, list[str]]:
         }
 
 
+def _numbers(n_rows: int) -> Ints:
+    return np.random.default_rng(1).permutation(n_rows)
+
+
+def source_rows(uid: Ints, n_rows: int) -> Ints:
+    """Where people with these numbers are in the table of so many."""
+    return np.asarray(np.argsort(_numbers(n_rows))[uid])
+
+
 def people(n_rows: int = 600) -> pa.Table:
-    """A table sorted by its sensitive column: the worst case for anything that leaks order."""
+    """A table sorted by its sensitive column: the worst case for anything that leaks order.
+
+    Numbers in that order would tell the disease, and be refused; these do not.
+    """
     diseases = ["Angina", "Bronchitis", "Cold", "Diphtheria", "Eczema"]
     return pa.table(
         {
-            "uid": list(range(n_rows)),
+            "uid": _numbers(n_rows),
             "age": [20 + row * 7 % 60 for row in range(n_rows)],
             "disease": sorted(diseases[row % 5 if row % 3 else row % 2] for row in range(n_rows)),
         }

@@ -17,7 +17,7 @@ from scipy import stats
 import dalenius
 from dalenius.errors import DaleniusError
 from tests.chance import FALSE_ALARM
-from tests.contract.subject import Subject, people
+from tests.contract.subject import Subject, people, source_rows
 from tests.contract.subjects import SPARK_SUBJECTS, SUBJECTS
 
 every_local_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
@@ -142,13 +142,14 @@ def test_published_order_says_nothing_about_source_order(subject: Subject, relea
             cells = list(zip(*piece.values(), strict=True))
             assert cells == sorted(cells)
         return
-    assert order_p_value(records["uid"].to_numpy()) > FALSE_ALARM
+    place = source_rows(records["uid"].to_numpy(), N_PEOPLE)
+    assert order_p_value(place) > FALSE_ALARM
     if "bucket" in records.column_names:
-        uid, bucket = records["uid"].to_numpy(), records["bucket"].to_numpy()
+        bucket = records["bucket"].to_numpy()
         same_bucket = bucket[1:] == bucket[:-1]
-        rising = int((uid[1:] > uid[:-1])[same_bucket].sum())
+        rising = int((place[1:] > place[:-1])[same_bucket].sum())
         assert stats.binomtest(rising, int(same_bucket.sum())).pvalue > FALSE_ALARM
-        assert order_p_value(bucket[np.argsort(uid)]) > FALSE_ALARM
+        assert order_p_value(bucket[np.argsort(place)]) > FALSE_ALARM
 
 
 def test_an_order_that_follows_the_source_is_caught() -> None:

@@ -33,7 +33,7 @@ from dalenius.tables.histogram import Histogram
 def table() -> pa.Table:
     """60 people, half of them with a cold, which their policy calls no secret."""
     values = ["Cold"] * 30 + ["Flu"] * 10 + ["HIV"] * 10 + ["Gout"] * 10
-    return pa.table({"age": list(range(60)), "disease": values})
+    return pa.table({"age": [row * 7 % 60 for row in range(60)], "disease": values})
 
 
 def policy(tmp_path: Path, **more: Any) -> Policy:

@@ -91,7 +91,7 @@ def surprise(unchanged: int, sizes: np.ndarray, channels: list[Channel], factor:
 @pytest.mark.parametrize("method", ["small-domain", "least-variance"])
 def test_gamma_gives_back_each_parts_top_count_and_no_part_passes_rho2(method: str, tmp_path: Path) -> None:
     """The parts as an attacker with the original sees them: exact Bayes on their true histograms."""
-    release = dalenius.publish(policy(table_of(COUNTS), tmp_path / "r", method))
+    release = dalenius.publish(policy(table_of(COUNTS), tmp_path / "r", method), yes=True)
     data = pd.read_parquet(release.path / "data.parquet").sort_values("uid")
     true = np.repeat(np.arange(10), COUNTS)
     for number, channel in enumerate(channels_of(release.manifest["parameters"]), start=1):
@@ -142,7 +142,7 @@ def test_the_source_is_scanned_once_after_counting(tmp_path: Path, monkeypatch: 
         return original(self)
 
     monkeypatch.setattr(LocalSource, "batches", counted)
-    dalenius.publish(policy(table_of((30, 20, 20)), tmp_path / "r"))
+    dalenius.publish(policy(table_of((30, 20, 20)), tmp_path / "r"), yes=True)
     assert len(scans) == 1
 
 
@@ -156,7 +156,7 @@ def test_streams_of_steps_and_batches_are_separate(tmp_path: Path, monkeypatch: 
         return original(self, step)
 
     monkeypatch.setattr(apply.Perturber, "stream", noted)
-    dalenius.publish(policy(table_of(COUNTS), tmp_path / "r"))
+    dalenius.publish(policy(table_of(COUNTS), tmp_path / "r"), yes=True)
     n_batches = -(-sum(COUNTS) // BATCH_ROWS)
     assert sorted(names) == sorted(
         (s, b) for s in ("order", "part", "quota", "value") for b in range(n_batches)
@@ -185,7 +185,7 @@ def test_compound_values_are_perturbed_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("n_values", "method"), [(5_390, "small-domain"), (15_000, "uniform")])
 def test_thousands_of_values_are_published_and_asked(n_values: int, method: str, tmp_path: Path) -> None:
     counts = tuple(max(2, 3_000 // rank) for rank in range(1, n_values + 1))
-    release = dalenius.publish(policy(table_of(counts), tmp_path / "r", method, rho2="1/3"))
+    release = dalenius.publish(policy(table_of(counts), tmp_path / "r", method, rho2="1/3"), yes=True)
     assert release.verify(strict=True).ok
     assert (release.path / "manifest.json").stat().st_size < 40 * n_values
     (row,) = release.ask("SELECT COUNT(*) FROM t WHERE value < 10 AND uid % 2 = 0", confidence=0.999999).rows
@@ -197,8 +197,9 @@ def test_thousands_of_values_are_published_and_asked(n_values: int, method: str,
 
 def test_the_statement_says_for_whom_the_promise_holds(tmp_path: Path) -> None:
     table = table_of((500, 300, 100, 40, 30, 20, 10))
-    by_part = dalenius.publish(policy(table, tmp_path / "p", rho1="1/10", rho2="1/5")).manifest
-    uniform = dalenius.publish(policy(table, tmp_path / "u", "uniform", rho2="3/4"), again=True).manifest
+    by_part = dalenius.publish(policy(table, tmp_path / "p", rho1="1/10", rho2="1/5"), yes=True).manifest
+    evenly = policy(table, tmp_path / "u", "uniform", rho2="3/4")
+    uniform = dalenius.publish(evenly, again=True, yes=True).manifest
     assert by_part["promise"] == {
         "kind": "rho-privacy",
         "rho1": "1/10",
@@ -301,6 +302,7 @@ def test_a_column_called_tag_is_published_as_it_is(tmp_path: Path) -> None:
                 }
             ),
             again=True,
+            yes=True,
         )
         name = "data" if kind == "perturb" else "qit"
         found = pd.read_parquet(release.path / f"{name}.parquet")

@@ -6,7 +6,8 @@ people are in groups that agree than that explains; if a cell goes with one valu
 people than chance explains (those who take a medicine against one disease); and if it is a number that
 follows the secret one, as a net salary follows the gross. So are two columns that tell together, and a column
 of texts, all different, in which a word tells: a note that names the disease, a prescription, a case number
-that begins with a code.
+that begins with a code. And so is one whose order tells: row numbers of a table that was sorted, or a
+measurement that only people with one disease have.
 
 Most tables have cells that nearly always go with one value: hardly anybody under 20 has married. Such columns
 are told of, and only one that tells the value of many people, or of most who have it, is taken for a giveaway
@@ -23,13 +24,14 @@ import pyarrow as pa
 
 from dalenius.exact import percent
 from dalenius.tables.giveaways.cells import MUCH, CellTable, CodedColumn, follows
+from dalenius.tables.giveaways.order import OrderTable
 from dalenius.tables.giveaways.pairs import PairScreen
 from dalenius.tables.giveaways.words import WordTable
 
 LOOKED_AT = 20_000
 """Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
 
-How = Literal["agree", "nearly", "follows", "words"]
+How = Literal["agree", "nearly", "follows", "words", "order"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,8 @@ class Giveaway:
     """Which of several sensitive columns it tells; None: all of them."""
     how: How = "agree"
     """Cells have one value only; or one value nearly always; or they are numbers that follow the secret; or
-    people who have a word in their cells have one value nearly always."""
+    people who have a word in their cells have one value nearly always; or those between two people of one
+    value do, in the order of the cells."""
     is_loose: bool = False
     """Few people are concerned, and few of those who have the value: told of, and no reason to refuse."""
 
@@ -74,6 +77,9 @@ class Giveaway:
             "follows": "who has more of the one has more of the other, or less, nearly without exception",
             "words": f"{self.people:,} of {self.looked_at:,} people looked at have a word in {it}, or first "
             "letters, that nearly always tell the value",
+            "order": f"in its order {self.people:,} of {self.looked_at:,} people looked at are between two "
+            f"of one value, and {percent(self.share)} of them have it too (was the table sorted by it, or "
+            "is the cell empty for all others?)",
         }
         return f"{names} {give} {what} away: {found[self.how]}"
 
@@ -107,15 +113,16 @@ def _tells(name: str, column: CodedColumn, secrets: Mapping[str | None, CodedCol
     """What one column tells: all of a value, or else one column of it."""
     for told, secret in secrets.items():
         groups, n_rows = CellTable.of(column, secret), len(column.codes)
+        together = groups.telling_together()
         ways: dict[How, tuple[int, float] | None] = {
             "agree": groups.agreeing(),
-            "nearly": groups.telling(),
+            "nearly": max(filter(None, (together, groups.telling())), default=None),
             "follows": (n_rows, 1.0) if follows(column, secret) else None,
         }
         found = next(((how, one) for how, one in ways.items() if one is not None), None)
         if found is not None:
             how, (n, share) = found
-            loose = how == "nearly" and not groups.tell_most()
+            loose = how == "nearly" and together is None and not groups.tell_most()
             yield Giveaway(
                 column=name, share=share, people=n, looked_at=n_rows, told=told, how=how, is_loose=loose
             )
@@ -131,6 +138,21 @@ def _tells(name: str, column: CodedColumn, secrets: Mapping[str | None, CodedCol
                 told=told,
                 how="words",
                 is_loose=not words.tell_most(),
+            )
+            return
+    yield from _tells_by_order(name, column, secrets)
+
+
+def _tells_by_order(
+    name: str, column: CodedColumn, secrets: Mapping[str | None, CodedColumn]
+) -> Iterator[Giveaway]:
+    for told, secret in secrets.items():
+        ordered = OrderTable.of(column, secret)
+        found = None if ordered is None else ordered.telling()
+        if found is not None:
+            n, share = found
+            yield Giveaway(
+                column=name, share=share, people=n, looked_at=len(column.codes), told=told, how="order"
             )
             return
 

@@ -20,7 +20,7 @@ NEARLY = 0.9
 """One cell tells a value if so many of the people who have it have the value …"""
 COMMON = 0.5
 """… which no more than half of all people have …"""
-_CHANCE = 1e-9
+CHANCE = 1e-9
 """… and if a table whose columns tell nothing has such a cell with no more than this probability."""
 MOST = 0.5
 """Such a cell is more than an association if so many of those who have the value have the cell …"""
@@ -45,6 +45,8 @@ class CodedColumn:
     n_values: int
     ranks: Floats | None = field(default=None)
     """Of numbers and days: their order, NaN where there is none; None for other columns."""
+    places: Floats | None = field(default=None)
+    """Of numbers, days and texts: where each row is in their order; None for other columns."""
     texts: pa.Array | None = field(default=None)
     """The cells by their codes, if they are texts that few people share."""
 
@@ -53,8 +55,14 @@ class CodedColumn:
         """What is compared of a column."""
         found, values = encode(cells)
         codes = found.astype(np.int64)
-        texts = values if _has_words(values, len(codes)) else None
-        return cls(codes=codes, n_values=len(values), ranks=_ranks(codes, values), texts=texts)
+        texts = values if _has_words(values, codes) else None
+        return cls(
+            codes=codes,
+            n_values=len(values),
+            ranks=_ranks(codes, values),
+            places=_places(codes, values),
+            texts=texts,
+        )
 
     def beside(self, other: CodedColumn) -> CodedColumn:
         """Two columns as one."""
@@ -62,18 +70,38 @@ class CodedColumn:
         return CodedColumn(codes=codes, n_values=len(cells))
 
 
-def _has_words(values: pa.Array, n_rows: int) -> bool:
-    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    return is_text and len(values) * IN_PAIRS > n_rows
+def _has_words(values: pa.Array, codes: Ints) -> bool:
+    """Apart from one cell, which may be NULL or stand for nothing: only some have a note."""
+    others = len(codes) - int(np.bincount(codes, minlength=1).max())
+    return _is_text(values) and (len(values) - 1) * IN_PAIRS > others
+
+
+def _is_text(values: pa.Array) -> bool:
+    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
+
+
+def _is_ordered(values: pa.Array) -> bool:
+    return bool(pa.types.is_primitive(values.type) or pa.types.is_decimal(values.type))
 
 
 def _ranks(codes: Ints, values: pa.Array) -> Floats | None:
-    if len(values) < _MANY or not (pa.types.is_primitive(values.type) or pa.types.is_decimal(values.type)):
+    if len(values) < _MANY or not _is_ordered(values):
         return None
-    order = np.empty(len(values))
-    order[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values), dtype=np.float64)
+    order = _order(values)
     order[values.is_null().to_numpy(zero_copy_only=False)] = np.nan
     return np.asarray(order[codes], dtype=np.float64)
+
+
+def _places(codes: Ints, values: pa.Array) -> Floats | None:
+    is_known = _is_ordered(values) or _is_text(values)
+    return np.asarray(_order(values)[codes], dtype=np.float64) if is_known else None
+
+
+def _order(values: pa.Array) -> Floats:
+    """The place of each value, NULL last."""
+    order = np.empty(len(values))
+    order[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values), dtype=np.float64)
+    return order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -159,6 +187,33 @@ class CellTable:
         is_most = (held >= MOST * self.frequency * self.n_rows) & (held >= SEVERAL * self.n_rows)
         return bool(is_most.any() or self.n[is_told].sum() >= MUCH * self.n_rows)
 
+    def telling_together(self) -> tuple[int, float] | None:
+        """The people of groups that nearly always have one value, if most who have it are in such groups.
+
+        Each group may be too small to be sure of: hundreds of medicines that are all against one disease. By
+        chance, at most μ = Σ exp(−n·KL(t/n, f)) groups are so on average, t = ⌈0.9·n⌉, and k of them with at
+        most the probability exp(k − μ)·(μ/k)^k (Chernoff; people in any order are negatively associated).
+        """
+        is_so = (self.top >= NEARLY * self.n) & (self.frequency[self.value] <= COMMON)
+        k = np.bincount(self.value[is_so], minlength=len(self.frequency))
+        held = np.bincount(self.value[is_so], self.top[is_so], minlength=len(self.frequency))
+        is_most = (held >= MOST * self.frequency * self.n_rows) & (held >= SEVERAL * self.n_rows) & (k > 0)
+        needed, sure = log(CHANCE / len(self.frequency)), np.zeros(len(k), dtype=np.bool_)
+        for value in np.flatnonzero(is_most):
+            mu = max(self._expected(float(self.frequency[value])), 1e-300)
+            n = float(k[value])
+            sure[value] = n > mu and n - mu + n * log(mu / n) <= needed
+        people = float(self.n[is_so & sure[self.value]].sum())
+        return (int(people), people / float(self.n.sum())) if people else None
+
+    def _expected(self, frequency: float) -> float:
+        """A bound on how many groups nearly always have a value of that frequency, by chance."""
+        n, n_groups = np.unique(self.n, return_counts=True)
+        share = np.ceil(NEARLY * n) / n
+        doubt = np.maximum(1 - share, 1e-12)
+        surprise = share * np.log(share / frequency) + doubt * np.log(doubt / (1 - frequency))
+        return float((n_groups * np.exp(-n * surprise)).sum())
+
     def is_told(self) -> Bools:
         """Which groups have one value nearly always, more of them than chance explains."""
         share, f = self.top / self.n, np.minimum(self.frequency[self.value], 1 - 1e-9)
@@ -169,8 +224,8 @@ class CellTable:
 
 
 def needed_surprise(n_groups: int, n_values: int) -> float:
-    """The surprise that chance gives to one of so many groups and values with the probability _CHANCE."""
-    return log(max(n_groups, 1) * n_values / _CHANCE)
+    """The surprise that chance gives to one of so many groups and values with the probability CHANCE."""
+    return log(max(n_groups, 1) * n_values / CHANCE)
 
 
 def follows(column: CodedColumn, secret: CodedColumn) -> bool:
