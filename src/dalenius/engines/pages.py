@@ -340,6 +340,9 @@ def _describe(one: _Chunk, field: pa.Field, group_start: int) -> dict[int, Any]:
 
 # Thrift's compact protocol: a structure is its fields in order, each a step from the last one and a kind.
 _TRUE, _FALSE, _BYTE, _SHORT, _WORD, _LONG, _TEXT, _LIST, _RECORD = 1, 2, 3, 4, 5, 6, 8, 9, 12
+_KINDS = {
+    _I8: _BYTE, _I16: _SHORT, _I64: _LONG, int: _WORD, str: _TEXT, bytes: _TEXT, list: _LIST, dict: _RECORD
+}  # fmt: skip
 
 
 def _struct(fields: dict[int, Any]) -> bytes:
@@ -354,8 +357,7 @@ def _struct(fields: dict[int, Any]) -> bytes:
 def _kind(value: Any) -> int:
     if isinstance(value, bool):
         return _TRUE if value else _FALSE
-    kinds = ((_I8, _BYTE), (_I16, _SHORT), (_I64, _LONG), (int, _WORD), ((str, bytes), _TEXT), (list, _LIST))
-    return next((code for kind, code in kinds if isinstance(value, kind)), _RECORD)
+    return _KINDS[type(value)]
 
 
 def _value(value: Any) -> bytes:
@@ -374,6 +376,8 @@ def _value(value: Any) -> bytes:
 
 
 def _varint(number: int) -> bytes:
+    if number < 0x80:  # most are
+        return bytes((number,))
     found = bytearray()
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)

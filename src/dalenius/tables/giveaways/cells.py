@@ -161,8 +161,10 @@ class CellTable:
 
     def agreeing(self) -> tuple[int, float] | None:
         """The people whose group agrees, and their share; None: not many more than chance gives."""
-        n, n_groups = np.unique(self.n, return_counts=True)
         people, certain = float(self.n.sum()), float(self.n[self.top == self.n].sum())
+        if not certain:
+            return None  # soon, for most columns
+        n, n_groups = np.unique(self.n, return_counts=True)
         frequency, n_values = np.unique(self.frequency, return_counts=True)
         by_chance = (n_values[:, None] * frequency[:, None] ** n).sum(axis=0)  # that all of a group agree
         expected = float((n * n_groups * by_chance).sum())
@@ -232,8 +234,12 @@ def follows(column: CodedColumn, secret: CodedColumn) -> bool:
     """Whether both are numbers, and whoever has more of one has more, or less, of the other."""
     if column.ranks is None or secret.ranks is None:
         return False
-    is_known = ~(np.isnan(column.ranks) | np.isnan(secret.ranks))
-    one, other = column.ranks[is_known], secret.ranks[is_known]
-    if len(one) < _MANY or one.std() == 0 or other.std() == 0:
+    one, other = column.ranks, secret.ranks
+    is_known = ~(np.isnan(one) | np.isnan(other))
+    if not is_known.all():
+        one, other = one[is_known], other[is_known]
+    if len(one) < _MANY:
         return False
-    return bool(abs(np.corrcoef(one, other)[0, 1]) >= _CLOSELY)
+    one, other = one - one.mean(), other - other.mean()
+    spread = float((one @ one) * (other @ other))
+    return spread > 0 and abs(float(one @ other)) >= _CLOSELY * sqrt(spread)
