@@ -1,6 +1,6 @@
 """How sharp and how honest intervals from bucketized releases are, by kind of question and true size.
 
-    python -m bench.coverage --part buckets [--only kdd-industry] [--rows 6000] [--releases 6]
+    python -m bench.coverage --part buckets [--only kdd-industry] [--rows 6000] [--releases 6] [--first 0]
     python -m bench.coverage --part buckets --fakes 1 [--estimator shrinkage]
 
 For each table and θ: the mean relative error, how often intervals of 90, 95 and 99 % hold, and how wide those
@@ -41,6 +41,7 @@ TABLES = {
     "kdd-education": ("kdd_education.csv.gz", "education", "age", ("sex", "Female"), "tuning"),
     "kdd-occupation": ("kdd_workers.csv.gz", "occupation_code", "age", ("sex", "Female"), "tuning"),
     "kdd-industry": ("kdd_workers.csv.gz", "industry_code", "age", ("sex", "Female"), "judging"),
+    "workers-education": ("kdd_workers.csv.gz", "education", "age", ("sex", "Female"), "judging"),
     "hospital": ("", "disease", "age", ("sex", "F"), "tuning"),
     "synthetic": ("", "disease", "age", ("sex", "F"), "other seeds"),
 }
@@ -65,10 +66,11 @@ def measure(
     n_rows: int = 0,
     n_fakes: int = 0,
     estimator: str = ESTIMATOR,
+    first: int = 0,
 ) -> None:
     """Print a table for each data set that is present and whose name has `only` in it.
 
-    `n_rows` people of each, at random and others each time; 0: all of them.
+    `n_rows` people of each, at random and others each time; 0: all of them. `first`: the first seed.
     """
     print(HEAD, flush=True)
     for name, (file, _, _, _, use) in TABLES.items():
@@ -78,9 +80,8 @@ def measure(
         every: list[Asked] = []
         for theta in thetas if not n_fakes else (0,):
             model = partial(_model, theta=theta) if theta else partial(_model_with_fakes, n_fakes=n_fakes)
-            found = [
-                _ask(name, whole, model, n_questions, n_rows, seed, estimator) for seed in range(n_releases)
-            ]
+            seeds = range(first, first + n_releases)
+            found = [_ask(name, whole, model, n_questions, n_rows, seed, estimator) for seed in seeds]
             every += found
             for line in _lines(found):
                 print(f"| {name} ({use}) | {theta} | {line} |", flush=True)

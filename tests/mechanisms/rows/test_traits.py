@@ -7,8 +7,16 @@ import pytest
 
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
-from dalenius.mechanisms.rows.effects import Features, Quasi, find_basis
-from dalenius.mechanisms.rows.traits import OWN, choose_basis, neighbours, standard_units, traits_of
+from dalenius.mechanisms.rows.effects import Basis, Features, Quasi, find_basis
+from dalenius.mechanisms.rows.traits import (
+    MOST_RELATED,
+    OWN,
+    choose_basis,
+    neighbours,
+    relate,
+    standard_units,
+    traits_of,
+)
 from dalenius.question.targets import Score, Targets
 
 N, VALUES, SIZE = 2_400, 40, 4
@@ -93,3 +101,49 @@ def test_traits_have_the_covariance_that_they_are_for() -> None:
     assert traits[:, -1] == pytest.approx(standard_units(numbers, counts))
     assert neighbours(counts, 1.0) @ neighbours(counts, 1.0).T == pytest.approx(np.eye(4))
     assert standard_units(np.array([np.nan]), np.array([3.0])).tolist() == [0.0]
+
+
+def alike_values(seed: int, *, together: bool) -> tuple[Features, np.ndarray, np.ndarray, np.ndarray]:
+    """Effects of many columns on six values, of which the first three go together; and what a table tells."""
+    rng, n_values = np.random.default_rng(seed), 6
+    columns = rng.integers(3, size=(12, N))
+    effects = rng.normal(size=(12, 3, n_values))
+    if together:
+        effects[..., :3] = effects[..., :1] + 0.2 * effects[..., :3]
+    lean = sum(own[codes] for own, codes in zip(0.5 * effects, columns, strict=True))
+    value = (lean + rng.gumbel(size=(N, n_values))).argmax(axis=1)
+    features = Features.of([Quasi(codes=codes) for codes in columns], np.zeros(N, dtype=np.int64))
+    counts, seen = np.bincount(value, minlength=n_values).astype(float), np.eye(n_values)[value]
+    surprise = features.indicators.T @ seen - np.outer(features.means[0], counts)
+    return features, np.diag(counts) - np.outer(counts, counts) / N, surprise, counts
+
+
+def correlations(basis: Basis) -> np.ndarray:
+    """Values × values: of effects, before anything is told."""
+    together = basis.values @ basis.values.T
+    size = np.sqrt(np.diag(together))
+    return np.asarray(together / np.outer(size, size))
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_which_values_go_together_is_learned_from_the_release(together: bool) -> None:
+    features, told, surprise, _ = alike_values(4, together=together)
+    plain = find_basis(features, told, surprise)
+    found = relate(features, told, surprise, plain)
+    assert correlations(plain) == pytest.approx(np.eye(6), abs=1e-9)
+    # what all values have in common is no effect: three that go together are told from the other three
+    learned = correlations(found)
+    inside, across = learned[np.triu_indices(3, 1)].mean(), learned[:3, 3:].mean()
+    assert (inside - across > 0.6) == together
+    assert together or np.abs(learned - np.eye(6)).max() < 0.5
+    assert found.evidence(surprise) > plain.evidence(surprise)
+    assert np.trace(found.values @ found.values.T) == pytest.approx(6), "sizes of effects are the columns'"
+
+
+def test_values_that_are_smooth_few_or_too_many_are_left_alone() -> None:
+    features, told, surprise, counts = told_of(coded=False)
+    smooth = choose_basis(features, told, surprise, np.arange(VALUES, dtype=float), counts)
+    assert relate(features, told, surprise, smooth) is smooth
+    for n in (2, MOST_RELATED + 1):
+        plain = find_basis(features, np.eye(n), np.zeros((features.kinds.n_features, n)))
+        assert relate(features, np.eye(n), np.zeros((features.kinds.n_features, n)), plain) is plain

@@ -42,7 +42,7 @@ from dalenius.mechanisms.bucketize.estimate.effects import (
     fit_effects,
 )
 from dalenius.mechanisms.rows.effects import Basis, Features, Quasi
-from dalenius.mechanisms.rows.traits import choose_basis
+from dalenius.mechanisms.rows.traits import choose_basis, relate
 from dalenius.question.targets import Estimates, Score, Targets, different_weights, mix_estimates
 
 RHO = 1e-3
@@ -133,6 +133,7 @@ class Posterior:
         everybody = Everybody.of(features, contents, buckets)
         surprise = first_gradient(features, contents, buckets)
         basis = choose_basis(features, contents.known, surprise, numbers, buckets.counts)
+        basis = relate(features, contents.known, surprise, basis)
         (_, place), *others = find_modes(
             features, contents, buckets, basis, fit_effects(features, contents, buckets, basis)
         )
