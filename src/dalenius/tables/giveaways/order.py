@@ -38,7 +38,9 @@ class OrderTable:
         if place is None or len(place) < _FEWEST:
             return None
         rows = _any_order(len(place))
-        value = secret.codes[rows[np.argsort(place[rows], kind="stable")]]
+        # numbers of two bytes are sorted by counting, in a tenth of the time
+        key = place[rows].astype(np.uint16 if place.max() < 2**16 else np.int64)
+        value = secret.codes[rows[np.argsort(key, kind="stable")]]
         own, before = value[1:-1], value[:-2]
         is_told = before == value[2:]
         begins = np.append(True, value[1:] != value[:-1])
