@@ -18,6 +18,7 @@ HISTOGRAM = Histogram.of(("disease",), {("Flu",): 5, ("HIV",): 1, (None,): 2})
 NEAR = Proximity(within=Distance.parse("12.5%"), at_most=Fraction(1, 3))
 READ_BACK = [
     (LDiversity(l=3), LDiversity(l=3).to_dict(HISTOGRAM)),
+    (LDiversity(l=1), {"kind": "l-diversity", "l": 1}),
     (NEAR, NEAR.to_dict(HISTOGRAM)),
     (RhoPrivacy(rho1=None, rho2=Fraction(1, 2)), {"kind": "rho-privacy", "rho1": "max", "rho2": "1/2"}),
     (

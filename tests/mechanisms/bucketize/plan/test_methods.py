@@ -120,6 +120,16 @@ def test_anatomy_takes_the_strictest_threshold_for_all(problem: BucketProblem) -
         assert all(len(set(bucket)) == len(bucket) for bucket in deal_by_hand(plan_anatomy(problem)))
 
 
+def test_no_max_bucket_is_named_where_anatomy_has_no_diversity() -> None:
+    """Five of seven have one value: three to a bucket cannot all be different, whatever its size."""
+    thresholds = (Fraction(5, 7), Fraction(1, 3), Fraction(1, 3))
+    problem = BucketProblem(counts=(5, 1, 1), thresholds=thresholds, max_bucket=7)
+    with pytest.raises(NoSettingFits, match="needs 3-diversity") as refused:
+        plan_buckets(problem, "anatomy")
+    assert refused.value.needed is None
+    assert "would do" not in refused.value.message
+
+
 @pytest.mark.parametrize(
     ("problem", "method", "message"),
     [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -22,6 +24,9 @@ from dalenius.mechanisms.bucketize.plan.problem import BucketProblem, NoSettingF
 from dalenius.mechanisms.bucketize.plan.sizes import candidate_sizes
 from dalenius.mechanisms.bucketize.plan.two_size import search_two_size
 from tests.mechanisms.bucketize.problems import EXAMPLE_3, least_loss, problems, skewed
+
+if TYPE_CHECKING:
+    from dalenius.mechanisms.bucketize.plan.integer import Master
 
 
 def whole_programme(problem: BucketProblem) -> float | None:
@@ -334,3 +339,24 @@ def test_no_size_is_left_out_for_what_branching_proved() -> None:
     assert are_still_all
     assert 0 < len(columns) < len(fractional)
     assert columns.tolist() == again.tolist()
+
+
+@pytest.mark.parametrize("accepted", [0, 2, None])
+def test_settings_are_mended_until_one_is_accepted(
+    accepted: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is accepted ends the search; without one it ends when nothing is found any more."""
+    search, offered = optimal._SizeSearch(EXAMPLE_3), list[int]()
+    n_sizes = len(search._source.sizes)
+    found = iter([np.full(n_sizes, number) for number in range(4)])
+    monkeypatch.setattr(optimal, "settle_more", lambda *_, **__: next(found, None))
+    monkeypatch.setattr(search, "_integer_problem", lambda *_: SimpleNamespace(among=lambda _: None))
+
+    def offer(n_buckets: object, _: object) -> bool:
+        offered.append(len(offered))
+        return accepted == offered[-1]
+
+    monkeypatch.setattr(search, "_offer", offer)
+    everything = np.arange(n_sizes)
+    search._mend(np.zeros(n_sizes, dtype=np.int64), everything, cast("Master", None))
+    assert offered == list(range(4 if accepted is None else accepted + 1))
