@@ -187,8 +187,8 @@ def test_example_4_1_is_published_as_it_is_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"alpha": 0.5}, "alpha cannot be given alone"),
-        ({"alpha": 0.5, "beta": 0.1, "retention": 0.6}, "alpha and beta and retention"),
+        ({"alpha": 0.5}, "has alpha; alpha and beta go together"),
+        ({"alpha": 0.5, "beta": 0.1, "retention": 0.6}, "has alpha, beta, retention; alpha"),
         ({"alpha": 0.9, "beta": 0.2}, "above 1"),
         ({"retention": 1}, "between 0 and 1"),
         ({"method": "paper", "retention": 0.6}, 'method = "paper" has alpha'),

@@ -73,7 +73,7 @@ def _parse_choice(section: Mapping[str, Any], *, is_paper: bool) -> LawChoice:
         )
     if given not in ([], ["alpha", "beta"], ["retention"]):
         raise PolicyError(
-            f"[mechanism] {' and '.join(given)} cannot be given alone or together",
+            f"[mechanism] has {', '.join(given)}; alpha and beta go together, and retention by itself",
             hint='alpha = "2/3" and beta = "1/150"; or retention = 0.9, which is alpha + beta; or neither',
         )
     numbers = {key: parse_fraction(section[key], f"[mechanism] {key}") for key in given}
