@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
+Order = Literal["<", "<=", ">", ">=", "<>"]
 Operator = Literal["+", "-", "*", "/"]
 
 
@@ -37,9 +38,6 @@ class Membership:
     values: tuple[str, ...] | tuple[int, ...]
     expression: Expression
     """The same as DuckDB text, for columns of another type than the literals."""
-
-
-Order = Literal["<", "<=", ">", ">=", "<>"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,9 +28,6 @@ from dalenius.tables.giveaways.order import OrderTable
 from dalenius.tables.giveaways.pairs import PairScreen
 from dalenius.tables.giveaways.words import WordTable
 
-LOOKED_AT = 20_000
-"""Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
-
 How = Literal["agree", "nearly", "follows", "words", "order"]
 
 
@@ -82,6 +79,10 @@ class Giveaway:
             "is the cell empty for all others?)",
         }
         return f"{names} {give} {what} away: {found[self.how]}"
+
+
+LOOKED_AT = 20_000
+"""Of more records a random choice is looked at: what a column gives away shows in any part of a table."""
 
 
 def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[str]) -> tuple[Giveaway, ...]:

@@ -84,6 +84,13 @@ def _is_ordered(values: pa.Array) -> bool:
     return bool(pa.types.is_primitive(values.type) or pa.types.is_decimal(values.type))
 
 
+def _order(values: pa.Array) -> Floats:
+    """The place of each value, NULL last."""
+    order = np.empty(len(values))
+    order[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values), dtype=np.float64)
+    return order
+
+
 def _ranks(codes: Ints, values: pa.Array) -> Floats | None:
     if len(values) < _MANY or not _is_ordered(values):
         return None
@@ -95,13 +102,6 @@ def _ranks(codes: Ints, values: pa.Array) -> Floats | None:
 def _places(codes: Ints, values: pa.Array) -> Floats | None:
     is_known = _is_ordered(values) or _is_text(values)
     return np.asarray(_order(values)[codes], dtype=np.float64) if is_known else None
-
-
-def _order(values: pa.Array) -> Floats:
-    """The place of each value, NULL last."""
-    order = np.empty(len(values))
-    order[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values), dtype=np.float64)
-    return order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

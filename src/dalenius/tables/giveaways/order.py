@@ -16,9 +16,6 @@ import numpy as np
 from dalenius.arrays import Bools, Floats, Ints
 from dalenius.tables.giveaways.cells import CHANCE, COMMON, MOST, MUCH, NEARLY, SEVERAL, CodedColumn
 
-_FEWEST = 3
-"""One person, with a neighbour on each side."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OrderTable:
@@ -35,7 +32,7 @@ class OrderTable:
     def of(cls, column: CodedColumn, secret: CodedColumn) -> OrderTable | None:
         """None: the column has no order."""
         place = column.places
-        if place is None or len(place) < _FEWEST:
+        if place is None or len(place) <= 2:  # nobody has two neighbours
             return None
         rows = _any_order(len(place))
         # numbers of two bytes are sorted by counting, in a tenth of the time
