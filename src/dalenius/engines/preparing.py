@@ -9,12 +9,15 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
 
+from dalenius.arrays import Ints
 from dalenius.errors import PolicyError, SourceError
 from dalenius.policy import Policy
 from dalenius.sql import identifier, identifiers
 from dalenius.tables.recode import Recode
+from dalenius.tables.sketching.digests import digest_texts
 from dalenius.tables.steps import NUMERIC_TYPES
 
 _FEW_ROWS = 131_072
@@ -180,6 +183,16 @@ def counted_sums(key: bytes, n_columns: int, relation: str) -> str:
     text = f"concat('{key.hex()}', {before}, coalesce(v::VARCHAR, chr(30)), {behind})"
     hashed = f"SELECT n, md5_number({text}) AS h FROM {relation}"
     return f"SELECT {_sums('n *')} FROM ({hashed})"
+
+
+def text_sums(key: bytes, n_columns: int, place: int, texts: pa.StringArray, n: Ints) -> list[int] | None:
+    """The same sums of one column of texts, which are digested together; None where one is too long."""
+    before, behind = b"\x1d\x1f" * place, b"\x1f\x1d" * (n_columns - 1 - place)
+    words = digest_texts(key.hex().encode() + before, texts.fill_null("\x1e"), behind)
+    if words is None or n.sum() >= 2**31:  # sums of products would pass 64 bits
+        return None
+    sums = [int(word.astype(np.int64) @ n) for word in words]
+    return [sums[2] + (sums[3] << 32), sums[0] + (sums[1] << 32)]
 
 
 def record_sums(key: bytes, names: Sequence[str], relation: str) -> str:

@@ -25,6 +25,7 @@ from dalenius.engines.preparing import (
     joined_sums,
     record_sums,
     selection,
+    text_sums,
     texts_of,
     write_plain,
 )
@@ -36,6 +37,7 @@ from dalenius.release.manifest import TableEntry
 from dalenius.sql import count, identifier, identifiers, one_row
 from dalenius.tables.histogram import Histogram, count_values
 from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketching.digests import MANY_TEXTS
 from dalenius.tables.sketching.records import TextColumn, join_texts
 from dalenius.tables.sketching.whole import sketch_rows
 from dalenius.tables.uniqueness import MOST_STUDIED, Rarity, Uniqueness, count_rare, study_uniqueness
@@ -188,11 +190,8 @@ class LocalScan:
         sums = [n_rows, 0, 0]
         if others:
             sums = [*one_row(connection, fingerprint_sums(key, names, f"({self._select})", n_rows, others))]
-        for table in _tables_of_counts(names, counted):
-            connection.register("counted", table)
-            more = one_row(connection, counted_sums(key, len(names), "counted"))
-            connection.unregister("counted")
-            sums = [sums[0], *(one + other for one, other in zip(sums[1:], more, strict=True))]
+        for more in _sums_of_counts(key, connection, names, counted):
+            sums = [sums[0], *map(add, sums[1:], more)]
         return fingerprint_of(key, self.schema, sums)
 
     def _count_as_they_are(self, connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[pa.Array, Ints]]:
@@ -282,13 +281,26 @@ def _as_wide(cells: pa.Array) -> pa.Array:
     return cells.cast(pa.int64()) if pa.types.is_signed_integer(cells.type) else cells
 
 
-def _tables_of_counts(names: Sequence[str], counted: dict[str, tuple[pa.Array, Ints]]) -> Iterator[pa.Table]:
-    """Values `v` of the columns at `place` among the names that occur `n` times, a table for each type."""
+def _sums_of_counts(
+    key: bytes,
+    connection: duckdb.DuckDBPyConnection,
+    names: Sequence[str],
+    counted: dict[str, tuple[pa.Array, Ints]],
+) -> Iterator[Sequence[int]]:
+    """The sums of `counted_sums`: of a column of many texts by itself, of others together by type."""
     by_type: dict[pa.DataType, list[pa.Table]] = {}
     for place, name in enumerate(names):
         if name in counted:
             cells, n = counted[name]
-            cells = _as_wide(cells)
-            table = pa.table({"v": cells, "n": n, "place": np.full(len(n), place)})
-            by_type.setdefault(cells.type, []).append(table.filter(pa.array(n > 0)))
-    yield from map(pa.concat_tables, by_type.values())
+            cells, sums = _as_wide(cells), None
+            if pa.types.is_string(cells.type) and len(cells) >= MANY_TEXTS:
+                sums = text_sums(key, len(names), place, cells, n)
+            if sums is not None:
+                yield sums
+            else:
+                table = pa.table({"v": cells, "n": n, "place": np.full(len(n), place)})
+                by_type.setdefault(cells.type, []).append(table.filter(pa.array(n > 0)))
+    for tables in by_type.values():
+        connection.register("counted", pa.concat_tables(tables))
+        yield one_row(connection, counted_sums(key, len(names), "counted"))
+        connection.unregister("counted")

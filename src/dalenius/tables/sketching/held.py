@@ -192,9 +192,9 @@ def _number_columns(
 def _number(cells: pa.Array, known_by: pa.Array) -> tuple[Codes, pa.Array]:
     """Numbers from 0 of cells that are equal where they are known by the same, and each number's cell."""
     codes = known_by.dictionary_encode(null_encoding="encode").indices.to_numpy()
-    one_row = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
-    one_row[codes] = np.arange(len(codes))
-    values = cells.take(pa.array(one_row))
+    first_row = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    first_row[codes[::-1]] = np.arange(len(codes))[::-1]  # ascending: cells are taken as they come
+    values = cells.take(pa.array(first_row))
     is_there = values.is_valid().to_numpy(zero_copy_only=False)
     if not is_there.all():
         new_code = np.where(is_there, np.cumsum(is_there) - 1, is_there.sum()).astype(np.int32)

@@ -9,11 +9,13 @@ from itertools import combinations
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dalenius.arrays import Bools, Ints, different
 from dalenius.sql import one_row
 from dalenius.tables.sketch import SUM_MASK, SketchedPair
+from dalenius.tables.sketching.digests import digest_texts, in_letters
 from dalenius.tables.steps import NUMERIC_TYPES
 
 Words = NDArray[np.uint64]
@@ -41,6 +43,7 @@ _SAME_TEXT = 10**14
 """Up to here a whole number and a floating one are written alike, except for `.0`."""
 _KEY_LETTERS = 16
 """Of the key before each cell, so that most cells are one block of MD5; the sketch is hidden by all of it."""
+_NO_ASCII = 128
 _ABOVE = 64 - SUM_MASK.bit_length()
 
 
@@ -89,6 +92,25 @@ def canonical(name: str, kind: str) -> str:
     else:
         number = f"{name}::VARCHAR"
     return f"coalesce({number}, '')"
+
+
+def digest_cells(texts: pa.StringArray, key: bytes) -> Words | None:
+    """The numbers of `hash_cell`, in high bits, of many texts together; None where not all are plain words.
+
+    These are of ASCII's letters, begin with none below a letter, as a number would, and end with no blank.
+    """
+    texts = texts.fill_null("")
+    letters, starts, lengths = in_letters(texts)
+    starts, ends = starts[lengths > 0], (starts + lengths)[lengths > 0]
+    first, last = letters[starts], letters[ends - 1]
+    if letters.max(initial=0) >= _NO_ASCII or (first <= ord("9")).any() or (last == ord(" ")).any():
+        return None
+    said = pc.ascii_lower(texts)
+    short = said.filter(pa.array(lengths <= len("false")))
+    if pc.any(pc.is_in(short, pa.array(["true", "false"]))).as_py():  # which are numbers, too
+        return None
+    words = digest_texts(key.hex()[:_KEY_LETTERS].encode(), said, b"")
+    return None if words is None else words[:2].T.copy().view(np.uint64).ravel() << np.uint64(_ABOVE)
 
 
 def _is_number(kind: str) -> bool:

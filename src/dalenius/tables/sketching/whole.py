@@ -18,6 +18,7 @@ from dalenius.arrays import Codes, Ints
 from dalenius.sql import identifier, one_row
 from dalenius.tables.reading import read_batches
 from dalenius.tables.sketch import Sketch
+from dalenius.tables.sketching.digests import MANY_TEXTS
 from dalenius.tables.sketching.held import HeldRows, in_batches, with_null
 from dalenius.tables.sketching.kept import (
     NEARLY_ALL,
@@ -25,6 +26,7 @@ from dalenius.tables.sketching.kept import (
     Words,
     add_up,
     choose_combinations,
+    digest_cells,
     hash_cell,
     high,
     is_numbering,
@@ -96,6 +98,8 @@ def _hash_values(rows: HeldRows, columns: Sequence[SketchedColumn], key: bytes) 
 
 
 def _hash_all(connection: duckdb.DuckDBPyConnection, values: pa.Array, kind: str, key: bytes) -> Words:
+    if kind == "VARCHAR" and len(values) >= MANY_TEXTS and (words := digest_cells(values, key)) is not None:
+        return words
     connection.register("sketched", pa.table({"v": values}))
     found = connection.sql(f"SELECT {hash_cell('v', kind, key)} FROM sketched").to_arrow_table()
     connection.unregister("sketched")
