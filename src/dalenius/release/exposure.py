@@ -140,8 +140,7 @@ class Exposures:
             if one.is_loose:
                 continue
             yield (
-                f"{one.sentence(self.columns)}: whoever knows such a cell of a person reads the value off "
-                "it, whatever is promised",
+                f"{one.sentence(self.columns)}: {one.meaning()}, whatever is promised",
                 f"move {one.column!r} into `dropped` or `sensitive`, or make it coarser under [recode]",
             )
         if self.spelt_units:

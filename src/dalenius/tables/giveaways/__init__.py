@@ -7,7 +7,8 @@ people than chance explains (those who take a medicine against one disease); and
 follows the secret one, as a net salary follows the gross. So are two columns that tell together, and a column
 of texts, all different, in which a word tells: a note that names the disease, a prescription, a case number
 that begins with a code. And so is one whose order tells: row numbers of a table that was sorted, or a
-measurement that only people with one disease have.
+measurement that only people with one disease have. Two numbers can make the secret one, as the days of coming
+and leaving do; and what the value decides, as a disease decides the ward, rules out other values of a bucket.
 
 Most tables have cells that nearly always go with one value: hardly anybody under 20 has married. Such columns
 are told of, and only one that tells the value of many people, or of most who have it, is taken for a giveaway
@@ -18,17 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import pyarrow as pa
 
 from dalenius.exact import percent
 from dalenius.tables.giveaways.cells import MUCH, CellTable, CodedColumn, follows
+from dalenius.tables.giveaways.kinds import Halves
 from dalenius.tables.giveaways.order import OrderTable
 from dalenius.tables.giveaways.pairs import PairScreen
+from dalenius.tables.giveaways.sums import find_formula, read_numbers
 from dalenius.tables.giveaways.words import WordTable
 
-How = Literal["agree", "nearly", "follows", "words", "order"]
+How = Literal["agree", "nearly", "follows", "words", "order", "kinds", "sums"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,7 @@ class Giveaway:
     how: How = "agree"
     """Cells have one value only; or one value nearly always; or they are numbers that follow the secret; or
     people who have a word in their cells have one value nearly always; or those between two people of one
-    value do, in the order of the cells."""
+    value do, in the order of the cells; or the value nearly always tells the cell; or numbers make one."""
     is_loose: bool = False
     """Few people are concerned, and few of those who have the value: told of, and no reason to refuse."""
 
@@ -73,12 +77,23 @@ class Giveaway:
             "nearly always tells the value",
             "follows": "who has more of the one has more of the other, or less, nearly without exception",
             "words": f"{self.people:,} of {self.looked_at:,} people looked at have a word in {it}, or first "
-            "letters, that nearly always tell the value",
+            "or last letters, that nearly always tell the value",
             "order": f"in its order {self.people:,} of {self.looked_at:,} people looked at are between two "
             f"of one value, and {percent(self.share)} of them have it too (was the table sorted by it, or "
             "is the cell empty for all others?)",
+            "kinds": f"{self.people:,} of {self.looked_at:,} people looked at have a cell of {it} that goes "
+            "with few of the values, which nearly always go with it",
+            "sums": "the value is nearly a sum, difference, product or ratio of them"
+            if self.beside is not None
+            else "it is nearly a sum, difference, product or ratio of secret numbers",
         }
         return f"{names} {give} {what} away: {found[self.how]}"
+
+    def meaning(self) -> str:
+        """What that is to who knows a person's cell."""
+        if self.how == "kinds" or (self.how == "sums" and self.beside is None):
+            return "whoever knows the cell of a person rules out most other values of the person's bucket"
+        return "whoever knows such a cell of a person reads the value off it"
 
 
 LOOKED_AT = 20_000
@@ -104,58 +119,91 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
     secrets: dict[str | None, CodedColumn] = {None: whole}
     if len(parts) > 1:
         secrets |= dict(zip(sensitive, parts, strict=True))
-    alone = [found for name, column in known.items() for found in _tells(name, column, secrets)]
-    told = {found.column for found in alone}
+    halves = {told: Halves.of(secret) for told, secret in secrets.items()}
+    alone = [found for name, column in known.items() for found in _tells(name, column, halves)]
+    told = {found.column for found in alone if not found.is_loose}
     others = {name: column for name, column in known.items() if name not in told}
-    return (*alone, *_tell_together(others, secrets))
+    together = [*_tell_together(others, secrets)]
+    pairs = {(found.column, found.beside) for found in together}
+    made = _make_numbers(records, [*others], sensitive)
+    return (*alone, *together, *(found for found in made if (found.column, found.beside) not in pairs))
 
 
-def _tells(name: str, column: CodedColumn, secrets: Mapping[str | None, CodedColumn]) -> Iterator[Giveaway]:
-    """What one column tells: all of a value, or else one column of it."""
-    for told, secret in secrets.items():
-        groups, n_rows = CellTable.of(column, secret), len(column.codes)
-        together = groups.telling_together()
-        ways: dict[How, tuple[int, float] | None] = {
-            "agree": groups.agreeing(),
-            "nearly": max(filter(None, (together, groups.telling())), default=None),
-            "follows": (n_rows, 1.0) if follows(column, secret) else None,
-        }
-        found = next(((how, one) for how, one in ways.items() if one is not None), None)
-        if found is not None:
-            how, (n, share) = found
-            loose = how == "nearly" and together is None and not groups.tell_most()
-            yield Giveaway(
-                column=name, share=share, people=n, looked_at=n_rows, told=told, how=how, is_loose=loose
-            )
-            return
-    for told, secret in secrets.items() if column.texts is not None else ():
-        words = WordTable.of(column, secret)
-        if words.people:
-            yield Giveaway(
+def _tells(name: str, column: CodedColumn, halves: Mapping[str | None, Halves]) -> Iterator[Giveaway]:
+    """What one column tells: all of a value, or else one column of it. What is loose hides nothing else."""
+    loose: Giveaway | None = None
+    for way, (told, half) in product((_by_cells, _by_letters, _by_kinds, _by_order), halves.items()):
+        for how, people, share, is_loose in way(column, half):
+            found = Giveaway(
                 column=name,
-                share=words.people / len(column.codes),
-                people=words.people,
-                looked_at=len(column.codes),
+                share=share,
+                people=people,
+                looked_at=len(half.asked if how == "kinds" else column.codes),
                 told=told,
-                how="words",
-                is_loose=not words.tell_most(),
+                how=how,
+                is_loose=is_loose,
             )
-            return
-    yield from _tells_by_order(name, column, secrets)
+            if not is_loose:
+                yield found
+                return
+            loose = loose or found
+    if loose is not None:
+        yield loose
 
 
-def _tells_by_order(
-    name: str, column: CodedColumn, secrets: Mapping[str | None, CodedColumn]
-) -> Iterator[Giveaway]:
-    for told, secret in secrets.items():
-        ordered = OrderTable.of(column, secret)
-        found = None if ordered is None else ordered.telling()
-        if found is not None:
-            n, share = found
+_Found = tuple[How, int, float, bool]
+"""How cells tell, how many people's values, which share that is, and whether these are few."""
+
+
+def _by_cells(column: CodedColumn, half: Halves) -> Iterator[_Found]:
+    groups = CellTable.of(column, half.secret)
+    if (agreeing := groups.agreeing()) is not None:
+        yield "agree", *agreeing, False
+    together = groups.telling_together()
+    if (nearly := max(filter(None, (together, groups.telling())), default=None)) is not None:
+        yield "nearly", *nearly, together is None and not groups.tell_most()
+    if follows(column, half.secret):
+        yield "follows", len(column.codes), 1.0, False
+
+
+def _by_letters(column: CodedColumn, half: Halves) -> Iterator[_Found]:
+    if column.texts is not None:
+        words = WordTable.of(column, half.secret)
+        if words.people:
+            yield "words", words.people, words.people / len(column.codes), not words.tell_most()
+    if column.last_digits is not None:
+        for n_last in (10, 100):
+            last = CodedColumn(codes=column.last_digits % n_last, n_values=n_last)
+            groups = CellTable.of(last, half.secret)
+            if (found := groups.telling()) is not None:
+                yield "words", *found, not groups.tell_most()
+
+
+def _by_order(column: CodedColumn, half: Halves) -> Iterator[_Found]:
+    ordered = OrderTable.of(column, half.secret)
+    if ordered is not None and (between := ordered.telling()) is not None:
+        yield "order", *between, False
+
+
+def _by_kinds(column: CodedColumn, half: Halves) -> Iterator[_Found]:
+    for people, share, is_loose in half.telling(column):
+        yield "kinds", people, share, is_loose
+
+
+def _make_numbers(records: pa.Table, quasi: list[str], sensitive: Sequence[str]) -> Iterator[Giveaway]:
+    """Two published numbers that make a secret one, and published ones that two secret ones make."""
+    known, secret = read_numbers(records, quasi), read_numbers(records, [*sensitive])
+    n_rows, several = len(records), len(sensitive) > 1
+    for name, numbers in secret.items():
+        if (pair := find_formula(known, numbers)) is not None:
+            one, beside = pair
+            told = name if several else None
             yield Giveaway(
-                column=name, share=share, people=n, looked_at=len(column.codes), told=told, how="order"
+                column=one, beside=beside, share=1.0, people=n_rows, looked_at=n_rows, told=told, how="sums"
             )
-            return
+    for name, numbers in known.items():
+        if find_formula(secret, numbers) is not None:
+            yield Giveaway(column=name, share=1.0, people=n_rows, looked_at=n_rows, how="sums")
 
 
 def _tell_together(

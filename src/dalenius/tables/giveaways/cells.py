@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import log, sqrt
 
 import numpy as np
@@ -49,6 +50,8 @@ class CodedColumn:
     """Of numbers, days and texts: where each row is in their order; None for other columns."""
     texts: pa.Array | None = field(default=None)
     """The cells by their codes, if they are texts that few people share."""
+    last_digits: Ints | None = field(default=None)
+    """The last two of each row, if the cells are whole numbers that few people share."""
 
     @classmethod
     def of(cls, cells: pa.ChunkedArray) -> CodedColumn:
@@ -62,6 +65,7 @@ class CodedColumn:
             ranks=_ranks(codes, values),
             places=_places(codes, values),
             texts=texts,
+            last_digits=_last_digits(codes, values),
         )
 
     def beside(self, other: CodedColumn) -> CodedColumn:
@@ -74,6 +78,13 @@ def _has_words(values: pa.Array, codes: Ints) -> bool:
     """Apart from one cell, which may be NULL or stand for nothing: only some have a note."""
     others = len(codes) - int(np.bincount(codes, minlength=1).max())
     return _is_text(values) and (len(values) - 1) * IN_PAIRS > others
+
+
+def _last_digits(codes: Ints, values: pa.Array) -> Ints | None:
+    if not pa.types.is_integer(values.type) or (len(values) - 1) * IN_PAIRS <= len(codes):
+        return None
+    whole = values.cast(pa.int64(), safe=False).fill_null(0).to_numpy()
+    return np.asarray(np.abs(whole)[codes] % 100, dtype=np.int64)
 
 
 def _is_text(values: pa.Array) -> bool:
@@ -182,11 +193,11 @@ class CellTable:
         people = float(self.n[self.is_told()].sum())
         return (int(people), people / float(self.n.sum())) if people else None
 
-    def tell_most(self) -> bool:
+    def tell_most(self, most: float = MOST) -> bool:
         """Whether such groups are much of the table, or hold most of the people who have some value."""
         is_told = self.is_told()
         held = np.bincount(self.value[is_told], self.top[is_told], minlength=len(self.frequency))
-        is_most = (held >= MOST * self.frequency * self.n_rows) & (held >= SEVERAL * self.n_rows)
+        is_most = (held >= most * self.frequency * self.n_rows) & (held >= SEVERAL * self.n_rows)
         return bool(is_most.any() or self.n[is_told].sum() >= MUCH * self.n_rows)
 
     def telling_together(self) -> tuple[int, float] | None:
@@ -228,6 +239,12 @@ class CellTable:
 def needed_surprise(n_groups: int, n_values: int) -> float:
     """The surprise that chance gives to one of so many groups and values with the probability CHANCE."""
     return log(max(n_groups, 1) * n_values / CHANCE)
+
+
+@lru_cache(maxsize=1)
+def any_order(n_rows: int) -> Ints:
+    """So that people with the same cell come in an order that says nothing, and not in that of the source."""
+    return np.random.default_rng(0).permutation(n_rows)
 
 
 def follows(column: CodedColumn, secret: CodedColumn) -> bool:

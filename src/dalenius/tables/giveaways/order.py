@@ -8,13 +8,21 @@ together tell what all of them have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import lgamma, log
 
 import numpy as np
 
 from dalenius.arrays import Bools, Floats, Ints
-from dalenius.tables.giveaways.cells import CHANCE, COMMON, MOST, MUCH, NEARLY, SEVERAL, CodedColumn
+from dalenius.tables.giveaways.cells import (
+    CHANCE,
+    COMMON,
+    MOST,
+    MUCH,
+    NEARLY,
+    SEVERAL,
+    CodedColumn,
+    any_order,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,7 +42,7 @@ class OrderTable:
         place = column.places
         if place is None or len(place) <= 2:  # nobody has two neighbours
             return None
-        rows = _any_order(len(place))
+        rows = any_order(len(place))
         # numbers of two bytes are sorted by counting, in a tenth of the time
         key = place[rows].astype(np.uint16 if place.max() < 2**16 else np.int64)
         value = secret.codes[rows[np.argsort(key, kind="stable")]]
@@ -90,12 +98,6 @@ class OrderTable:
         n, o, runs = int(self.counts.sum()), int(self.counts[code]), np.arange(1, int(self.runs[code]) + 1)
         ways = _log_choose(o - 1, runs - 1) + _log_choose(n - o + 1, runs)
         return min(0.0, _log_sum(ways) - float(_log_choose(n, np.array([o]))[0]))
-
-
-@lru_cache(maxsize=1)
-def _any_order(n_rows: int) -> Ints:
-    """So that people with the same cell come in an order that says nothing, and not in that of the source."""
-    return np.random.default_rng(0).permutation(n_rows)
 
 
 def _log_choose(n: int, k: Ints) -> Floats:

@@ -13,8 +13,12 @@ from dalenius.tables.codes import encode
 from dalenius.tables.giveaways.cells import MOST, MUCH, SEVERAL, CellTable, CodedColumn
 
 _BETWEEN_WORDS = r"[^\pL\pN]+"
+_BETWEEN_LETTERS = r"\PL+"
+_IN_ONE_WORD = r"\pL\pN|\pN\pL"
+"""Letters beside figures: 2024B0017 may have a code in it although no blank is around it."""
 _FIRST_LETTERS = (1, 2, 3, 4)
 """Of a cell, which may be a code although no blank follows."""
+_LAST_LETTERS = (1, 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,13 +64,18 @@ class WordTable:
 def _find_words(cells: pa.Array, codes: Ints) -> tuple[Ints, Ints]:
     """Who has which word in the cell, or which first letters; of those that several people have."""
     texts = pc.utf8_lower(cells.fill_null("")).take(pa.array(codes))
-    lists = pc.split_pattern_regex(texts, _BETWEEN_WORDS)
+    between = [_BETWEEN_WORDS]
+    if pc.any(pc.match_substring_regex(texts, _IN_ONE_WORD)).as_py():
+        between.append(_BETWEEN_LETTERS)
+    lists = [pc.split_pattern_regex(texts, one) for one in between]
     # no word has a blank in it
-    starts = [
-        pc.binary_join_element_wise(" ", pc.utf8_slice_codeunits(texts, 0, n), "") for n in _FIRST_LETTERS
+    parts = [
+        *((" ", pc.utf8_slice_codeunits(texts, 0, n), "") for n in _FIRST_LETTERS),
+        *((pc.utf8_slice_codeunits(texts, -n), " ", "") for n in _LAST_LETTERS),
     ]
-    words = pa.chunked_array([pc.list_flatten(lists), *starts]).combine_chunks()
-    rows = np.concatenate([pc.list_parent_indices(lists), *[np.arange(len(texts))] * len(starts)])
+    ends = [pc.binary_join_element_wise(*part) for part in parts]
+    words = pa.chunked_array([*map(pc.list_flatten, lists), *ends]).combine_chunks()
+    rows = np.concatenate([*map(pc.list_parent_indices, lists), *[np.arange(len(texts))] * len(ends)])
     word, listed = encode(words)
     row, found = np.divmod(different(rows.astype(np.int64) * len(listed) + word), len(listed))
     is_shared = np.bincount(found, minlength=len(listed)) > 1
