@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dalenius.arrays import Floats
-from dalenius.mechanisms.rows.climbing import Pairs, descend, no_pairs
+from dalenius.mechanisms.rows.climbing import Pairs, descend, no_pairs, settle
 
 RNG = np.random.default_rng(21)
 ROOT = RNG.normal(size=(12, 12))
@@ -78,3 +78,21 @@ def test_a_step_too_long_is_shortened_and_rounding_errors_do_not_end_the_search(
         return 1e9 + float(np.cosh(x).sum()), np.sinh(x)
 
     assert np.abs(descend(steep, np.full(3, 5.0), 200, 1e-7)).max() < 0.01
+
+
+def test_steps_settle_where_many_more_would_lead() -> None:
+    """Downhill by a fixed part of the slope: along the flattest direction that takes many steps."""
+    curved, n_steps = CURVED + np.eye(12), 0
+    length = 1 / np.linalg.eigvalsh(curved).max()
+
+    def step(x: Floats) -> Floats:
+        nonlocal n_steps
+        n_steps += 1
+        return np.asarray(x - length * curved @ (x - LEAST))
+
+    assert settle(step, np.zeros(12), 200, 1e-9) == pytest.approx(LEAST, abs=1e-6)
+    plain = np.zeros(12)
+    for _ in range(n_steps):
+        plain = step(plain)
+    assert np.abs(plain - LEAST).max() > 0.01
+    assert settle(step, LEAST, 5, 1e-9) == pytest.approx(LEAST)

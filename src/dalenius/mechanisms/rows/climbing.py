@@ -22,6 +22,7 @@ _LAST, CLOSE = 3, 1.0
 what is left to gain is far within its uncertainty."""
 _NOTHING, _DESCENT, _FLATTER, _NOISE = 1e-3, 1e-4, 0.9, 1e-9
 _MOST_TRIES = 12
+_STEPS_SEEN = 5
 
 
 def no_pairs() -> Pairs:
@@ -57,6 +58,31 @@ def descend(
             pairs.append((moved, change))
         place, gradient = place + moved, after
         values.append(value)
+    return place
+
+
+def settle(step: Callable[[Floats], Floats], start: Floats, rounds: int, close: float) -> Floats:
+    """Where a step no longer leads away, of steps that would get there slowly (Anderson 1965).
+
+    Args:
+        step: from one place to a better one.
+        start: where to begin.
+        rounds: how many steps at most.
+        close: end where a step moves nothing by more than this.
+
+    >>> settle(lambda x: 0.9 * x + 0.3, np.zeros(1), 9, 1e-9).round(6).tolist()
+    [3.0]
+    """
+    place, seen = start, deque[tuple[Floats, Floats]](maxlen=_STEPS_SEEN)
+    for _ in range(rounds):
+        after = step(place)
+        seen.append((after - place, after))
+        place = after
+        if np.abs(seen[-1][0]).max(initial=0.0) < close:
+            break
+        if len(seen) > 1:  # the mixture of the last places whose steps, mixed alike, are shortest
+            moved, ends = (np.diff(np.array(part), axis=0).T for part in zip(*seen, strict=True))
+            place = after - ends @ np.linalg.lstsq(moved, seen[-1][0], rcond=None)[0]
     return place
 
 

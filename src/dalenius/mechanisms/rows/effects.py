@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalenius.arrays import Codes, Floats, Ints
-from dalenius.mechanisms.rows.climbing import CLOSE, descend, no_pairs
+from dalenius.mechanisms.rows.climbing import CLOSE, descend, no_pairs, settle
 from dalenius.mechanisms.rows.kinds import Kinds, find_kinds
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MOST_CODES = 48
 """Different values of a column that have an effect of their own; rarer ones have one together."""
 _SMOOTH = 0.3
 """How far along the people of a column, sorted by it, effects are alike."""
-_ROUNDS = 30
+_ROUNDS, _SETTLED = 30, 1e-6
 _USUAL, _BELIEVED = 0.1, 3.0
 """The variance of log-odds that is expected of a column, and how many effects' worth that is believed."""
 _NOTHING = 1e-9
@@ -73,6 +73,7 @@ class Features:
     region_of_kind: Ints
     """People of two regions are of two kinds."""
     _covariance: list[Floats] = field(default_factory=list)
+    _components: list[Components] = field(default_factory=list)
 
     @classmethod
     def of(cls, columns: Sequence[Quasi], region_of_row: Ints) -> Features:
@@ -113,6 +114,12 @@ class Features:
             square = self.kinds.cross(np.bincount(self.kind_of_row).astype(np.float64)) / n
             self._covariance.append(square - (self.means * (self.sizes / n)[:, None]).T @ self.means)
         return self._covariance[0]
+
+    def components(self) -> Components:
+        """Of which variances are learned."""
+        if not self._components:
+            self._components.append(Components.of(self))
+        return self._components[0]
 
     def with_score(self, rows: Codes, values: Floats | None) -> Floats:
         """The covariance of each feature with a score."""
@@ -190,8 +197,8 @@ def find_basis(
     known, E = np.linalg.eigh(told)
     known = np.maximum(known, 0.0)
     some = known > _NOTHING * max(float(known.max()), 1.0)
-    kinds = _kinds(features)
-    sizes = _variance_components(V, kinds, known[some], (surprise @ E[:, some] / np.sqrt(known[some])).T)
+    kinds = features.components().kinds
+    sizes = features.components().learn_sizes(known[some], (surprise @ E[:, some] / np.sqrt(known[some])).T)
     root = np.zeros_like(V)
     for k, (size, ((begin, end), kernel)) in enumerate(zip(sizes, kinds, strict=True)):
         is_rough = k + 1 < len(kinds) and kinds[k + 1][0] == (begin, end)
@@ -233,26 +240,44 @@ def _varying(kernel: Floats, counts: Floats) -> float:
     return float(share @ np.diag(kernel) - share @ kernel @ share)
 
 
-def _variance_components(
-    V: Floats, kinds: list[tuple[tuple[int, int], Floats]], known: Floats, contrasts: Floats
-) -> Floats:
-    """The size of each kind of effects, from contrasts (directions × features) of covariance V + e·V D V."""
-    values, vectors = np.linalg.eigh(V)
-    kept = values > 1e-8 * values.max()
-    white = vectors[:, kept] / np.sqrt(values[kept])
-    loads = white.T @ V
-    parts = np.stack([loads[:, begin:end] @ kernel @ loads[:, begin:end].T for (begin, end), kernel in kinds])
-    y, flat = contrasts @ white, parts.reshape(len(parts), -1)
-    size = np.full(len(parts), _USUAL)
-    for _ in range(_ROUNDS):
-        r, Q = np.linalg.eigh(np.tensordot(size, parts, axes=1))
-        left = 1 / (1 + known[:, None] * np.maximum(r, 0.0))  # directions × features
-        seen = (y @ Q * left) @ Q.T
-        found = flat @ ((seen.T * known) @ seen).ravel()  # traces of products of each part with a matrix
-        expected = flat @ ((Q * (known @ left)) @ Q.T).ravel()
-        evidence = size * expected  # how many of the effects the release tells
-        size = (size**2 * found + _BELIEVED * _USUAL) / (evidence + _BELIEVED)
-    return np.asarray(size)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Components:
+    """Kinds of effects, and their covariances in coordinates in which V is 1."""
+
+    kinds: list[tuple[tuple[int, int], Floats]]
+    """Ends of a column's features, and their covariance."""
+    white: Floats
+    """Features × coordinates."""
+    parts: Floats
+    """Kinds × coordinates × coordinates."""
+
+    @classmethod
+    def of(cls, features: Features) -> Components:
+        """Of all columns."""
+        V, kinds = features.covariance(), _kinds(features)
+        values, vectors = np.linalg.eigh(V)
+        kept = values > 1e-8 * values.max()
+        white = vectors[:, kept] / np.sqrt(values[kept])
+        loads = white.T @ V
+        parts = [loads[:, begin:end] @ kernel @ loads[:, begin:end].T for (begin, end), kernel in kinds]
+        return cls(kinds=kinds, white=white, parts=np.stack(parts))
+
+    def learn_sizes(self, known: Floats, contrasts: Floats) -> Floats:
+        """The size of each kind, from contrasts (directions × features) of covariance V + e·V D V."""
+        y, flat = contrasts @ self.white, self.parts.reshape(len(self.parts), -1)
+
+        def improve(logs: Floats) -> Floats:
+            size = np.exp(logs)
+            r, Q = np.linalg.eigh((size @ flat).reshape(self.parts.shape[1:]))
+            left = 1 / (1 + known[:, None] * np.maximum(r, 0.0))  # directions × features
+            seen = (y @ Q * left) @ Q.T
+            found = flat @ ((seen.T * known) @ seen).ravel()  # traces of products of each part with a matrix
+            expected = flat @ ((Q * (known @ left)) @ Q.T).ravel()
+            evidence = size * expected  # how many of the effects the release tells
+            return np.asarray(np.log((size**2 * found + _BELIEVED * _USUAL) / (evidence + _BELIEVED)))
+
+        start = np.full(len(self.parts), np.log(_USUAL))
+        return np.asarray(np.exp(settle(improve, start, _ROUNDS, _SETTLED)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,7 +7,8 @@ worked out once for each kind.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +17,14 @@ from dalenius.question.targets import Score
 from dalenius.tables.codes import narrowest, number
 from dalenius.tables.columns import Coded, CodedTable
 
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
 _DENSE = 400_000
 """Kinds × features that are kept as a dense table of zeros and ones."""
 _JOINED = 1_024
 """Combinations of some columns that are looked up together."""
-_AT_ONCE = 8_192
+_AT_ONCE = 2_048
 _FEW_CELLS = 200_000
 """Kinds × values that are added up without scipy, which takes 0.13 s to load and is ten times as fast."""
 _FAR = 2**62
@@ -75,16 +79,12 @@ class _Joined:
 
     def add(self, by_kind: Floats) -> Floats:
         """Combinations × values: the sums over the kinds that have the combination."""
-        if by_kind.size <= _FEW_CELLS:
-            order = np.argsort(self.code, kind="stable")
-            starts = np.searchsorted(self.code[order], np.arange(len(self.features)))
-            return np.asarray(np.add.reduceat(by_kind[order], starts, axis=0))
-        from scipy.sparse import csc_array
-
-        # column by column the kinds are read in their order, and what they add up to stays in the cache
-        n = len(self.code)
-        entries = np.ones(n), self.code.astype(np.int32), np.arange(n + 1, dtype=np.int32)
-        return np.asarray(csc_array(entries, shape=(len(self.features), n)) @ by_kind)
+        order = np.argsort(self.code, kind="stable")
+        starts = np.searchsorted(self.code[order], np.arange(len(self.features) + 1))
+        found = np.zeros((len(self.features), by_kind.shape[1]), dtype=by_kind.dtype)
+        some = np.flatnonzero(np.diff(starts))  # where only some kinds are looked at, others have none
+        found[some] = np.add.reduceat(by_kind[order], starts[some], axis=0)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,6 +97,8 @@ class Kinds:
     dense: Floats | None
     """Kinds × features; None: too many."""
     joined: tuple[_Joined, ...]
+    _sparse: list[sp.csc_array] = field(default_factory=list)
+    """Entries of the tables × kinds: 1 where the kind has the entry."""
 
     @classmethod
     def of(cls, places: Ints, n_features: int) -> Kinds:
@@ -112,31 +114,71 @@ class Kinds:
         return len(self.places)
 
     def take(self, kinds: Ints) -> Kinds:
-        """Some of them."""
-        return Kinds.of(self.places[kinds], self.n_features)
+        """Some of them, or some several times; they have the same tables (`look_up`)."""
+        return Kinds(
+            places=self.places[kinds],
+            n_features=self.n_features,
+            dense=None if self.dense is None else self.dense[kinds],
+            joined=tuple(_Joined(code=own.code[kinds], features=own.features) for own in self.joined),
+        )
 
     def sum_effects(self, effects: Floats) -> Floats:
         """Kinds × values, from effects features × values, as exactly as these are."""
+        return self.look_up(self.tables(effects))
+
+    def tables(self, effects: Floats) -> list[Floats]:
+        """Combinations × values of the columns that are looked up together: sums of their effects."""
         if self.dense is not None:
-            return np.asarray(self.dense @ effects, dtype=effects.dtype)
-        tables = [(own.features @ effects).astype(effects.dtype) for own in self.joined]
-        found = np.empty((len(self), effects.shape[1]), dtype=effects.dtype)
+            return [effects]
+        return [(own.features @ effects).astype(effects.dtype) for own in self.joined]
+
+    def look_up(self, tables: Sequence[Floats]) -> Floats:
+        """Kinds × values: the sum of each kind's entries of these tables."""
+        if self.dense is not None:
+            return np.asarray(self.dense @ tables[0], dtype=tables[0].dtype)
+        found = np.empty((len(self), tables[0].shape[1]), dtype=tables[0].dtype)
+        more = np.empty_like(found[:_AT_ONCE])
         for begin in range(0, len(self), _AT_ONCE):
             part = slice(begin, begin + _AT_ONCE)
             some = found[part]
             np.take(tables[0], self.joined[0].code[part], axis=0, out=some, mode="clip")
             for own, table in zip(self.joined[1:], tables[1:], strict=True):
-                some += table[own.code[part]]
+                some += np.take(table, own.code[part], axis=0, out=more[: len(some)], mode="clip")
         return found
 
     def add(self, by_kind: Floats) -> Floats:
         """Features × values: the sums over the kinds that have the feature."""
+        return self.add_tables(self.add_by_table(by_kind, by_kind.size))
+
+    def add_by_table(self, by_kind: Floats, n_cells: int) -> Floats:
+        """The sums over the kinds of each entry of the tables, one table after the other.
+
+        `n_cells`: of these and of others that are added up too.
+        """
         if self.dense is not None:
             return np.asarray(self.dense.T @ by_kind)
-        found = np.zeros((self.n_features, by_kind.shape[1]))
-        for own in self.joined:
-            found += own.features.T @ own.add(by_kind)
-        return found
+        if n_cells <= _FEW_CELLS:
+            return np.concatenate([own.add(by_kind) for own in self.joined])
+        if not self._sparse:
+            from scipy.sparse import csc_array
+
+            # column by column the kinds are read in their order, and what they add up to stays in the cache
+            n, n_tables = len(self), len(self.joined)
+            sizes = np.cumsum([0, *(len(own.features) for own in self.joined)])
+            place = np.stack(
+                [own.code + start for own, start in zip(self.joined, sizes, strict=False)], axis=1
+            )
+            entries = np.ones(n * n_tables, by_kind.dtype), place.ravel().astype(np.int32)
+            ends = np.arange(n + 1, dtype=np.int32) * n_tables
+            self._sparse.append(csc_array((*entries, ends), shape=(int(sizes[-1]), n)))
+        return np.asarray(self._sparse[0] @ by_kind)
+
+    def add_tables(self, sums: Floats) -> Floats:
+        """Features × values, from sums by entry of the tables."""
+        if self.dense is not None:
+            return sums
+        features = np.concatenate([own.features for own in self.joined])
+        return np.asarray(features.T @ sums)
 
     def add_some(self, kinds: Ints, values: Floats | None) -> Floats:
         """Of each feature: the sum of a number (1) over the listed kinds that have it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from dalenius.mechanisms.bucketize.estimate import effects as of_buckets
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
-from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
+from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.rows import effects
+from dalenius.mechanisms.rows import kinds as kinds_module
 from dalenius.mechanisms.rows.effects import MOST_CODES, Basis, Features, Quasi, find_basis
 from tests.mechanisms.bucketize.estimate.tables import People, people
 
@@ -163,6 +165,36 @@ def test_probabilities_are_a_softmax_of_share_and_effects() -> None:
     assert made.sizes.tolist() == [N]
 
 
+@pytest.mark.parametrize(
+    ("own_kinds", "times", "tolerance"), [(0.0, 0.5, 1e-4), (0.0, 60.0, 1e-3), (1.0, 0.5, 1e-4)]
+)
+def test_people_in_parts_and_half_the_digits_add_up_to_the_same(
+    own_kinds: float, times: float, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody of a kind of their own, with odds beyond half the digits, and kinds that are shared."""
+    made, contents, whole = fit(TABLE, COLUMNS)
+    beta = times * np.random.default_rng(3).normal(size=(9, 4))
+    expected = whole.gain(beta, 500, 1e-13)
+    for name, value in (
+        ("_OWN_KINDS", own_kinds),
+        ("_PART_CELLS", 40),
+        ("_LEAST_PART", 1),
+        ("_MANY_CELLS", 1),
+    ):
+        monkeypatch.setattr(of_buckets, name, value)
+    for dense, few_cells in ((0, 0), (0, 10**9), (10**9, 0)):  # with scipy, and without; a dense table
+        monkeypatch.setattr(kinds_module, "_DENSE", dense)
+        monkeypatch.setattr(kinds_module, "_FEW_CELLS", few_cells)
+        made = features(1)
+        parts = Everybody.of(made, contents, TABLE.release())
+        assert parts.n_rows == N
+        assert (len(parts.parts) > 1) == (own_kinds == 0.0)
+        assert parts.parts[0].log_chances(beta).dtype == np.float32
+        found = parts.gain(beta, 500, 1e-13)
+        assert found[0] == pytest.approx(expected[0], rel=1e-5)
+        assert found[1] == pytest.approx(expected[1], abs=tolerance)
+
+
 @pytest.mark.parametrize("most_cells", [1, 8_000_000])
 def test_the_gradient_where_there_are_no_effects_needs_no_matching(
     most_cells: int, monkeypatch: pytest.MonkeyPatch
@@ -244,7 +276,7 @@ def test_a_column_that_tells_more_gets_larger_effects() -> None:
     """Contrasts drawn with effects of variance 4 in the first column and 0.01 in the second."""
     rng = np.random.default_rng(13)
     V = features(1).covariance()
-    kinds = effects._kinds(features(1))[:2]
+    made = features(1).components()
     known = np.full(60, 400.0)
     root = np.zeros((9, 9))
     root[:3, :3], root[3:, 3:] = 2.0 * np.eye(3), 0.1 * np.eye(6)
@@ -252,7 +284,8 @@ def test_a_column_that_tells_more_gets_larger_effects() -> None:
     contrasts = np.stack(
         [np.sqrt(k) * V @ root @ rng.normal(size=9) + noise @ rng.normal(size=9) for k in known]
     )
-    large, small = effects._variance_components(V, kinds, known, contrasts)
+    first = replace(made, kinds=made.kinds[:2], parts=made.parts[:2])
+    large, small = first.learn_sizes(known, contrasts)
     assert 2 < large < 8
     assert small < 0.1
 

@@ -11,8 +11,9 @@ from dalenius.mechanisms.bucketize.dates.answer import Leaving
 from dalenius.mechanisms.bucketize.estimate import effects
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums
 from dalenius.mechanisms.bucketize.estimate.drawing import draw_values
+from dalenius.mechanisms.bucketize.estimate.effects import Everybody
 from dalenius.mechanisms.bucketize.estimate.posterior import Posterior
-from dalenius.mechanisms.rows.effects import Quasi
+from dalenius.mechanisms.rows.effects import Basis, Climb, Quasi
 from dalenius.question.targets import Estimates, Score, Targets, mix_estimates
 from dalenius.randomness import Randomness
 from tests.mechanisms.bucketize.estimate.test_estimate import buckets_of
@@ -78,6 +79,27 @@ def test_how_likely_each_is_adds_up_and_the_likeliest_is_first(made: Posterior) 
     assert shares
     assert 1 - sum(shares) >= max(shares)
     assert shares == sorted(shares, reverse=True)
+
+
+def test_where_exchanged_values_are_hardly_elsewhere_no_effects_are_sought(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sex tells nothing: with effects exchanged it is nearly the same place, which leads back."""
+    buckets, is_man, _ = release()
+    climbs, climb = list[Climb](), Everybody.climb
+
+    def counted(fit: Everybody, basis: Basis, start: Climb, steps: int, close: float) -> Climb:
+        climbs.append(start)
+        return climb(fit, basis, start, steps, close)
+
+    monkeypatch.setattr(Everybody, "climb", counted)
+    rng = np.random.default_rng(6)
+    assert not Posterior.of(buckets, [Quasi(codes=rng.permutation(is_man))], None).others
+    assert [start.place.any() for start in climbs] == [False]
+    climbs.clear()
+    assert Posterior.of(buckets, [Quasi(codes=is_man)], None).others
+    assert len(climbs) > 1
+    assert climbs[1].pairs, "how the likelihood curves is known from the search before"
 
 
 @pytest.mark.parametrize(("limit", "by"), [("_MOST_ROWS", -1), ("MOST_CELLS", -1), ("_FEWEST_ROWS", 1)])

@@ -15,7 +15,7 @@ from dalenius.mechanisms.bucketize.estimate import effects as effects_module
 from dalenius.mechanisms.bucketize.estimate import make_estimator
 from dalenius.mechanisms.bucketize.estimate import posterior as posterior_module
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets, ScoreSums, find_batches
-from dalenius.mechanisms.bucketize.estimate.effects import Contents, Fit
+from dalenius.mechanisms.bucketize.estimate.effects import Contents, Everybody, Fit
 from dalenius.mechanisms.bucketize.estimate.matching import Places
 from dalenius.mechanisms.bucketize.estimate.possible import possible_range
 from dalenius.mechanisms.bucketize.estimate.posterior import Parts, Posterior
@@ -313,13 +313,13 @@ def test_effects_sought_by_some_people_first_are_those_of_a_search_by_everybody(
     sums = ScoreSums.of(buckets, [Score(rows=np.flatnonzero(columns[0] == k)) for k in range(5)])
     targets = Targets.of([[(k, np.eye(5)[z])] for k in range(5) for z in range(5)])
     quasi, looked_at = [Quasi(codes=codes) for codes in columns], list[int]()
-    gain = Fit.gain
+    gain = Everybody.gain
 
-    def counted(fit: Fit, effects: Floats, *others: int) -> tuple[float, Floats]:
-        looked_at.append(len(fit.kind))
+    def counted(fit: Everybody, effects: Floats, *others: int) -> tuple[float, Floats]:
+        looked_at.append(fit.n_rows)
         return gain(fit, effects, *others)
 
-    monkeypatch.setattr(Fit, "gain", counted)
+    monkeypatch.setattr(Everybody, "gain", counted)
     found, by_some = [], []
     for stages in ((), ((1_500, 60),)):
         looked_at.clear()

@@ -13,7 +13,7 @@ sought where values are exchanged (`find_modes`), and all that explain the relea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -82,8 +82,9 @@ def _by_region(buckets: Buckets, region_of_bucket: Ints) -> Floats:
 
 _STAGES = ((6_000, 60), (24_000, 60))
 """People by whom the effects of a larger release are sought at first, and in how many steps at most."""
-_STEPS, _ALL_STEPS = 25, 120
-"""And then by as many people as there may be cells."""
+_STEPS, _MORE_STEPS, _ALL_STEPS = 25, 30, 120
+"""And then by as many people as there may be cells; the second where values are not exchanged after it, the
+last where these are all steps."""
 _LEAST_GAIN, _LEAST_SHARE, _MANY = 0.1, 2e-5, 100_000
 """A search ends where three steps add less to the log-likelihood: for the last of at most so many people the
 first, which leaves a tenth of a standard error; for others the second, times the people."""
@@ -91,7 +92,12 @@ MOST_CELLS = 8_000_000
 """Kinds of people × values whose probabilities are kept at once."""
 _MANY_CELLS = 100_000
 """More probabilities are worked out with half the digits, several times faster."""
-_PENDING = 1 << 20
+_PART_CELLS, _LEAST_PART = 1 << 17, 1_024
+"""People, most of whom are of kinds of their own, are looked at in parts of so many × values, or of so many
+people: few enough to stay in the processor's cache."""
+_OWN_KINDS = 0.5
+_FAR_APART = 80.0
+"""Odds whose logarithms differ by less can be added up with half the digits."""
 _LEAST_ODDS = 1e-12
 _FIRST_ROUNDS, _ROUNDS, _CLOSE = 40, 8, 1e-4
 
@@ -112,14 +118,17 @@ class Fit:
     """Of each value in all, as a logarithm."""
     factors: Floats
     """Where the scaling is, for every slot."""
+    n_cells: int
+    """Kinds × values, of this and of all others that are fitted together."""
+    _pieces: list[tuple[Block, Ints]] = field(default_factory=list)
+    """Of blocks with people, and where their entries are (`_entries`), once they are needed again."""
 
     @classmethod
-    def of(cls, features: Features, contents: Contents, places: Places) -> Fit:
+    def of(cls, features: Features, contents: Contents, places: Places, n_cells: int = 0) -> Fit:
         """Of the buckets that these places are in."""
         kinds, kind, region = features.kinds, features.kind_of_row[places.rows], features.region_of_kind
-        if len(kinds) > len(kind):  # most are nobody's here
-            own, kind = np.unique(kind, return_inverse=True)
-            kinds, kind, region = kinds.take(own), kind.ravel(), region[own]
+        if len(kinds) > _OWN_KINDS * len(kind):  # everybody is looked at as of a kind of their own
+            kinds, region, kind = kinds.take(kind), region[kind], np.arange(len(kind))
         return cls(
             places=places,
             kinds=kinds,
@@ -128,16 +137,27 @@ class Fit:
             log_share=contents.log_share[region if len(features.sizes) > 1 else np.zeros(1, dtype=np.int64)],
             shares=contents.log_share.T @ (features.sizes / features.sizes.sum()),
             factors=np.ones(len(places.held)),
+            n_cells=max(n_cells, len(kinds) * places.n_values),
         )
+
+    def tables(self, effects: Floats) -> list[Floats]:
+        """What the sums of effects are looked up in; the same for all that are fitted together."""
+        return self.kinds.tables(effects.astype(np.float32) if self.n_cells > _MANY_CELLS else effects)
 
     def log_chances(self, effects: Floats) -> Floats:
         """Kinds × values: log p."""
-        is_large = len(self.kinds) * effects.shape[1] > _MANY_CELLS
-        found = self.kinds.sum_effects(effects.astype(np.float32) if is_large else effects)
+        return self._chances(self.tables(effects))[0]
+
+    def _chances(self, tables: list[Floats]) -> tuple[Floats, Floats, Floats]:
+        """Kinds × values: log p and a multiple of p; and of each kind what that multiple adds up to."""
+        found = self.kinds.look_up(tables)
         found += self.log_share.astype(found.dtype)
-        found -= found.max(axis=1, keepdims=True)
-        found -= np.log(np.exp(found).sum(axis=1, keepdims=True))
-        return found
+        if max(found.max(initial=0), -found.min(initial=0)) > _FAR_APART:
+            found -= found.max(axis=1, keepdims=True)
+        odds = np.exp(found)
+        total = odds @ np.ones(odds.shape[1], dtype=odds.dtype)
+        found -= np.log(total)[:, None]
+        return found, odds, total
 
     def logs(self, effects: Floats) -> Iterator[tuple[Block, Floats]]:
         """For each block log p: people × values × buckets."""
@@ -153,15 +173,17 @@ class Fit:
     def scale(self, table: Floats, rounds: int, close: float) -> Iterator[tuple[Block, Ints, Floats, float]]:
         """Piece by piece: its entries, how likely each is, and what the piece adds to the likelihood."""
         flat = table.ravel()
+        for piece, entries in self._pieces or self._find_pieces():
+            held, logs = piece.by_slot(self.places.held), flat.take(entries).astype(np.float64)
+            logs = self._with_fakes(piece, logs)
+            weight, gain = piece.scale(logs, held, self.factors, rounds, close)
+            yield piece, entries, weight[: piece.shape[1]], gain
+
+    def _find_pieces(self) -> Iterator[tuple[Block, Ints]]:
+        """Of blocks where somebody is left, and where their entries are."""
         for block in self.places.blocks:
-            if not block.shape[1]:
-                continue  # nobody is left there
-            for piece in block.pieces():
-                entries = self._entries(piece)
-                held, logs = piece.by_slot(self.places.held), flat[entries].astype(np.float64)
-                logs = self._with_fakes(piece, logs)
-                weight, gain = piece.scale(logs, held, self.factors, rounds, close)
-                yield piece, entries, weight[: piece.shape[1]], gain
+            for piece in block.pieces() if block.shape[1] else ():
+                yield piece, self._entries(piece)
 
     def _with_fakes(self, piece: Block, logs: Floats) -> Floats:
         """A piece's fakes as people more, who have the values that nobody has.
@@ -177,47 +199,62 @@ class Fit:
 
     def gain(self, effects: Floats, rounds: int = _ROUNDS, close: float = _CLOSE) -> tuple[float, Floats]:
         """The log-likelihood of the buckets, and its gradient by effects."""
-        table = self.log_chances(effects)
-        found = np.exp(table) * -self.counts[:, None]
-        gain, pending = 0.0, list[tuple[Ints, Floats]]()
+        gain, sums = self.gain_by_table(self.tables(effects), rounds, close)
+        return gain, self.kinds.add_tables(sums)
+
+    def gain_by_table(self, tables: list[Floats], rounds: int, close: float) -> tuple[float, Floats]:
+        """The same, and its gradient by entries of the tables."""
+        table, found, total = self._chances(tables)
+        found *= (-self.counts / total).astype(found.dtype)[:, None]
+        if not self._pieces:
+            self._pieces.extend(self._find_pieces())
+        gain, flat = 0.0, found.ravel()
         for _, entries, weight, own in self.scale(table, rounds, close):
             gain += own
-            pending.append((entries.ravel(), weight.ravel()))
-            if len(pending) * entries.size > max(_PENDING, found.size):
-                _add_entries(found, pending)
-        _add_entries(found, pending)
-        return gain, self.kinds.add(found)
-
-
-def _add_entries(found: Floats, pending: list[tuple[Ints, Floats]]) -> None:
-    """Add what was found to its places, and forget it."""
-    if pending:
-        places, weights = (np.concatenate([pair[k] for pair in pending]) for k in (0, 1))
-        found += np.bincount(places, weights, found.size).reshape(found.shape)
-        pending.clear()
+            np.add.at(flat, entries.ravel(), weight.ravel().astype(flat.dtype))
+        return gain, self.kinds.add_by_table(found, self.n_cells).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Everybody:
-    """All buckets of a release, in parts where kinds of people are many."""
+    """All or some buckets of a release, in parts where kinds of people are many."""
 
     parts: tuple[Fit, ...]
 
     @classmethod
-    def of(cls, features: Features, contents: Contents, buckets: Buckets) -> Everybody:
+    def of(
+        cls, features: Features, contents: Contents, buckets: Buckets, chosen: Ints | None = None
+    ) -> Everybody:
         """With as many people in a part as have few kinds together."""
-        places = Places.of(buckets)
-        few = len(features.kinds) * places.n_values <= MOST_CELLS
-        parts = [places] if few else places.split(max(1, MOST_CELLS // places.n_values))
-        return cls(parts=tuple(Fit.of(features, contents, part) for part in parts))
+        places = Places.of(buckets, chosen)
+        n_people, n_values = len(places.rows), places.n_values
+        is_shared = len(features.kinds) <= _OWN_KINDS * n_people
+        most = MOST_CELLS if is_shared else max(_PART_CELLS, _LEAST_PART * n_values)
+        n_kinds = min(len(features.kinds), n_people)
+        parts = [places] if n_kinds * n_values <= most else places.split(max(1, most // n_values))
+        return cls(parts=tuple(Fit.of(features, contents, own, n_kinds * n_values) for own in parts))
 
-    def gain(self, effects: Floats) -> tuple[float, Floats]:
-        """The log-likelihood of all buckets, and its gradient by effects."""
-        found = [part.gain(effects) for part in self.parts]
-        return sum(gain for gain, _ in found), np.sum([slope for _, slope in found], axis=0)
+    @property
+    def n_rows(self) -> int:
+        """How many people there are."""
+        return sum(len(part.kind) for part in self.parts)
+
+    def gain(self, effects: Floats, rounds: int = _ROUNDS, close: float = _CLOSE) -> tuple[float, Floats]:
+        """The log-likelihood of the buckets, and its gradient by effects."""
+        tables = self.parts[0].tables(effects)
+        gain, sums = self.parts[0].gain_by_table(tables, rounds, close)
+        for part in self.parts[1:]:
+            own, more = part.gain_by_table(tables, rounds, close)
+            gain, sums = gain + own, sums + more
+        return gain, self.parts[0].kinds.add_tables(sums)
+
+    def climb(self, basis: Basis, start: Climb, steps: int, close: float) -> Climb:
+        """To the most likely effects nearby; all adds up at first, as a search needs a smooth function."""
+        self.gain(basis.effects(start.place), _FIRST_ROUNDS)
+        return climb(basis, start, self.gain, self.n_rows, steps, close)
 
 
-def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis: Basis) -> Floats:
+def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis: Basis) -> Climb:
     """The most likely effects, as coordinates of the basis.
 
     Of a large release first those of a part of the buckets, and then of ever more. What the steps by some
@@ -226,16 +263,15 @@ def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis:
     found, n_before = Climb(place=np.zeros(basis.precision.shape)), 0
     every = max(1, -(-buckets.n_rows * buckets.composition.shape[1] // MOST_CELLS))
     stages = [(buckets.n_rows // n, steps) for n, steps in _STAGES if buckets.n_rows // n >= 2 * every]
-    for one_of, steps in (*stages, (every, _STEPS if stages else _ALL_STEPS)):
+    last = _MORE_STEPS if buckets.n_rows > _MOST_ROWS else _STEPS
+    for one_of, steps in (*stages, (every, last if stages else _ALL_STEPS)):
         chosen = None if one_of == 1 else np.arange(0, len(buckets.size), one_of)
-        fit = Fit.of(features, contents, Places.of(buckets, chosen))
-        n_rows = len(fit.kind)
-        found = found.of_more(n_rows / n_before) if n_before else found
-        fit.gain(basis.effects(found.place), _FIRST_ROUNDS)  # the search needs a smooth function
-        is_last = one_of == every and n_rows <= _MANY
-        close = _LEAST_GAIN if is_last else _LEAST_SHARE * n_rows
-        found, n_before = climb(basis, found, fit.gain, n_rows, steps, close), n_rows
-    return found.place
+        fit = Everybody.of(features, contents, buckets, chosen)
+        found = found.of_more(fit.n_rows / n_before) if n_before else found
+        is_last = one_of == every and fit.n_rows <= _MANY
+        close = _LEAST_GAIN if is_last else _LEAST_SHARE * fit.n_rows
+        found, n_before = fit.climb(basis, found, steps, close), fit.n_rows
+    return found
 
 
 _FEWEST_ROWS, _MOST_ROWS = 2_000, 50_000
@@ -252,21 +288,22 @@ columns by main effects only nearly. Settled on Adult's occupations (docs/covera
 
 
 def find_modes(
-    features: Features, contents: Contents, buckets: Buckets, basis: Basis, place: Floats
+    features: Features, contents: Contents, buckets: Buckets, basis: Basis, fitted: Climb
 ) -> list[tuple[float, Floats]]:
     """How likely which effects are, as coordinates: those found, and others where values are exchanged."""
-    n_cells = buckets.n_rows * buckets.composition.shape[1]
+    n_cells, place = buckets.n_rows * buckets.composition.shape[1], fitted.place
     if basis.is_smooth or not _FEWEST_ROWS <= buckets.n_rows <= _MOST_ROWS or n_cells > MOST_CELLS:
         return [(1.0, place)]
-    fit = Fit.of(features, contents, Places.of(buckets))
+    fit = Everybody.of(features, contents, buckets)
     found = [(_log_posterior(fit, basis, place), place)]
     tried = sorted(_exchanged(fit, contents, basis, place), key=lambda one: -one[0])[:_MOST_CLIMBS]
     for likely, start in tried:
         if likely < found[0][0] - _FAR:
             break
-        fit.gain(basis.effects(start), _FIRST_ROUNDS)
-        own = climb(basis, Climb(place=start), fit.gain, buckets.n_rows, _MODE_STEPS, _MODE_GAIN).place
-        if all(np.abs(own - other).max() > _OTHER for _, other in found):
+        if not _is_other(start, place):
+            continue  # it leads back to where it came from
+        own = fit.climb(basis, replace(fitted, place=start), _MODE_STEPS, _MODE_GAIN).place
+        if all(_is_other(own, known) for _, known in found):
             found.append((_log_posterior(fit, basis, own), own))
     best = max(likely for likely, _ in found)
     odds = [(float(np.exp((likely - best) / _DOUBT)), own) for likely, own in found]
@@ -275,13 +312,19 @@ def find_modes(
     return sorted(listed, key=lambda one: -one[0])
 
 
-def _log_posterior(fit: Fit, basis: Basis, place: Floats) -> float:
+def _is_other(one: Floats, two: Floats) -> bool:
+    return bool(np.abs(one - two).max() > _OTHER)
+
+
+def _log_posterior(fit: Everybody, basis: Basis, place: Floats) -> float:
     """Up to a number that is the same everywhere."""
     gain, _ = fit.gain(basis.effects(place), _FIRST_ROUNDS)
     return gain - 0.5 * float((place**2).sum())
 
 
-def _exchanged(fit: Fit, contents: Contents, basis: Basis, place: Floats) -> Iterator[tuple[float, Floats]]:
+def _exchanged(
+    fit: Everybody, contents: Contents, basis: Basis, place: Floats
+) -> Iterator[tuple[float, Floats]]:
     """The same effects with those on two values exchanged, of pairs that share most buckets."""
     one, two = np.triu_indices(len(contents.hidden), 1)
     together = -contents.hidden[one, two]
