@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dalenius.tables.sketching import digests
+from dalenius.tables.sketching import digests, whole
 from dalenius.tables.sketching.digests import digest_texts
-from dalenius.tables.sketching.kept import digest_cells
+from dalenius.tables.sketching.kept import digest_words
 from dalenius.tables.sketching.whole import _hash_all
 
 
@@ -38,14 +38,15 @@ MD5 = partial(md5, usedforsecurity=False)
 WORDS = ["Anna", "zoë"[:2], "", "x y", "truest", ":", "o'hara-smith", "a" * 39]
 
 
-def test_plain_words_have_the_numbers_that_duckdb_gives_them() -> None:
-    texts, key = pa.array([*WORDS, None]), b"k" * 32
-    words = digest_cells(texts, key)
-    assert words is not None
-    assert words.tolist() == _hash_all(duckdb.connect(), texts, "VARCHAR", key).tolist()
-    assert len(np.unique(words)) == len(WORDS)  # nothing is said by an empty text, and by NULL
+ODD = ["12", "-1.5", " b", "b ", "True", "FALSE", "Ä", "1e3", "a" * 40, "12 Main Street"]
 
 
-@pytest.mark.parametrize("odd", ["12", "-1.5", " b", "b ", "True", "FALSE", "Ä", "a" * 40])
-def test_texts_that_may_say_something_else_are_left_to_duckdb(odd: str) -> None:
-    assert digest_cells(pa.array([*WORDS, odd, None]), b"k" * 32) is None
+@pytest.mark.parametrize("texts", [[*WORDS, None], [*WORDS, *ODD, None], ODD], ids=["words", "both", "odd"])
+def test_texts_have_the_numbers_that_duckdb_gives_them(
+    texts: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells, key, connection = pa.array(texts), b"k" * 32, duckdb.connect()
+    by_duckdb = _hash_all(connection, cells, "VARCHAR", key)
+    assert digest_words(cells, key)[1].tolist() == [text not in ODD for text in texts]
+    monkeypatch.setattr(whole, "MANY_TEXTS", 1)
+    assert _hash_all(connection, cells, "VARCHAR", key).tolist() == by_duckdb.tolist()

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dalenius.arrays import Bools, Floats, Ints
-from dalenius.tables.codes import encode, number
+from dalenius.arrays import Bools, Codes, Floats, Ints
+from dalenius.tables.codes import encode, narrowest, number
 
 MUCH = 0.25
 """Of the people whom chance leaves in doubt, so many have a value that their cell tells."""
@@ -46,8 +46,8 @@ class CodedColumn:
     n_values: int
     ranks: Floats | None = field(default=None)
     """Of numbers and days: their order, NaN where there is none; None for other columns."""
-    places: Floats | None = field(default=None)
-    """Of numbers, days and texts: where each row is in their order; None for other columns."""
+    places: Codes | None = field(default=None)
+    """Of numbers, days and texts: where each row is in their order, NULL last; None for other columns."""
     texts: pa.Array | None = field(default=None)
     """The cells by their codes, if they are texts that few people share."""
     last_digits: Ints | None = field(default=None)
@@ -59,11 +59,12 @@ class CodedColumn:
         found, values = encode(cells)
         codes = found.astype(np.int64)
         texts = values if _has_words(values, codes) else None
+        order = _order(values) if _is_ordered(values) or _is_text(values) else None
         return cls(
             codes=codes,
             n_values=len(values),
-            ranks=_ranks(codes, values),
-            places=_places(codes, values),
+            ranks=None if order is None else _ranks(codes, values, order),
+            places=None if order is None else order[codes],
             texts=texts,
             last_digits=_last_digits(codes, values),
         )
@@ -76,8 +77,9 @@ class CodedColumn:
 
 def _has_words(values: pa.Array, codes: Ints) -> bool:
     """Apart from one cell, which may be NULL or stand for nothing: only some have a note."""
-    others = len(codes) - int(np.bincount(codes, minlength=1).max())
-    return _is_text(values) and (len(values) - 1) * IN_PAIRS > others
+    if not _is_text(values):
+        return False
+    return (len(values) - 1) * IN_PAIRS > len(codes) - int(np.bincount(codes, minlength=1).max())
 
 
 def _last_digits(codes: Ints, values: pa.Array) -> Ints | None:
@@ -95,24 +97,20 @@ def _is_ordered(values: pa.Array) -> bool:
     return bool(pa.types.is_primitive(values.type) or pa.types.is_decimal(values.type))
 
 
-def _order(values: pa.Array) -> Floats:
+def _order(values: pa.Array) -> Codes:
     """The place of each value, NULL last."""
-    order = np.empty(len(values))
-    order[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values), dtype=np.float64)
+    order = np.empty(len(values), dtype=narrowest(len(values)))
+    order[pc.array_sort_indices(values).to_numpy()] = np.arange(len(values))
     return order
 
 
-def _ranks(codes: Ints, values: pa.Array) -> Floats | None:
+def _ranks(codes: Ints, values: pa.Array, order: Codes) -> Floats | None:
     if len(values) < _MANY or not _is_ordered(values):
         return None
-    order = _order(values)
-    order[values.is_null().to_numpy(zero_copy_only=False)] = np.nan
-    return np.asarray(order[codes], dtype=np.float64)
-
-
-def _places(codes: Ints, values: pa.Array) -> Floats | None:
-    is_known = _is_ordered(values) or _is_text(values)
-    return np.asarray(_order(values)[codes], dtype=np.float64) if is_known else None
+    ranks = order.astype(np.float64)
+    if values.null_count:
+        ranks[values.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return np.asarray(ranks[codes], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -258,5 +256,8 @@ def follows(column: CodedColumn, secret: CodedColumn) -> bool:
     if len(one) < _MANY:
         return False
     one, other = one - one.mean(), other - other.mean()
-    spread = float((one @ one) * (other @ other))
-    return spread > 0 and abs(float(one @ other)) >= _CLOSELY * sqrt(spread)
+    # not `@`: two threads of BLAS wait for one another far longer than such a sum takes
+    both, own, others = (
+        float(np.einsum("i,i", *pair)) for pair in ((one, other), (one, one), (other, other))
+    )
+    return own * others > 0 and abs(both) >= _CLOSELY * sqrt(own * others)

@@ -21,8 +21,8 @@ Words32 = NDArray[np.uint32]
 MANY_TEXTS = 2**15
 """So many are digested together in half of DuckDB's time."""
 _BLOCK = 64
-_END = 9
-"""Bytes of a message's last block that are not its own: a mark, and its length."""
+LONGEST = _BLOCK - 9
+"""Bytes of a message in its last block, which ends with a mark and the length."""
 _AT_ONCE = 2**14
 """So many words of each kind stay in a processor's cache."""
 _START = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
@@ -41,7 +41,7 @@ def digest_texts(before: bytes, texts: pa.StringArray, behind: bytes) -> Words32
     """
     n_done = len(before) // _BLOCK * _BLOCK
     letters, starts, lengths = in_letters(texts)
-    if int(lengths.max(initial=0)) > _BLOCK - _END - (len(before) - n_done) - len(behind):
+    if int(lengths.max(initial=0)) > LONGEST - (len(before) - n_done) - len(behind):
         return None
     state: Sequence[int] = _START
     for start in range(0, n_done, _BLOCK):
@@ -67,7 +67,7 @@ def in_letters(texts: pa.StringArray) -> tuple[NDArray[np.uint8], Int32s, Int32s
 def _by_length(lengths: Int32s) -> Iterator[tuple[int, Ints]]:
     """The places of texts of one length, some at a time."""
     order = np.argsort(lengths.astype(np.uint8), kind="stable")  # of bytes: counted
-    ends = np.cumsum(np.bincount(lengths))
+    ends = np.cumsum(np.bincount(lengths, minlength=1))
     for length, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         for first in range(start, end, _AT_ONCE):
             yield length, order[first : min(first + _AT_ONCE, end)]

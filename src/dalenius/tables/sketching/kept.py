@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dalenius.arrays import Bools, Ints, different
 from dalenius.sql import one_row
 from dalenius.tables.sketch import SUM_MASK, SketchedPair
-from dalenius.tables.sketching.digests import digest_texts, in_letters
+from dalenius.tables.sketching.digests import LONGEST, digest_texts, in_letters
 from dalenius.tables.steps import NUMERIC_TYPES
 
 Words = NDArray[np.uint64]
@@ -94,23 +94,29 @@ def canonical(name: str, kind: str) -> str:
     return f"coalesce({number}, '')"
 
 
-def digest_cells(texts: pa.StringArray, key: bytes) -> Words | None:
-    """The numbers of `hash_cell`, in high bits, of many texts together; None where not all are plain words.
+def digest_words(texts: pa.StringArray, key: bytes) -> tuple[Words, Bools]:
+    """The numbers of `hash_cell`, in high bits, of texts that are plain words, and which these are.
 
-    These are of ASCII's letters, begin with none below a letter, as a number would, and end with no blank.
+    They are short and of ASCII's letters, begin with none below a letter, as a number would, and end with no
+    blank. The numbers of others are left open.
     """
     texts = texts.fill_null("")
     letters, starts, lengths = in_letters(texts)
-    starts, ends = starts[lengths > 0], (starts + lengths)[lengths > 0]
-    first, last = letters[starts], letters[ends - 1]
-    if letters.max(initial=0) >= _NO_ASCII or (first <= ord("9")).any() or (last == ord(" ")).any():
-        return None
-    said = pc.ascii_lower(texts)
-    short = said.filter(pa.array(lengths <= len("false")))
-    if pc.any(pc.is_in(short, pa.array(["true", "false"]))).as_py():  # which are numbers, too
-        return None
-    words = digest_texts(key.hex()[:_KEY_LETTERS].encode(), said, b"")
-    return None if words is None else words[:2].T.copy().view(np.uint64).ravel() << np.uint64(_ABOVE)
+    is_plain = lengths <= LONGEST - _KEY_LETTERS
+    own = np.flatnonzero(lengths)
+    is_plain[own] &= letters[starts[own]] > ord("9")
+    is_plain[own] &= letters[starts[own] + lengths[own] - 1] != ord(" ")
+    if letters.max(initial=0) >= _NO_ASCII:
+        is_plain &= pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
+    said, short = pc.ascii_lower(texts), np.flatnonzero(lengths <= len("false"))
+    are_numbers = pc.is_in(said.take(pa.array(short)), pa.array(["true", "false"]))
+    is_plain[short] &= ~are_numbers.to_numpy(zero_copy_only=False)
+    numbers, every = np.zeros(len(texts), dtype=np.uint64), is_plain.all()
+    words = digest_texts(key.hex()[:_KEY_LETTERS].encode(), said if every else said.filter(is_plain), b"")
+    if words is None:
+        return numbers, np.zeros_like(is_plain)
+    numbers[is_plain] = words[:2].T.copy().view(np.uint64).ravel() << np.uint64(_ABOVE)
+    return numbers, is_plain
 
 
 def _is_number(kind: str) -> bool:

@@ -26,7 +26,7 @@ from dalenius.tables.sketching.kept import (
     Words,
     add_up,
     choose_combinations,
-    digest_cells,
+    digest_words,
     hash_cell,
     high,
     is_numbering,
@@ -98,8 +98,16 @@ def _hash_values(rows: HeldRows, columns: Sequence[SketchedColumn], key: bytes) 
 
 
 def _hash_all(connection: duckdb.DuckDBPyConnection, values: pa.Array, kind: str, key: bytes) -> Words:
-    if kind == "VARCHAR" and len(values) >= MANY_TEXTS and (words := digest_cells(values, key)) is not None:
-        return words
+    if kind == "VARCHAR" and len(values) >= MANY_TEXTS:
+        numbers, is_done = digest_words(values, key)
+        if not is_done.all():
+            others = values.filter(pa.array(~is_done))
+            numbers[~is_done] = _hash_by_duckdb(connection, others, kind, key)
+        return numbers
+    return _hash_by_duckdb(connection, values, kind, key)
+
+
+def _hash_by_duckdb(connection: duckdb.DuckDBPyConnection, values: pa.Array, kind: str, key: bytes) -> Words:
     connection.register("sketched", pa.table({"v": values}))
     found = connection.sql(f"SELECT {hash_cell('v', kind, key)} FROM sketched").to_arrow_table()
     connection.unregister("sketched")
