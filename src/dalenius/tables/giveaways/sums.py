@@ -39,7 +39,7 @@ def read_numbers(records: pa.Table, names: list[str]) -> dict[str, Floats]:
                 cells = cells.cast(
                     pa.int32() if pa.types.is_date32(kind) or pa.types.is_time32(kind) else pa.int64()
                 )
-            found[name] = cells.cast(pa.float64()).to_numpy().astype(np.float64)
+            found[name] = cells.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
     return found
 
 
