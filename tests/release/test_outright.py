@@ -488,3 +488,20 @@ def test_a_series_tells_what_its_releases_tell(tmp_path: Path, kind: str) -> Non
     found = dalenius.verify(out)
     assert not found.ok
     assert found.outright == (counted[0] if kind == "batches" else 0), "nobody is counted in what is damaged"
+
+
+def test_values_of_sets_that_are_written_in_several_ways_are_refused_too(tmp_path: Path) -> None:
+    """They are names of columns: each had a limit of its own, and buckets held all of them."""
+    rng = np.random.default_rng(3)
+    names = ["HIV", "H.I.V. ", "Flu"]
+    columns = {name: rng.random(200) < 0.2 for name in names}
+    given: dict[str, Any] = {
+        "source": pa.table({"age": rng.integers(20, 80, 200), **columns}),
+        "columns": {"quasi": ["age"], "sensitive": names},
+        "promise": {"kind": "sets", "default": {"times": 2, "plus": 0.02}},
+    }
+    with pytest.raises(PromiseNotMet, match=r"columns 'HIV', 'H.I.V. ' are of values that are written"):
+        dalenius.publish(policy(tmp_path, **given))
+    given["source"] = given["source"].rename_columns(["age", "HIV", "Gout", "Flu"])
+    given["columns"] = {"quasi": ["age"], "sensitive": ["HIV", "Gout", "Flu"]}
+    dalenius.publish(policy(tmp_path, **given))

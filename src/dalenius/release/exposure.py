@@ -16,9 +16,11 @@ from dalenius.errors import PromiseNotMet
 from dalenius.exact import percent
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
+from dalenius.promises.sets import SetPrivacy
 from dalenius.release.belonging import find_belonging
 from dalenius.release.verify import tell_outright
 from dalenius.tables.giveaways import LOOKED_AT, Giveaway, find_giveaways
+from dalenius.tables.histogram import say_alike
 from dalenius.tables.uniqueness import toml_key
 
 
@@ -86,6 +88,8 @@ class Exposures:
     """The sensitive ones."""
     spellings: int = 0
     """How many people have a sensitive value that is written in several ways."""
+    spelt_columns: tuple[str, ...] = ()
+    """Of sets, the columns of values that are one value, written in several ways."""
     giveaways: tuple[Giveaway, ...] = ()
     """Columns that would be published and tell the sensitive value."""
     shared: tuple[SharedIdentifier, ...] = ()
@@ -100,6 +104,7 @@ class Exposures:
         """As `plan --json` and `publish --json` print it."""
         return {
             "spellings": self.spellings,
+            "spelt_columns": [*self.spelt_columns],
             "giveaways": [plain_fields(one) for one in self.giveaways],
             "shared_identifiers": [plain_fields(one) for one in self.shared],
             "spelt_units": self.spelt_units,
@@ -116,6 +121,8 @@ class Exposures:
         """In words, one line each."""
         if self.spellings:
             yield tell_spellings(self.spellings, self.columns)
+        if self.spelt_columns:
+            yield tell_spelt_columns(self.spelt_columns)
         for one in self.giveaways:
             yield one.sentence(self.columns)
         if self.spelt_units:
@@ -135,6 +142,12 @@ class Exposures:
                 "own, and people whose bucket holds nothing else would be published outright",
                 f'write values alike: {key} = {{ map = "values.csv" }} under [recode], a file with columns '
                 "from and to",
+            )
+        if self.spelt_columns:
+            yield (
+                f"{tell_spelt_columns(self.spelt_columns)}: each way would have a limit of its own, and a "
+                "bucket may hold all of them",
+                "write values alike in the source, or make one column of these",
             )
         for one in self.giveaways:
             if one.is_loose:
@@ -173,7 +186,18 @@ def find_exposures(policy: Policy, table: OpenedTable) -> Exposures:
     giveaways: tuple[Giveaway, ...] = ()
     if policy.mechanism.publishes_quasi:
         giveaways = find_giveaways(table.sample((*quasi, *sensitive), LOOKED_AT), quasi, sensitive)
-    return replace(found, spellings=table.histogram(sensitive).n_spelt_otherwise, giveaways=giveaways)
+    return replace(
+        found,
+        spellings=table.histogram(sensitive).n_spelt_otherwise,
+        spelt_columns=_spelt_alike(sensitive) if policy.promise.kind == SetPrivacy.kind else (),
+        giveaways=giveaways,
+    )
+
+
+def _spelt_alike(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The values of sets are names of columns."""
+    said = [say_alike(name) for name in names]
+    return tuple(name for name, one in zip(names, said, strict=True) if said.count(one) > 1)
 
 
 def _shared_identifiers(policy: Policy, table: OpenedTable) -> Iterator[SharedIdentifier]:
@@ -228,6 +252,17 @@ def tell_spellings(n_people: int, columns: tuple[str, ...]) -> str:
     what = " × ".join(map(repr, columns))
     ways = "that is written in several ways (in case, spaces, marks or a short form)"
     return f"{people} a value of {what} {ways}"
+
+
+def tell_spelt_columns(names: tuple[str, ...]) -> str:
+    """In plain words.
+
+    >>> tell_spelt_columns(("HIV", "H.I.V."))
+    "the sensitive columns 'HIV', 'H.I.V.' are of values that are written in several ways"
+    """
+    return (
+        f"the sensitive columns {', '.join(map(repr, names))} are of values that are written in several ways"
+    )
 
 
 def tell_units(n_people: int) -> str:
