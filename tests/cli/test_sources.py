@@ -54,6 +54,22 @@ def test_inspect_says_how_it_was_read_and_what_may_be_wrong(
     assert [column["type"] for column in better["columns"]] == ["bigint", "double", "date", "varchar"]
 
 
+def test_codes_among_decimal_commas_and_a_line_of_totals_are_pointed_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["id;age;size;weight;sex;disease"]
+    for row in range(60):
+        size = "-99" if row % 5 == 0 else f"1,{50 + row % 40}"
+        lines.append(f"{row};{20 + row};{size};{50 + row},5;{'fm'[row % 2]};{'abcd'[row % 4]}")
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([*lines, "sum;2970;;;;"]), encoding="utf-8")
+    notes = "\n".join(call(capsys, "inspect", path)[1]["notes"])
+    assert "'size' looks like numbers with a decimal comma" in notes
+    assert "1 row has no cell in most columns" in notes
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert "no cell" not in "\n".join(call(capsys, "inspect", path)[1]["notes"])
+
+
 def test_what_init_was_told_is_in_the_policy_and_publishes(
     messy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,6 +42,16 @@ def test_one_ward_of_several_rare_diseases_is_enough_unless_others_have_them_too
     assert not find({"flag": is_infectious & ~elsewhere, "s": s}, ["s"])
 
 
+def test_what_was_measured_of_people_with_some_diseases_only_tells_that_they_have_one_of_them() -> None:
+    rng = np.random.default_rng(10)
+    s = rng.integers(0, 40, 2_000)
+    is_empty = ~np.isin(s, [3, 7, 9])
+    sugar = pa.array(rng.normal(7, 1, 2_000), mask=is_empty)
+    assert find({"sugar": sugar, "s": s}, ["s"]) == [("sugar", None, None, "kinds")]
+    others = pa.array(rng.normal(7, 1, 2_000), mask=rng.permutation(is_empty))
+    assert not find({"sugar": others, "s": s}, ["s"])
+
+
 def test_a_grade_of_pay_tells_a_salary_that_nobody_shares() -> None:
     rng = np.random.default_rng(3)
     salary = np.exp(rng.normal(10.5, 0.5, 2_000))

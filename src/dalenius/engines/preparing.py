@@ -16,6 +16,7 @@ from dalenius.arrays import Ints
 from dalenius.errors import PolicyError, SourceError
 from dalenius.policy import Policy
 from dalenius.sql import identifier, identifiers
+from dalenius.tables.files.persons import refuse_nobodys
 from dalenius.tables.recode import Recode
 from dalenius.tables.sketching.digests import digest_texts
 from dalenius.tables.steps import NUMERIC_TYPES
@@ -66,8 +67,7 @@ def refuse_outside(recodes: Recodes, outside: Sequence[int]) -> None:
 
 def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
     """Every promise is per row, so a person with several rows is refused."""
-    if n_unknown:
-        raise SourceError(f"{n_unknown} rows have no {unit!r}: whose rows they are is not known")
+    refuse_nobodys(unit, n_unknown)
     if n_repeated:
         raise SourceError(
             f"{n_repeated} people have more than one row (unit {unit!r}), and every promise is per row",

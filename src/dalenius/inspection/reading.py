@@ -90,7 +90,20 @@ def look_closer(source: Source, facts: TableFacts) -> Look:
             if place in measured
             for note in _notes(connection, column, place, measured[place])
         )
-    return Look(how=how_read(source), shapes=shapes, notes=notes)
+    return Look(how=how_read(source), shapes=shapes, notes=(*notes, *_note_totals(facts)))
+
+
+def _note_totals(facts: TableFacts) -> Iterator[str]:
+    """One row, or two, without a cell in most columns, as a line of sums or a remark below a table has."""
+    empty = [column.n_null for column in facts.columns]
+    for n in (1, 2):
+        if empty.count(n) * 2 <= len(empty) or facts.n_rows <= n:
+            continue
+        rows = "1 row has" if n == 1 else f"{n} rows have"
+        yield (
+            f"{rows} no cell in most columns: if that is a line of totals or a remark, take it out of the "
+            "file, or it is published as a person"
+        )
 
 
 _MARKS = {r"[\p{Ll}\p{Lo}\p{Lm}\p{M}]": "a", r"[\p{Lu}\p{Lt}]": "A", r"\p{N}": "9", "[^ -~]": "?"}
@@ -121,7 +134,7 @@ _FORMS = (_NUMBER, _COMMA, _THOUSANDS, *_DAYS)
 
 def _measures(connection: duckdb.DuckDBPyConnection) -> dict[int, list[float]]:
     """Of each place the shares of the cells with each form, codes apart, and how often each code is there."""
-    codes = ", ".join(map(literal, _TEXT_CODES))
+    codes = ", ".join(map(literal, _CODES))
     shares = ", ".join(
         f"coalesce(sum(n * regexp_full_match(cell, {literal(form)})::INT) FILTER (cell NOT IN ({codes})) "
         f"/ sum(n) FILTER (cell NOT IN ({codes})), 0)"

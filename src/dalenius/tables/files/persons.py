@@ -68,8 +68,7 @@ def gather(
     kept = [name for name in columns if name not in (asked.unit, asked.values, *asked.drop)]
     unit, cell = identifier(asked.unit), identifier(asked.values)
     n_nobodys = one_row(connection, f"SELECT count(*) FROM {relation} WHERE {unit} IS NULL")[0]
-    if n_nobodys:
-        raise SourceError(f"{n_nobodys} rows have no {asked.unit!r}: whose rows they are is not known")
+    refuse_nobodys(asked.unit, n_nobodys)
     _refuse_differing(connection, relation, unit, kept)
     query = f"SELECT DISTINCT {cell} AS v FROM {relation} WHERE {cell} IS NOT NULL ORDER BY v"
     values = connection.sql(query).to_arrow_table().column(0)
@@ -85,6 +84,16 @@ def gather(
     ).to_arrow_table()
     counting = {COUNTED: asked.count} if asked.count else {}
     return found.replace_schema_metadata({GATHERED: json.dumps(names), **counting})
+
+
+def refuse_nobodys(unit: str, n_rows: int) -> None:
+    """Every row is somebody's."""
+    if n_rows:
+        rows, they = ("1 row has", "row it is") if n_rows == 1 else (f"{n_rows:,} rows have", "rows they are")
+        raise SourceError(
+            f"{rows} no {unit!r}: whose {they} is not known",
+            hint="take such rows out of the file (a line of totals has none), or give each its own",
+        )
 
 
 def _refuse_differing(

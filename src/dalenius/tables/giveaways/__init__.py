@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from dalenius.exact import percent
 from dalenius.tables.giveaways.cells import MUCH, CellTable, CodedColumn, follows
-from dalenius.tables.giveaways.kinds import Halves
+from dalenius.tables.giveaways.kinds import Halves, common_or_not, shares_cells
 from dalenius.tables.giveaways.order import OrderTable
 from dalenius.tables.giveaways.pairs import PairScreen
 from dalenius.tables.giveaways.sums import find_formula, read_numbers
@@ -132,7 +132,7 @@ def find_giveaways(records: pa.Table, quasi: Sequence[str], sensitive: Sequence[
 def _tells(name: str, column: CodedColumn, halves: Mapping[str | None, Halves]) -> Iterator[Giveaway]:
     """What one column tells: all of a value, or else one column of it. What is loose hides nothing else."""
     loose: Giveaway | None = None
-    for way, (told, half) in product((_by_cells, _by_letters, _by_kinds, _by_order), halves.items()):
+    for way, (told, half) in product(_WAYS, halves.items()):
         for how, people, share, is_loose in way(column, half):
             found = Giveaway(
                 column=name,
@@ -186,8 +186,16 @@ def _by_order(column: CodedColumn, half: Halves) -> Iterator[_Found]:
 
 
 def _by_kinds(column: CodedColumn, half: Halves) -> Iterator[_Found]:
-    for people, share, is_loose in half.telling(column):
+    for people, share, is_loose in half.telling(column) if shares_cells(column) else ():
         yield "kinds", people, share, is_loose
+
+
+def _by_presence(column: CodedColumn, half: Halves) -> Iterator[_Found]:
+    for people, share, is_loose in () if shares_cells(column) else half.telling(common_or_not(column)):
+        yield "kinds", people, share, is_loose
+
+
+_WAYS = (_by_cells, _by_letters, _by_kinds, _by_order, _by_presence)
 
 
 def _make_numbers(records: pa.Table, quasi: list[str], sensitive: Sequence[str]) -> Iterator[Giveaway]:

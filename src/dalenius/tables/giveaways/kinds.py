@@ -76,7 +76,7 @@ class Halves:
 
     def telling(self, column: CodedColumn) -> Iterator[tuple[int, float, bool]]:
         """How many of those asked have a cell that tells the value's kind, how often, and if few have."""
-        if column.n_values < 2 or (column.n_values - 1) * IN_PAIRS > len(column.codes):
+        if column.n_values < 2:
             return
         cells, kind, n_cells = column.codes[self.asked], self.kinds(column), column.n_values
         people, right, of_kind = (
@@ -102,6 +102,18 @@ class Halves:
         if (found := groups.telling()) is not None:
             # a cell of several values must be told by them too: farmers are in several industries
             yield *found, not groups.tell_most(NEARLY)
+
+
+def shares_cells(column: CodedColumn) -> bool:
+    """Whether people share cells, apart from one, which may be NULL: what was measured of few."""
+    return (column.n_values - 1) * IN_PAIRS <= len(column.codes) - int(np.bincount(column.codes).max())
+
+
+def common_or_not(column: CodedColumn) -> CodedColumn:
+    """Whether people have the commonest cell, or one of all others; if many have it."""
+    counts = np.bincount(column.codes)
+    is_common = (column.codes == counts.argmax()).astype(np.int64)
+    return CodedColumn(codes=is_common, n_values=2 if counts.max() >= MUCH * len(is_common) else 1)
 
 
 def _is_sure(right: int, by_chance: float) -> bool:
