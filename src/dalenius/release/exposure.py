@@ -11,14 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from dalenius.engines.base import OpenedTable
 from dalenius.errors import PromiseNotMet
 from dalenius.exact import percent
 from dalenius.plain import plain_fields
 from dalenius.policy import Policy
+from dalenius.promises.d_gamma_privacy import DGammaPrivacy
 from dalenius.promises.sets import SetPrivacy
 from dalenius.release.belonging import find_belonging
 from dalenius.release.verify import tell_outright
+from dalenius.tables.codes import encode
 from dalenius.tables.giveaways import LOOKED_AT, Giveaway, find_giveaways
 from dalenius.tables.histogram import say_alike
 from dalenius.tables.uniqueness import toml_key
@@ -97,6 +102,9 @@ class Exposures:
     people who share the sensitive value."""
     spelt_units: int = 0
     """How many people's `unit` is written in several ways, and so in several rows."""
+    likely: float | None = None
+    """Of a promise about rows: the share of rows that are likelier than it assumes to who knows how often
+    each column has each value; None: it is about values, or declares a distribution."""
     renumbered: int = 0
     """Of a series of dates, how many would be new who probably were there under another `unit`."""
 
@@ -108,6 +116,7 @@ class Exposures:
             "giveaways": [plain_fields(one) for one in self.giveaways],
             "shared_identifiers": [plain_fields(one) for one in self.shared],
             "spelt_units": self.spelt_units,
+            "likely_rows": self.likely,
             "renumbered": self.renumbered,
         }
 
@@ -116,6 +125,12 @@ class Exposures:
         for one in self.shared:
             if not one.is_person:
                 yield one.sentence(self.columns)
+        if self.likely:
+            yield (
+                f"{percent(self.likely)} of the rows are likelier than the promise assumes to whoever knows "
+                "how often each column has each value, which the view tells too: nothing is promised about "
+                "these rows, and those that the view shows may be told from noise"
+            )
 
     def lines(self) -> Iterator[str]:
         """In words, one line each."""
@@ -181,6 +196,8 @@ def find_exposures(policy: Policy, table: OpenedTable) -> Exposures:
         # a unit that stands in several rows as it is written was refused
         spelt_units=0 if unit is None else table.count_repeated(unit)[0],
     )
+    if isinstance(policy.promise, DGammaPrivacy) and getattr(policy.mechanism, "noise", None) is None:
+        return replace(found, likely=_likelier(table.sample((*quasi, *sensitive), LOOKED_AT), policy.promise))
     if policy.promise.protects != "value" or not sensitive:
         return found
     giveaways: tuple[Giveaway, ...] = ()
@@ -192,6 +209,20 @@ def find_exposures(policy: Policy, table: OpenedTable) -> Exposures:
         spelt_columns=_spelt_alike(sensitive) if policy.promise.kind == SetPrivacy.kind else (),
         giveaways=giveaways,
     )
+
+
+def _likelier(records: pa.Table, promise: DGammaPrivacy) -> float:
+    """The share of rows whose prior is above d, or k·n/m, if columns have their shares and are independent.
+
+    A column's domain has the values that occur, or more, which makes rows likelier still.
+    """
+    prior = np.zeros(len(records))
+    for cells in records.columns:
+        codes, values = encode(cells)
+        share = np.bincount(codes) / max(len(records), 1)
+        prior += np.log(share[codes] * (1 if promise.k is None else len(values)))
+    most = float(promise.k) if promise.k is not None else float(promise.d or 1) / max(len(records), 1)
+    return float(np.mean(prior > np.log(most))) if len(prior) else 0.0
 
 
 def _spelt_alike(names: tuple[str, ...]) -> tuple[str, ...]:

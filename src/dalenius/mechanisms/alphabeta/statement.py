@@ -8,6 +8,7 @@ from dalenius.mechanisms.tuples.noise import NoiseLaw
 from dalenius.mechanisms.tuples.plan import (
     CHANGED,
     CORRELATED,
+    LIKELY,
     OUTSIDE,
     PARTS,
     ROW,
@@ -95,7 +96,7 @@ def _not_covered(plan: AlphaBetaPlan, source: TupleSource) -> tuple[str, ...]:
         *news_of_domains(source),
         *([copies] if source.reads == "copies" else []),
         *([steps] if plan.promise.k is not None else []),
-        *([shaped] if plan.noise is not None else []),
+        shaped if plan.noise is not None else LIKELY,
     )
 
 

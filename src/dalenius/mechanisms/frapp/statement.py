@@ -7,6 +7,7 @@ from dalenius.mechanisms.frapp.plan import FrappPlan
 from dalenius.mechanisms.tuples.plan import (
     CHANGED,
     CORRELATED,
+    LIKELY,
     PARTS,
     ROW,
     ViewPlan,
@@ -24,6 +25,7 @@ _NOT_COVERED = (
     "whether a tuple is in the table: the promise is per record, and a tuple that the release shows j "
     "times has odds of about 1/(1−gamma)^j − 1, or of j·gamma/(1−gamma) if it can be there only once",
     CORRELATED,
+    LIKELY,
     PARTS,
     "another release of this table",
     CHANGED,

@@ -171,6 +171,11 @@ CORRELATED = (
     "an attacker who knows that tuples go together (of two brothers both or neither are in the table)"
 )
 PARTS = "what a part of a tuple tells: a value, or a combination of some columns, may be known to occur"
+LIKELY = (
+    "tuples that the attacker thinks likelier than that: who knows how often each column has each of its "
+    "values, which a view tells too, thinks tuples of common values far likelier, and can tell most of those "
+    "that a view shows from noise"
+)
 _ACTIVE = (
     "an attacker to whom it is news that a value of an active domain occurs: if only one tuple with it was "
     "thought possible, that tuple is certain; epsilon, too, is for tuples that leave the domain as it is"

@@ -14,6 +14,7 @@ from dalenius.mechanisms.alphabeta.attacks.views import (
     attack_correlated_tuples,
     attack_exclusive_set,
     attack_independent_views,
+    attack_likely_tuples,
     attack_one_tuple,
     attack_shared_noise,
     attack_views,
@@ -43,6 +44,8 @@ def attack(subject: Subject) -> Iterator[AttackResult]:
     if earlier:
         yield attack_all_views(case, tuples, earlier)
     yield attack_correlated_tuples(case)
+    if view.noise is None:
+        yield attack_likely_tuples(case, tuples)
     yield attack_exclusive_set(case)
     own = {one.manifest.id for one in (*earlier, release)}
     others = [other for other in subject.also if other.manifest.id not in own]

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from dalenius.mechanisms.alphabeta.plan.law import ChangingLaw, ViewLaw, usual_decay
 from dalenius.mechanisms.alphabeta.published import PublishedView, marginal_law
 from dalenius.mechanisms.base import repeat_evidence
@@ -17,8 +19,10 @@ from dalenius.mechanisms.tuples.domain import are_among, distinct_words
 from dalenius.release.folder import StoredRelease
 from dalenius.threats.chance import SHARE, clopper_pearson, largest_rate, least_level, least_rate
 from dalenius.threats.original import shared_coins
-from dalenius.threats.result import AttackResult, Threat
+from dalenius.threats.result import AttackResult, Threat, make_result
 
+_MOST_ROWS = 2**18
+"""Of more rows of a view a random choice is looked at."""
 _NOISIER = "publish with parameters for the number of views that there will be"
 
 
@@ -162,6 +166,45 @@ def attack_correlated_tuples(case: ViewCase) -> AttackResult:
         bound=None,
         advice="the promise is for independent tuples: a smaller gamma leaves less to be learnt"
         if posterior > case.gamma
+        else None,
+    )
+
+
+def attack_likely_tuples(case: ViewCase, tuples: ComparedTuples) -> AttackResult:
+    """Who learns from the view how often each column has each value thinks tuples of common values likely.
+
+    With columns taken as independent, a tuple has the prior n·Π f_j, and by the law of the view a posterior;
+    the attacker names the rows for which that is at least 1/2.
+    """
+    rng, law, size = np.random.default_rng(0), case.own_law, float(case.domain_size)
+    n_rows = len(tuples.row_words)
+    chosen = np.zeros(n_rows, dtype=np.bool_)
+    chosen[rng.choice(n_rows, min(n_rows, _MOST_ROWS), replace=False)] = True
+    alpha, beta, retention = float(law.alpha), float(law.beta), float(law.retention)
+    n_table = max((n_rows - beta * size) / alpha, 1.0) if alpha else 1.0
+    prior = np.full(int(chosen.sum()), np.log(n_table))
+    for codes, n_values in zip(tuples.rows_of(chosen), tuples.domain.sizes, strict=True):
+        seen = np.bincount(codes, minlength=n_values) * (n_rows / len(prior))
+        own = np.maximum(seen - beta * size / n_values, 1.0)
+        prior += np.log(own / own.sum())[codes]
+    share = np.minimum(np.exp(prior), 0.99)
+    named = share * retention >= (1 - share) * beta
+    right = tuples.is_own[chosen]
+    success = float(right[named].mean()) if named.any() else 0.0
+    return make_result(
+        "likely tuples",
+        Threat(
+            knows="how often each column has each value, from the view, and nothing else",
+            wants="rows of the view that are in the table",
+            covered=False,
+        ),
+        successes=int(right[named].sum()),
+        trials=int(named.sum()),
+        baseline=float(right.mean()) if len(right) else None,
+        detail={"named": float(named.mean()) if len(named) else 0.0},
+        advice="nothing is promised about tuples that are likelier than d: leave out columns in which one "
+        "value is common, or use a smaller gamma"
+        if success > case.gamma
         else None,
     )
 
