@@ -64,9 +64,10 @@ def test_what_is_recorded_is_remembered_and_can_be_taken_back(tmp_path: Path) ->
     for entry in (second, ENTRY, alone, replace(alone, id="d", source_fingerprint="g")):
         ledger.record(entry)
     assert ledger.series("s") == (ENTRY, second)
-    found = ledger.about(Marks(source="f", values=None, sketch=None))
+    found, compared = ledger.about(Marks(source="f", values=None, sketch=None))
     assert [match.entry for match in found] == [second, ENTRY]
     assert {match.how for match in found} == {"records"}
+    assert compared == {second.id, ENTRY.id}
     ledger.take_back(second)
     assert ledger.series("s") == (ENTRY,)
     assert ledger.series("t") == ()

@@ -178,7 +178,7 @@ def test_the_ledger_keeps_neither_values_nor_counts(tmp_path: Path, ledger_of_te
     assert b"name of" not in content
     key, values = Ledger(path=ledger_of_test).key(), Histogram.of(("disease",), counted(source))
     marks = Marks(source="", values=values_fingerprint(values, key), sketch=None)
-    (match,) = Ledger(path=ledger_of_test).about(marks)
+    (match,), _ = Ledger(path=ledger_of_test).about(marks)
     assert (match.entry.id, match.how) == (release.manifest["id"], "values")
     assert key not in b"".join(path.read_bytes() for path in release.path.iterdir())
 
@@ -286,7 +286,7 @@ def test_views_and_dates_come_in_view_of_each_other_and_batches_do_not(
 ) -> None:
     """A batch with people of an earlier one is a repetition; the next view of a table is none."""
     known = [SimpleNamespace(entry=SimpleNamespace(series_id=name)) for name in ("own", "other")]
-    monkeypatch.setattr(Ledger, "about", lambda *_: known)
+    monkeypatch.setattr(Ledger, "about", lambda *_: (known, frozenset()))
     next_one: Any = SimpleNamespace(place=SimpleNamespace(id="own"), kind=kind, records=None)
     given = policy(tmp_path / "r", table(20))
     with LocalEngine().open(given, None, silent) as scan:

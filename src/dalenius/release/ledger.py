@@ -120,8 +120,8 @@ class Ledger:
         Args:
             entry: The release.
             marks: Of its table; None: other releases of it do not matter.
-            seen: The ids of the releases about its people that its publisher knew of. One more, which
-                another run has recorded meanwhile, is refused.
+            seen: The ids of the releases that were compared with it before, and of those about its people
+                that its publisher knew of. One more, which another run has recorded meanwhile, is refused.
         """
         places = ", ".join("?" for _ in _COLUMNS)
         sql = f"INSERT INTO releases ({', '.join(_COLUMNS)}) VALUES ({places})"
@@ -167,8 +167,8 @@ class Ledger:
         with self._database() as database:
             return _find(database, start)
 
-    def about(self, marks: Marks) -> tuple[Match, ...]:
-        """The releases for publication that are about people of this table."""
+    def about(self, marks: Marks) -> tuple[tuple[Match, ...], frozenset[str]]:
+        """The releases for publication that are about people of this table; the ids of all compared."""
         with self._database() as database:
             return _matches(database, marks)
 
@@ -257,10 +257,12 @@ def _find(database: sqlite3.Connection, start: str) -> Entry:
     return found[0]
 
 
-def _matches(database: sqlite3.Connection, marks: Marks, ignored: Collection[str] = ()) -> tuple[Match, ...]:
+def _matches(
+    database: sqlite3.Connection, marks: Marks, ignored: Collection[str] = ()
+) -> tuple[tuple[Match, ...], frozenset[str]]:
     (key,) = database.execute("SELECT key FROM ledger").fetchone()
-    found = []
-    for entry in _select(database, "for_publication ORDER BY rowid"):
+    found, entries = [], _select(database, "for_publication ORDER BY rowid")
+    for entry in entries:
         if entry.id in ignored:
             continue
         overlap = None
@@ -272,7 +274,7 @@ def _matches(database: sqlite3.Connection, marks: Marks, ignored: Collection[str
             found.append(Match(entry=entry, how="values", overlap=overlap))
         elif overlap is not None:
             found.append(Match(entry=entry, how="people", overlap=overlap))
-    return tuple(found)
+    return tuple(found), frozenset(entry.id for entry in entries)
 
 
 def _unpack(sketch: bytes, key: bytes) -> Sketch:
@@ -284,7 +286,7 @@ def _unpack(sketch: bytes, key: bytes) -> Sketch:
 
 def _refuse_unseen(database: sqlite3.Connection, marks: Marks, seen: Collection[str]) -> None:
     """In the transaction that records: of two runs at the same time the second one knows of the first."""
-    if _matches(database, marks, seen):
+    if _matches(database, marks, seen)[0]:
         raise InputError(
             "another run has published this table meanwhile; nothing was published by this one",
             hint="the two releases would be independent draws; publish again to see what that would tell",

@@ -51,6 +51,8 @@ class Memory:
     """The sketch as the ledger keeps it."""
     matches: tuple[Match, ...]
     """Releases so far about its people, except for the views of the series that the next one belongs to."""
+    compared: frozenset[str] = frozenset()
+    """The ids of all releases that were looked at for these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ def ledger_transaction() -> Iterator[Callable[[KnownTable, Sequence[Entry]], Non
         for memory, entry in zip(known.memories, entries, strict=True):
             same_series = memory.ledger.series(entry.series_id) if entry.series_id else ()
             seen = {match.entry.id for match in known.matches} | {other.id for other in same_series}
+            seen |= memory.compared
             memory.ledger.record(entry, memory.marks if entry.for_publication else None, seen)
             recorded.append((memory.ledger, entry))
 
@@ -142,11 +145,10 @@ def look_up(
         marks = Marks(
             source=scan.fingerprint(key), values=values, sketch=None if is_trial else scan.sketch(key)
         )
-        matches = tuple(
-            match for match in ledger.about(marks) if not same_series or match.entry.series_id != same_series
-        )
+        found, compared = ledger.about(marks)
+        matches = tuple(match for match in found if not same_series or match.entry.series_id != same_series)
         packed = None if marks.sketch is None else marks.sketch.pack(key)
-        memories.append(Memory(ledger=ledger, marks=marks, packed=packed, matches=matches))
+        memories.append(Memory(ledger=ledger, marks=marks, packed=packed, matches=matches, compared=compared))
     return KnownTable(memories=tuple(memories), records=None if next_one is None else next_one.records)
 
 

@@ -195,4 +195,4 @@ def test_the_first_group_may_be_a_part_of_its_own() -> None:
     objective = replace(everything_protected(8, HALF), measure=LayoutMeasure.VARIANCE)
     assert objective.total(groups) < objective.total(groups.sum(axis=0)[None])
     for order in ([0, 1], [1, 0]):
-        assert sorted(merge_runs(groups, array(order), objective).tolist()) == [0, 1]
+        assert sorted(merge_runs(groups, [array(order)], objective)[0].tolist()) == [0, 1]

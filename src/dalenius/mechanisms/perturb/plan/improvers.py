@@ -9,7 +9,7 @@ moving again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -21,16 +21,23 @@ from dalenius.mechanisms.perturb.plan.starts import split_band
 
 MOST_EXACT_GROUPS = 12
 _MOST_SUBSET_CELLS = 1 << 22
+_MOST_RUN_CELLS = 1 << 16
+"""Orders × groups × values that are looked at together, in a processor's cache."""
 _MOST_SWEEPS = 20
 _MOST_SWEEP_CELLS = 5 * 10**6
 _MOST_ROUNDS = 10
 _MOST_REMIXED_CELLS = 3 * 10**5
 
 
-def merge_runs(groups: Ints, order: Ints, objective: Objective) -> Ints:
-    """A label per group: the best partition into contiguous runs of that order, by dynamic programming."""
-    ordered = groups[order]
-    cuts = _best_cuts(ordered, objective)
+def merge_runs(groups: Ints, orders: Sequence[Ints], objective: Objective) -> list[Ints]:
+    """By order a label per group: the best partition into contiguous runs of it, by dynamic programming."""
+    at_once = max(1, _MOST_RUN_CELLS // max(groups.size, 1))
+    parts = [orders[start : start + at_once] for start in range(0, len(orders), at_once)]
+    cuts = [own for part in parts for own in _best_cuts(groups[np.array(part)], objective)]
+    return [_label_runs(order, own) for order, own in zip(orders, cuts, strict=True)]
+
+
+def _label_runs(order: Ints, cuts: Ints) -> Ints:
     labels = np.empty(len(order), dtype=np.int64)
     stop, label = len(order), 0
     while stop > 0:
@@ -48,22 +55,28 @@ def add_groups(groups: Ints, labels: Ints) -> Ints:
 
 
 def _best_cuts(ordered: Ints, objective: Objective) -> Ints:
-    """cuts[j]: where the last run of the best partition of the first j groups begins."""
-    n_groups = len(ordered)
-    runs = np.zeros_like(ordered)  # runs[i]: the counts of groups i..j, for the current j
-    sizes, n_values, tops = (np.zeros(n_groups, dtype=np.int64) for _ in range(3))
-    best, cuts = np.zeros(n_groups + 1), np.zeros(n_groups + 1, dtype=np.int64)
-    for last, group in enumerate(ordered):
-        codes, upto = np.flatnonzero(group), slice(last + 1)
-        before = runs[upto, codes]
-        after = before + group[codes]
-        runs[upto, codes] = after
-        sizes[upto] += group.sum()
-        n_values[upto] += (before == 0).sum(axis=1)
-        tops[upto] = np.maximum(tops[upto], np.where(objective.protected[codes], after, 0).max(axis=1))
-        totals = best[upto] + objective.of_shape(sizes[upto], n_values[upto], tops[upto])
-        cuts[last + 1] = np.argmin(totals)
-        best[last + 1] = totals[cuts[last + 1]]
+    """By order, cuts[j]: where the last run of the best partition of the first j groups begins.
+
+    Orders × groups × values: all orders take a step together, since each of them has few groups.
+    """
+    n_orders, n_groups, m = ordered.shape
+    runs = np.zeros_like(ordered)  # runs[:, i]: the counts of groups i..j, for the current j
+    sizes, n_values, tops = (np.zeros((n_orders, n_groups), dtype=np.int64) for _ in range(3))
+    best, cuts = np.zeros((n_orders, n_groups + 1)), np.zeros((n_orders, n_groups + 1), dtype=np.int64)
+    for last in range(n_groups):
+        some, upto = np.flatnonzero(ordered[:, last].any(axis=0)), slice(last + 1)
+        codes = some if 2 * len(some) < m else slice(None)
+        group = ordered[:, last : last + 1, codes]
+        before = runs[:, upto, codes]
+        after = before + group
+        n_values[:, upto] += ((before == 0) & (group > 0)).sum(axis=2)
+        runs[:, upto, codes] = after
+        sizes[:, upto] += group.sum(axis=2)
+        top = np.where(objective.protected[codes], after, 0).max(axis=2)
+        tops[:, upto] = np.maximum(tops[:, upto], top)
+        shape = sizes[:, upto], n_values[:, upto], tops[:, upto]
+        totals = best[:, upto] + objective.of_shape(*shape)
+        cuts[:, last + 1], best[:, last + 1] = totals.argmin(axis=1), totals.min(axis=1)
     return cuts
 
 

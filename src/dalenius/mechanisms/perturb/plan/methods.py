@@ -138,14 +138,15 @@ def _remixing_cells(partition: Partition) -> int:
 def paper_partition(groups: Ints, objective: Objective) -> Partition:
     """The paper's phases 2 and 3 on its initial groups: reverse Cuthill–McKee, then runs of that order."""
     objective = replace(objective, measure=LayoutMeasure.EPSILON, least_top=1)
-    labels = merge_runs(groups, paper_order(groups), objective)
+    (labels,) = merge_runs(groups, [paper_order(groups)], objective)
     return Partition(search="paper", quotas=add_groups(groups, labels))
 
 
 def _other_merges(groups: Ints, objective: Objective) -> Iterator[Partition]:
     """More unions of the paper's initial groups: other orders, and merges that follow no order."""
-    found = [(name, merge_runs(groups, order, objective)) for name, order in candidate_orders(groups)]
-    merges = [labels for _, labels in found]
+    names, orders = zip(*candidate_orders(groups), strict=True)
+    merges = merge_runs(groups, orders, objective)
+    found = [*zip(names, merges, strict=True)]
     start = min(merges, key=lambda labels: objective.total(add_groups(groups, labels)))
     found.append(("regrouped", regroup(groups, start, objective)))
     exact = best_set_partition(groups, objective)
