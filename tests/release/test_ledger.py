@@ -73,6 +73,17 @@ def test_what_is_recorded_is_remembered_and_can_be_taken_back(tmp_path: Path) ->
     assert ledger.series("t") == ()
 
 
+def test_what_was_compared_is_not_compared_again_and_what_came_meanwhile_is(tmp_path: Path) -> None:
+    ledger, marks = Ledger(path=tmp_path / "ledger"), Marks(source="f", values=None, sketch=None)
+    alone = replace(ENTRY, series_id=None, series_index=None, series_of=None)
+    ledger.record(alone)
+    _, compared = ledger.about(marks)
+    ledger.record(replace(alone, id="second"), marks, compared)
+    with pytest.raises(InputError, match="another run has published this table meanwhile"):
+        ledger.record(replace(alone, id="third"), marks, compared)
+    assert [one.id for one in ledger.releases()] == [alone.id, "second"]
+
+
 def test_one_place_of_a_series_is_given_once(tmp_path: Path) -> None:
     ledger = Ledger(path=tmp_path / "ledger")
 

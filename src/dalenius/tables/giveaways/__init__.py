@@ -209,7 +209,7 @@ def _make_numbers(records: pa.Table, quasi: list[str], sensitive: Sequence[str])
             yield Giveaway(
                 column=one, beside=beside, share=1.0, people=n_rows, looked_at=n_rows, told=told, how="sums"
             )
-    for name, numbers in known.items():
+    for name, numbers in known.items() if len(secret) > 1 else ():
         if find_formula(secret, numbers) is not None:
             yield Giveaway(column=name, share=1.0, people=n_rows, looked_at=n_rows, how="sums")
 

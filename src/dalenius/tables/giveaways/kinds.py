@@ -36,6 +36,9 @@ class Halves:
     secret: CodedColumn
     known: Ints
     asked: Ints
+    of_known: Ints
+    """The values of these, by their codes."""
+    of_asked: Ints
     below: Ints | None
     """Of everybody asked, the known person with the next value that is not larger; None: without an order."""
     above: Ints | None
@@ -45,18 +48,26 @@ class Halves:
         """Divide the people at random."""
         rows = any_order(len(secret.codes))
         known, asked = np.split(rows, [(len(rows) + 1) // 2])
-        if secret.places is None:
-            return cls(secret=secret, known=known, asked=asked, below=None, above=None)
-        ordered = known[np.argsort(secret.places[known], kind="stable")]
-        place = np.searchsorted(secret.places[ordered], secret.places[asked])
-        below, above = ordered[np.maximum(place - 1, 0)], ordered[np.minimum(place, len(ordered) - 1)]
-        return cls(secret=secret, known=known, asked=asked, below=below, above=above)
+        below = above = None
+        if secret.places is not None:
+            ordered = known[np.argsort(secret.places[known], kind="stable")]
+            place = np.searchsorted(secret.places[ordered], secret.places[asked])
+            below, above = ordered[np.maximum(place - 1, 0)], ordered[np.minimum(place, len(ordered) - 1)]
+        return cls(
+            secret=secret,
+            known=known,
+            asked=asked,
+            of_known=secret.codes[known],
+            of_asked=secret.codes[asked],
+            below=below,
+            above=above,
+        )
 
     def kinds(self, column: CodedColumn) -> Ints:
         """The cell that everybody asked should have by the value; −1 where the known people do not tell."""
         learned = self._learn(column)
-        kind = learned[self.secret.codes[self.asked]]
-        if self.below is not None:
+        kind = learned[self.of_asked]
+        if self.below is not None and learned.min() < 0:
             lower, upper = column.codes[self.below], column.codes[self.above]
             kind = np.where((kind < 0) & (lower == upper), lower, kind)
         return np.asarray(kind, dtype=np.int64)
@@ -64,7 +75,7 @@ class Halves:
     def _learn(self, column: CodedColumn) -> Ints:
         """The commonest cell of every value among the people known, −1 of a value that none of them has."""
         n_values, n_cells = self.secret.n_values, column.n_values
-        keys = self.secret.codes[self.known] * n_cells + column.codes[self.known]
+        keys = self.of_known * n_cells + column.codes[self.known]
         if n_values * n_cells <= _MOST_COUNTED:
             table = np.bincount(keys, minlength=n_values * n_cells).reshape(n_values, n_cells)
             return np.where(table.any(axis=1), table.argmax(axis=1), -1)
@@ -79,9 +90,11 @@ class Halves:
         if column.n_values < 2:
             return
         cells, kind, n_cells = column.codes[self.asked], self.kinds(column), column.n_values
+        is_told = kind >= 0
+        some = slice(None) if is_told.all() else is_told
         people, right, of_kind = (
-            np.bincount(some, minlength=n_cells)
-            for some in (cells[kind >= 0], cells[kind == cells], kind[kind >= 0])
+            np.bincount(chosen, minlength=n_cells)
+            for chosen in (cells[some], cells[kind == cells], kind[some])
         )
         share = of_kind / max(int(of_kind.sum()), 1)
         is_rare = share <= COMMON

@@ -74,17 +74,22 @@ def _standard(numbers: Floats) -> Floats:
 
 def _explained_by_two(known: Floats, told: Floats) -> Floats:
     """The share of a number's variance that each two columns explain, among people who have all three."""
-    has = (~np.isnan(known) & ~np.isnan(told)[:, None]).astype(np.float64)
-    x, y = np.where(has > 0, known, 0.0), np.where(np.isnan(told), 0.0, told)[:, None]
-    n = np.maximum(has.T @ has, 1.0)
-    mean, y_mean = (x.T @ has) / n, ((has * y).T @ has) / n
-    own = ((x * x).T @ has) / n - mean**2
+    n_people, is_told = len(told), ~np.isnan(told)
+    known, y = known[is_told], told[is_told][:, None]
+    has = (~np.isnan(known)).astype(np.float64)
+    x, are_all = np.where(has > 0, known, 0.0), bool(has.all())
+
+    def add(numbers: Floats) -> Floats:
+        """By column, over the people whom another column knows too; a sum for all others if it knows all."""
+        return numbers.sum(axis=0)[:, None] if are_all else numbers.T @ has
+
+    n = np.maximum(add(has), 1.0)
+    mean, y_mean = add(x) / n, add(has * y) / n
+    own = add(x * x) / n - mean**2
     both = (x.T @ x) / n - mean * mean.T
-    with_y = ((x * y).T @ has) / n - mean * y_mean
-    variance = ((has * y * y).T @ has) / n - y_mean**2
+    with_y = add(x * y) / n - mean * y_mean
+    variance = add(has * y * y) / n - y_mean**2
     left = own * own.T - both**2
     explained = (with_y**2 * own.T - 2 * with_y * with_y.T * both + (with_y**2).T * own) / (left * variance)
-    is_enough = (
-        (n >= max(_FEWEST, MUCH * len(told))) & (left > _MOST_ALIKE * own * own.T) & (variance > 1e-12)
-    )
+    is_enough = (n >= max(_FEWEST, MUCH * n_people)) & (left > _MOST_ALIKE * own * own.T) & (variance > 1e-12)
     return np.where(is_enough & np.isfinite(explained), explained, 0.0)
