@@ -186,14 +186,15 @@ def _largest_frequency(shared: Shared) -> Fraction:
 def noisy_counts(counts: Sequence[int], scale: float) -> Floats:
     """Every count with fresh noise of that scale."""
     try:
-        import opendp.prelude as dp
+        # of its parts what is used: all together they load scikit-learn too, which takes a second
+        from opendp import domains, measurements, metrics, mod
     except ImportError as error:
         raise InputError(
             "the Laplace mechanism needs OpenDP", hint='pip install "dalenius[evaluate]"'
         ) from error
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
-    measurement: Any = dp.m.make_laplace(*space, scale=scale)
+    mod.enable_features("contrib")
+    space = domains.vector_domain(domains.atom_domain(T=int)), metrics.l1_distance(T=int)
+    measurement: Any = measurements.make_laplace(*space, scale=scale)
     return np.array(measurement(list(counts)), dtype=np.float64)
 
 

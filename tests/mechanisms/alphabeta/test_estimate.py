@@ -350,3 +350,18 @@ def test_the_error_stays_within_rho_at_its_confidence(
     printed = math.sqrt(2 * (float(Fraction(r)) + 1) * math.log(2 / 0.05))
     if (alpha, r) == ("0.1", "0.01"):
         assert (errors > printed).mean() == pytest.approx(0.36, abs=0.02)  # and not the promised 0.05
+
+
+def test_probabilities_one_after_the_other_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of views of all sizes; a sum of probabilities of single counts beside an integral for each."""
+    rng = np.random.default_rng(8)
+    asked = []
+    for population in (1, 7, 300, 40_000):
+        count, inside = int(rng.integers(population + 1)), rng.uniform(0.3, 1)
+        expected = count * inside + (population - count) * inside / 3
+        observed = (-1, 0, int(0.95 * expected), int(expected), int(1.05 * expected), population)
+        asked += [(seen, count, population, inside, inside / 3) for seen in observed]
+    found = [interval._cdf(*one) for one in asked]
+    monkeypatch.setattr(interval, "_MANY_OUTSIDE", -1)
+    assert found == pytest.approx([interval._cdf(*one) for one in asked], rel=1e-7, abs=1e-12)
+    assert any(0.01 < one < 0.99 for one in found)
