@@ -103,3 +103,11 @@ def test_tables_of_other_buckets_are_refused(release: StoredRelease, change: obj
     pq.write_table(change(pq.ParquetFile(file).read()), file)  # type: ignore[operator]
     with pytest.raises(ReleaseCorrupt, match="do not have the same buckets"):
         published.read_tables(release)
+
+
+@pytest.mark.parametrize("listed", [[1, 1, 2, 3], [3, 3, 7], [5, 3, 5], []])
+def test_buckets_are_numbered_in_the_order_of_their_numbers(listed: list[int]) -> None:
+    bucket = np.array(listed, dtype=np.int64)
+    numbers, place = published._number_buckets(bucket)
+    assert numbers.tolist() == sorted(set(listed))
+    assert numbers[place].tolist() == listed

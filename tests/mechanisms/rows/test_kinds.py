@@ -55,3 +55,17 @@ def test_sums_over_kinds_are_those_over_people(listed: list[np.ndarray], dense: 
             assert kinds.add_some(kind[chosen], values) == pytest.approx(expected)
     some = kinds.take(np.arange(0, len(kinds), 2))
     assert some.sum_effects(effects) == pytest.approx(kinds.sum_effects(effects)[::2])
+
+
+def test_rows_that_are_hardly_alike_are_told_from_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By some of the rows: of different ones, of pairs, and where one in ten is of the same kind."""
+    rng = np.random.default_rng(1)
+    codes = rng.permutation(200_000)
+    different = [codes // 500, codes % 500]
+    pairs = [codes // 2 // 500, codes // 2 % 500]
+    is_common = rng.random(200_000) < 0.1
+    assert module.is_hardly_alike(different)
+    assert not module.is_hardly_alike(pairs)
+    assert not module.is_hardly_alike([np.where(is_common, 0, column) for column in different])
+    monkeypatch.setattr(module, "_MANY_ROWS", 200_001)
+    assert not module.is_hardly_alike(different)  # it is soon known who is like whom

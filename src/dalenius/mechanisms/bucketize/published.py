@@ -203,24 +203,35 @@ def read_tables(release: StoredRelease) -> BucketTables:
     quasi, sensitive = release.columns("quasi"), release.columns("sensitive")
     qit = release.read("qit", (*quasi, "bucket"))
     st = release.read("st", ("bucket", *sensitive, "count"))
-    numbers, entry_bucket = np.unique(st.column("bucket").to_numpy(), return_inverse=True)
+    numbers, entry_bucket = _number_buckets(st.column("bucket").to_numpy())
     row_number = qit.column("bucket").to_numpy()
-    row_bucket = np.searchsorted(numbers, row_number)
+    is_dense = len(numbers) > 0 and numbers[-1] - numbers[0] + 1 == len(numbers)  # as in most releases
+    row_bucket = row_number - numbers[0] if is_dense else np.searchsorted(numbers, row_number)
     if (
         qit.num_rows == 0
         or st.num_rows == 0
         or st.column("count").null_count
-        or (numbers[np.minimum(row_bucket, len(numbers) - 1)] != row_number).any()
+        or (numbers[np.clip(row_bucket, 0, len(numbers) - 1)] != row_number).any()
     ):
         raise ReleaseCorrupt(f"{release.path}: the two tables do not have the same buckets")
     return BucketTables(
         people=qit.select(list(quasi)),
         row_bucket=row_bucket.astype(np.int64),
         entries=st.select(list(sensitive)),
-        entry_bucket=entry_bucket.ravel().astype(np.int64),
+        entry_bucket=entry_bucket.astype(np.int64),
         count=st.column("count").to_numpy().astype(np.int64),
         numbers=numbers,
     )
+
+
+def _number_buckets(bucket: Ints) -> tuple[Ints, Ints]:
+    """The different numbers, ascending, and which of them each is; those of a release ascend."""
+    steps = np.diff(bucket)
+    if not (steps >= 0).all():
+        numbers, place = np.unique(bucket, return_inverse=True)
+        return numbers, place.ravel()
+    is_first = np.concatenate([np.ones(min(len(bucket), 1), dtype=bool), steps > 0])
+    return bucket[is_first], np.cumsum(is_first) - 1
 
 
 def count_published(connection: duckdb.DuckDBPyConnection, manifest: Manifest) -> Histogram | None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalenius.arrays import Codes, Floats, Ints
+from dalenius.arrays import Bools, Codes, Floats, Ints
 from dalenius.mechanisms.rows.climbing import CLOSE, descend, no_pairs, settle
-from dalenius.mechanisms.rows.kinds import Kinds, find_kinds
+from dalenius.mechanisms.rows.kinds import Kinds, find_kinds, is_hardly_alike
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -80,21 +80,25 @@ class Features:
         """Merge and list the columns' codes."""
         merged = tuple(column.merged() for column in columns)
         starts = np.cumsum([0, *(int(column.codes.max()) + 1 for column in merged)])
-        listed, kind_of_row = find_kinds([region_of_row, *(column.codes for column in merged)])
-        kinds = Kinds.of(listed[:, 1:] + starts[:-1], int(starts[-1]))
-        n_regions, counts = int(region_of_row.max()) + 1, np.bincount(kind_of_row).astype(np.float64)
-        place = listed[:, :1] * kinds.n_features + kinds.places
-        sums = np.bincount(place.ravel(), np.repeat(counts, len(merged)), n_regions * kinds.n_features)
-        sizes = np.bincount(listed[:, 0], counts, n_regions)
+        columns_of_kind, region_of_kind = [column.codes for column in merged], region_of_row
+        kind_of_row = np.arange(len(region_of_row))
+        if not is_hardly_alike([region_of_row, *columns_of_kind]):
+            listed, kind_of_row = find_kinds([region_of_row, *columns_of_kind])
+            region_of_kind, *columns_of_kind = listed.T
+        places = np.stack(
+            [codes + start for codes, start in zip(columns_of_kind, starts, strict=False)], axis=1
+        )
+        sizes = np.bincount(region_of_row).astype(np.float64)
+        sums = [_count_codes(column.codes, region_of_row, len(sizes)) for column in merged]
         return cls(
             columns=merged,
             starts=starts,
             region_of_row=region_of_row,
-            means=sums.reshape(n_regions, -1) / sizes[:, None],
-            sizes=sizes.astype(np.float64),
-            kinds=kinds,
+            means=np.concatenate(sums, axis=1) / sizes[:, None],
+            sizes=sizes,
+            kinds=Kinds.of(places, int(starts[-1])),
             kind_of_row=kind_of_row,
-            region_of_kind=listed[:, 0],
+            region_of_kind=region_of_kind,
         )
 
     @property
@@ -121,14 +125,15 @@ class Features:
             self._components.append(Components.of(self))
         return self._components[0]
 
-    def with_score(self, rows: Codes, values: Floats | None) -> Floats:
-        """The covariance of each feature with a score."""
+    def with_score(self, rows: Codes, values: Floats | None, chosen: Bools | None = None) -> Floats:
+        """The covariance of each feature with a score; `chosen`: whether each row is among them, if known."""
         n, kinds = len(self.region_of_row), self.kinds
         if values is None and len(rows) > n / 2:  # of the others, who are fewer, it is the opposite
-            is_other = np.ones(n, dtype=bool)
-            is_other[rows] = False
-            return -self.with_score(np.flatnonzero(is_other), None)
-        kind = self.kind_of_row[rows]
+            if chosen is None:
+                chosen = np.zeros(n, dtype=bool)
+                chosen[rows] = True
+            return -self.with_score(np.flatnonzero(~chosen), None)
+        kind = rows if len(kinds) == n else self.kind_of_row[rows]  # no two are alike: both in their order
         if len(rows) > len(kinds):  # added up by kind first
             values, kind = np.bincount(kind, values, len(kinds)).astype(np.float64), np.arange(len(kinds))
         if len(self.sizes) == 1:
@@ -136,6 +141,13 @@ class Features:
         else:
             shares = np.bincount(self.region_of_kind[kind], values, len(self.sizes)) / n
         return np.asarray(kinds.add_some(kind, values) / n - shares @ self.means)
+
+
+def _count_codes(codes: Codes, region: Ints, n_regions: int) -> Floats:
+    """Regions × codes."""
+    n_codes = int(codes.max()) + 1
+    place = codes if n_regions == 1 else region * n_codes + codes
+    return np.bincount(place, minlength=n_regions * n_codes).reshape(n_regions, n_codes).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

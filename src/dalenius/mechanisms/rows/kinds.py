@@ -31,6 +31,8 @@ _FAR = 2**62
 """Keys stay below this, within 64 bits."""
 _HARDLY = 0.5
 """Where more than this part of all rows are different, kinds are no shorter to look at."""
+_MANY_ROWS, _PAIRS = 100_000, 400
+"""Of more rows it takes long to tell which are the same."""
 
 
 def find_kinds(columns: Sequence[Codes]) -> tuple[Ints, Ints]:
@@ -40,6 +42,13 @@ def find_kinds(columns: Sequence[Codes]) -> tuple[Ints, Ints]:
     >>> rows.tolist(), kind.tolist()
     ([[1, 0], [0, 0]], [0, 1, 0])
     """
+    kind, n_kinds = _number_kinds(columns)
+    first = _first_rows(kind, n_kinds)
+    return np.stack([codes[first] for codes in columns], axis=1).astype(np.int64), kind
+
+
+def _number_kinds(columns: Sequence[Codes]) -> tuple[Ints, int]:
+    """Which kind each row is, and how many there are."""
     kind, n_kinds = np.zeros(len(columns[0]), dtype=np.int64), 1
     for codes in columns:
         width = int(codes.max()) + 1
@@ -48,8 +57,20 @@ def find_kinds(columns: Sequence[Codes]) -> tuple[Ints, Ints]:
             n_kinds = len(known)
         kind, n_kinds = kind * width + codes, n_kinds * width
     kind, known = number(kind)
-    first = _first_rows(kind, len(known))
-    return np.stack([codes[first] for codes in columns], axis=1).astype(np.int64), kind
+    return kind, len(known)
+
+
+def is_hardly_alike(columns: Sequence[Codes]) -> bool:
+    """Whether most rows of some columns of codes seem to be different: so few of a part are the same.
+
+    Were all rows of kinds of two, about `_PAIRS` of them would be.
+    """
+    n_rows = len(columns[0])
+    step = max(1, int((n_rows / _PAIRS) ** 0.5))
+    if n_rows < _MANY_ROWS:
+        return False
+    some = [codes[::step] for codes in columns]
+    return len(some[0]) - _number_kinds(some)[1] < _PAIRS / 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,6 +124,7 @@ class Kinds:
     @classmethod
     def of(cls, places: Ints, n_features: int) -> Kinds:
         """Of the features of each kind (kinds × columns)."""
+        places = places.astype(np.int32)
         if len(places) * n_features > _DENSE:
             joined = tuple(_Joined.of(places[:, own], n_features) for own in _groups(places))
             return cls(places=places, n_features=n_features, dense=None, joined=joined)
@@ -180,7 +202,7 @@ class Kinds:
         features = np.concatenate([own.features for own in self.joined])
         return np.asarray(features.T @ sums)
 
-    def add_some(self, kinds: Ints, values: Floats | None) -> Floats:
+    def add_some(self, kinds: Codes, values: Floats | None) -> Floats:
         """Of each feature: the sum of a number (1) over the listed kinds that have it."""
         if len(kinds) > sum(len(own.features) for own in self.joined) > 0:  # several columns at a time
             sums = [np.bincount(own.code[kinds], values, len(own.features)) for own in self.joined]
@@ -193,13 +215,16 @@ class Kinds:
         """Features × features: how many people have both, given how many people are of each kind."""
         if self.dense is not None:
             return np.asarray(self.dense.T @ (counts[:, None] * self.dense))
-        n, columns = self.n_features, self.places.T
-        found = np.zeros(n * n)
-        for i, one in enumerate(columns):
-            for two in columns[i:]:
-                found += np.bincount(one * n + two, counts, n * n)
-        square = found.reshape(n, n)
-        return np.asarray(square + square.T - np.diag(np.diag(square)))
+        weights = None if (counts == 1).all() else counts
+        found = np.zeros((self.n_features, self.n_features))
+        for i, one in enumerate(self.joined):
+            own = np.bincount(one.code, weights, len(one.features))
+            found += one.features.T @ (own[:, None] * one.features) / 2
+            for two in self.joined[i + 1 :]:
+                size = len(one.features), len(two.features)
+                both = np.bincount(one.code.astype(np.int64) * size[1] + two.code, weights, size[0] * size[1])
+                found += one.features.T @ both.reshape(size) @ two.features
+        return np.asarray(found + found.T)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -221,20 +246,24 @@ class Alike:
         if not rows.columns or not rows.n_rows:
             return None
         columns = rows.columns
-        listed, kind = find_kinds([column.codes for column in columns.values()])
-        n_kinds = len(listed)
+        codes = [column.codes for column in columns.values()]
+        if is_hardly_alike(codes):
+            return None
+        kind, n_kinds = _number_kinds(codes)
         if n_kinds > _HARDLY * rows.n_rows:
             return None
-        codes = (listed[:, j].astype(column.codes.dtype) for j, column in enumerate(columns.values()))
-        coded = zip(columns.items(), codes, strict=True)
+        first = _first_rows(kind, n_kinds)
         return cls(
             table=CodedTable(
                 n_rows=n_kinds,
-                columns={name: Coded(codes=own, values=column.values) for (name, column), own in coded},
+                columns={
+                    name: Coded(codes=column.codes[first], values=column.values)
+                    for name, column in columns.items()
+                },
             ),
             kind_of_row=kind.astype(narrowest(n_kinds)),
             counts=np.bincount(kind, minlength=n_kinds).astype(np.float64),
-            first=_first_rows(kind, n_kinds),
+            first=first,
         )
 
     def spread(self, score: Score) -> Score:

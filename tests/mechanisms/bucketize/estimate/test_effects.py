@@ -195,6 +195,21 @@ def test_people_in_parts_and_half_the_digits_add_up_to_the_same(
         assert found[1] == pytest.approx(expected[1], abs=tolerance)
 
 
+def test_everybody_may_be_of_a_kind_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a part of many rows says that hardly any are alike, here wrongly."""
+    shared = {n: features(n) for n in (1, 2)}
+    monkeypatch.setattr(effects, "is_hardly_alike", lambda _: True)
+    few, many = np.arange(0, N, 4), np.delete(np.arange(N), 3)
+    for n_regions, kinds in shared.items():
+        own = features(n_regions)
+        assert len(own.kinds) == N > len(kinds.kinds)
+        assert own.covariance() == pytest.approx(kinds.covariance())
+        assert own.means == pytest.approx(kinds.means)
+        chosen = np.isin(np.arange(N), many)
+        for rows, known in ((few, None), (many, None), (many, chosen)):
+            assert own.with_score(rows, None, known) == pytest.approx(kinds.with_score(rows, None))
+
+
 @pytest.mark.parametrize("most_cells", [1, 8_000_000])
 def test_the_gradient_where_there_are_no_effects_needs_no_matching(
     most_cells: int, monkeypatch: pytest.MonkeyPatch

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from dalenius.arrays import Bools, Codes, Floats, Int32s, Ints, Sparse
 from dalenius.mechanisms.bucketize.estimate.by_type import Chosen, PlacesByType
 from dalenius.mechanisms.rows.kinds import Alike
 from dalenius.question.targets import Estimates, Score, Targets, different_weights
+
+if TYPE_CHECKING:
+    from dalenius.mechanisms.rows.effects import Features
 
 _CELLS_AT_ONCE = 4_000_000
 
@@ -143,6 +146,7 @@ class ScoreSums:
     _by_value: list[Floats] = field(default_factory=list)
     _products: dict[tuple[int, int], float] = field(default_factory=dict)
     """Sums of products of two scores that were needed already: groups by the sensitive value share them."""
+    _chosen: dict[int, Bools] = field(default_factory=dict)
     _numbers: dict[tuple[int, int], Ints] = field(default_factory=dict)
 
     @classmethod
@@ -193,8 +197,20 @@ class ScoreSums:
 
     def choose(self, score: int) -> Bools:
         """Which units a score is about."""
-        found = np.zeros(self.buckets.n_rows if self.alike is None else len(self.alike.counts), dtype=bool)
-        found[self.listed[score].rows] = True
+        if score not in self._chosen:
+            n_units = self.buckets.n_rows if self.alike is None else len(self.alike.counts)
+            found = np.zeros(n_units, dtype=bool)
+            found[self.listed[score].rows] = True
+            self._chosen.clear()  # of the last one: there may be many
+            self._chosen[score] = found
+        return self._chosen[score]
+
+    def with_features(self, features: Features, scores: Iterable[int]) -> list[Floats]:
+        """The covariances of each feature with some scores."""
+        found = []
+        for score in scores:
+            own, chosen = self.row_of_kind(score), self._chosen.get(score)
+            found.append(features.with_score(own.rows, own.values, chosen if self.alike is None else None))
         return found
 
     def choose_in(self, score: int, part: int, units: Bools) -> Chosen:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -92,7 +93,7 @@ MOST_CELLS = 8_000_000
 """Kinds of people × values whose probabilities are kept at once."""
 _MANY_CELLS = 100_000
 """More probabilities are worked out with half the digits, several times faster."""
-_PART_CELLS, _LEAST_PART = 1 << 17, 1_024
+_PART_CELLS, _LEAST_PART = 1 << 18, 1_024
 """People, most of whom are of kinds of their own, are looked at in parts of so many × values, or of so many
 people: few enough to stay in the processor's cache."""
 _OWN_KINDS = 0.5
@@ -146,18 +147,22 @@ class Fit:
 
     def log_chances(self, effects: Floats) -> Floats:
         """Kinds × values: log p."""
-        return self._chances(self.tables(effects))[0]
+        found, _, total = self._odds(self.tables(effects))
+        return np.asarray(found - np.log(total)[:, None])
 
-    def _chances(self, tables: list[Floats]) -> tuple[Floats, Floats, Floats]:
-        """Kinds × values: log p and a multiple of p; and of each kind what that multiple adds up to."""
+    def log_odds(self, tables: list[Floats]) -> Floats:
+        """Kinds × values: log p, and a number of each kind more."""
         found = self.kinds.look_up(tables)
         found += self.log_share.astype(found.dtype)
+        return found
+
+    def _odds(self, tables: list[Floats]) -> tuple[Floats, Floats, Floats]:
+        """Kinds × values: the logarithms of odds, and odds; and what these add up to for each kind."""
+        found = self.log_odds(tables)
         if max(found.max(initial=0), -found.min(initial=0)) > _FAR_APART:
             found -= found.max(axis=1, keepdims=True)
         odds = np.exp(found)
-        total = odds @ np.ones(odds.shape[1], dtype=odds.dtype)
-        found -= np.log(total)[:, None]
-        return found, odds, total
+        return found, odds, odds @ np.ones(odds.shape[1], dtype=odds.dtype)
 
     def logs(self, effects: Floats) -> Iterator[tuple[Block, Floats]]:
         """For each block log p: people × values × buckets."""
@@ -171,7 +176,10 @@ class Fit:
         return np.asarray(own[:, None] + block.by_slot(self.places.value))
 
     def scale(self, table: Floats, rounds: int, close: float) -> Iterator[tuple[Block, Ints, Floats, float]]:
-        """Piece by piece: its entries, how likely each is, and what the piece adds to the likelihood."""
+        """Piece by piece: its entries, how likely each is, and what the piece adds to the likelihood.
+
+        The table is log p, or `log_odds`.
+        """
         flat = table.ravel()
         for piece, entries in self._pieces or self._find_pieces():
             held, logs = piece.by_slot(self.places.held), flat.take(entries).astype(np.float64)
@@ -204,11 +212,11 @@ class Fit:
 
     def gain_by_table(self, tables: list[Floats], rounds: int, close: float) -> tuple[float, Floats]:
         """The same, and its gradient by entries of the tables."""
-        table, found, total = self._chances(tables)
+        table, found, total = self._odds(tables)
         found *= (-self.counts / total).astype(found.dtype)[:, None]
         if not self._pieces:
             self._pieces.extend(self._find_pieces())
-        gain, flat = 0.0, found.ravel()
+        gain, flat = -float(self.counts @ np.log(total.astype(np.float64))), found.ravel()
         for _, entries, weight, own in self.scale(table, rounds, close):
             gain += own
             np.add.at(flat, entries.ravel(), weight.ravel().astype(flat.dtype))
@@ -250,8 +258,12 @@ class Everybody:
 
     def climb(self, basis: Basis, start: Climb, steps: int, close: float) -> Climb:
         """To the most likely effects nearby; all adds up at first, as a search needs a smooth function."""
-        self.gain(basis.effects(start.place), _FIRST_ROUNDS)
-        return climb(basis, start, self.gain, self.n_rows, steps, close)
+        rounds = chain([_FIRST_ROUNDS], repeat(_ROUNDS))
+
+        def gain(effects: Floats) -> tuple[float, Floats]:
+            return self.gain(effects, next(rounds))
+
+        return climb(basis, start, gain, self.n_rows, steps, close)
 
 
 def fit_effects(features: Features, contents: Contents, buckets: Buckets, basis: Basis) -> Climb:

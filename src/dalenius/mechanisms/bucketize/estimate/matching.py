@@ -20,7 +20,7 @@ from dalenius.arrays import Codes, Floats, Ints
 from dalenius.mechanisms.bucketize.estimate.buckets import Buckets
 from dalenius.mechanisms.bucketize.estimate.by_type import sort_rows
 
-_ENTRIES_AT_ONCE = 1 << 15
+_ENTRIES_AT_ONCE = 1 << 16
 """People × values that are scaled together: few enough to stay in the processor's cache."""
 _LOOK_EVERY = 4
 Listed = TypeVar("Listed", Floats, Ints)

@@ -169,7 +169,7 @@ class Numbers:
         """Of each target: what effects add, and variances by effects (for each of `LARGER`) and the rest."""
         used, place = np.unique(targets.score, return_inverse=True)
         place = place.ravel()
-        related = [self.features.with_score(own.rows, own.values) for own in map(sums.row_of_kind, used)]
+        related = sums.with_features(self.features, used.tolist())
         with_features = np.stack(related) if related else np.zeros((0, len(self.white)))
         loads, plain = (with_features @ self.basis.features)[place], (with_features @ self.white)[place]
         moved = self._moved(sums.buckets, targets.weights)

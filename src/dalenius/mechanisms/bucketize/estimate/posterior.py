@@ -311,7 +311,7 @@ class Posterior:
         """Of each target: variances by effects (for each of `LARGER`), by the rest, of uniform matchings."""
         used, place = np.unique(targets.score, return_inverse=True)
         place = place.ravel()
-        related = [self.features.with_score(own.rows, own.values) for own in map(sums.row_of_kind, used)]
+        related = sums.with_features(self.features, used.tolist())
         with_features = np.stack(related) if related else np.zeros((0, len(self.white)))
         loads, plain = with_features @ self.basis.features, with_features @ self.white
         moved = targets.weights @ self.contents.hidden  # terms × values
@@ -435,10 +435,12 @@ def _weights(buckets: Buckets, everybody: Everybody, effects: Floats) -> Sparse:
     n_values, widths = buckets.composition.shape[1], np.diff(buckets.composition.starts)
     starts = np.concatenate([[0], np.cumsum(widths[buckets.type_of[buckets.row_bucket]])])
     weight, value = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
+    tables = everybody.parts[0].tables(effects)
     for fit in everybody.parts:
-        table, first = fit.log_chances(effects), starts[fit.places.rows]
+        table, first = fit.log_odds(tables), starts[fit.places.rows]
         for piece, _, own, _ in fit.scale(table, _LAST_ROUNDS, _CLOSE):
-            place = piece.by_person(first)[:, None] + np.arange(piece.shape[2])[:, None]
-            weight[place] = own
-            value[place] = piece.by_slot(fit.places.value)
+            _, size, width = piece.shape
+            place = first[piece.people][:, None] + np.arange(width)  # people × values
+            weight[place] = own.transpose(2, 0, 1).reshape(-1, width)
+            value[place] = np.repeat(piece.by_slot(fit.places.value).T, size, axis=0)
     return Sparse(starts=starts, columns=value, data=weight, n_columns=n_values)
