@@ -67,6 +67,8 @@ def _standard(numbers: Floats) -> Floats:
     kept = np.where(np.isfinite(numbers), numbers, np.nan)
     is_known = ~np.isnan(kept)
     n = np.maximum(is_known.sum(axis=0), 1)
+    largest = np.where(is_known, np.abs(kept), 0.0).max(axis=0, initial=0.0)
+    kept = kept / np.where(largest > 0, largest, 1.0)  # or squares of the largest would be infinite
     kept = kept - np.where(is_known, kept, 0.0).sum(axis=0) / n
     deviation = np.sqrt((np.where(is_known, kept, 0.0) ** 2).sum(axis=0) / n)
     return np.asarray(kept / np.where(deviation > 0, deviation, 1.0), dtype=np.float64)
