@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sqlglot
 
 RELEASES = Path(__file__).parents[1] / "releases"
 HEAVY = {
@@ -142,3 +143,17 @@ def test_a_command_ends_with_its_own_words_and_no_others(home: Path, words: list
     command = [sys.executable, "-c", "from dalenius.cli import main; main()", *words]
     ended = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
     assert [line.partition(":")[0] for line in ended.stderr.splitlines()] in ([], ["error", "hint"])
+
+
+def test_a_template_that_sqlglot_has_not_parsed_is_parsed_when_it_is_wanted() -> None:
+    question = "SELECT RANDSTR(5, 3), SPLIT_PART(a, ',', 2) FROM t"
+    asked = f"""
+from dalenius.cli.reader.ask import _load_dialect
+_load_dialect()
+import sqlglot
+from sqlglot.dialects.duckdb import DuckDB
+print(type(DuckDB.Generator.RANDSTR_TEMPLATE).__name__)
+print(sqlglot.transpile({question!r}, 'snowflake', 'duckdb')[0])
+"""
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["ParsedLater", *sqlglot.transpile(question, "snowflake", "duckdb")]
