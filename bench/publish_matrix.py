@@ -142,6 +142,7 @@ def _start(arguments: list[str], table: Path) -> tuple[str, float, float]:
     """What a process printed, its processor time, and how long it took."""
     before, started = getrusage(RUSAGE_CHILDREN), time.perf_counter()
     env = {**os.environ, _LEDGER: str(table.with_name("ledger"))}
+    env.setdefault("OPENBLAS_NUM_THREADS", "1")  # as commands do
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
     env["PYTHONPYCACHEPREFIX"] = str(table.parents[1] / "compiled")
     done = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, text=True, env=env)
