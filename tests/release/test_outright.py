@@ -436,6 +436,9 @@ def test_whoever_may_go_on_is_told_all_the_same(
         (["HIV", "\u041d\u0406V", "\u0397IV", "\u041d\u0435\u0442", "\u043d\u0435\u0442"], 5),
         (["1,5", "1.5", "1,50", "1,500", "1500"], 3),
         (["Hypos", "Hy pos", "compositive", "tripos", "neg"], 0),
+        (["Diabetes mellitus, type 2", "Type 2 diabetes mellitus", "Type 1 diabetes mellitus"], 2),
+        (["no pain, fever", "pain, no fever", "fever (high)", "high fever", "fever"], 2),
+        ([None, "", "N/A", "none", "unknown"], 3),
     ],
 )
 def test_values_are_alike_as_one_would_say_them(cells: list[Any], n_people: int) -> None:

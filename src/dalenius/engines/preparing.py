@@ -70,7 +70,8 @@ def refuse_units(unit: str, n_unknown: int, n_repeated: int) -> None:
     refuse_nobodys(unit, n_unknown)
     if n_repeated:
         raise SourceError(
-            f"{n_repeated} people have more than one row (unit {unit!r}), and every promise is per row",
+            f"{'1 person has' if n_repeated == 1 else f'{n_repeated:,} people have'} more than one row (unit "
+            f"{unit!r}), and every promise is per row",
             hint="keep one row a person, e.g. the latest, before publishing; or let `persons` under `source` "
             "make one of several",
         )

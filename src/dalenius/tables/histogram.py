@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -111,10 +112,12 @@ class Histogram(Counted):
         """
         if not any(isinstance(cell, str | float) for value in self.values for cell in value):
             return 0
-        ways: dict[Value, list[int]] = {}
-        for value, count in zip(self.values, self.counts, strict=True):
-            ways.setdefault(tuple(map(say_alike, value)), []).append(count)
-        return sum(sum(counts) for counts in ways.values() if len(counts) > 1)
+        said, sorted_ = (
+            [tuple(map(say, value)) for value in self.values] for say in (say_alike, _say_in_any_order)
+        )
+        ways, orders = Counter(said), Counter(sorted_)
+        found = zip(self.counts, said, sorted_, strict=True)
+        return sum(count for count, one, other in found if ways[one] > 1 or orders[other] > 1)
 
     def encoder(self, schema: pa.Schema) -> Encoder:
         """The codes of the values in a table of that schema."""
@@ -172,6 +175,30 @@ def say_alike(cell: Any) -> Any:
     if (code := _CODE.fullmatch(said)) is not None:
         return "".join(code.groups())
     return _SHORT.get(said, said) or plain
+
+
+_BETWEEN_WORDS = re.compile(r"[\s,;:/()]+")
+_ORDERS = frozenset({"no", "not", "without", "to", "from", "of", "ohne", "kein", "keine", "sans", "sin"})
+"""Words that are about what comes after them."""
+_MISSING = frozenset({"", "na", "nan", "null", "#na"})
+
+
+def _say_in_any_order(cell: Any) -> Any:
+    """The same of words in any order, and of what stands for no value beside NULL.
+
+    >>> _say_in_any_order("Diabetes mellitus, type 2") == _say_in_any_order("Type 2 diabetes mellitus")
+    True
+    >>> _say_in_any_order("N/A") is None, _say_in_any_order("no pain, fever")
+    (True, 'nopainfever')
+    """
+    said = say_alike(cell)
+    if isinstance(cell, str):
+        words = sorted(filter(None, _BETWEEN_WORDS.split(cell.casefold())))
+        if said.strip() in _MISSING:
+            return None
+        if len(words) > 1 and _ORDERS.isdisjoint(words):
+            return tuple(map(say_alike, words))
+    return said
 
 
 def _as_seen(text: str) -> str:

@@ -94,7 +94,7 @@ def test_a_mapping_that_misses_a_value_says_how_many_rows_but_not_which(tmp_path
 
 @pytest.mark.parametrize(
     ("ids", "message"),
-    [([1, 1, 2], "1 people have more than one row"), ([1, None, 2], "1 rows have no 'id'")],
+    [([1, 1, 2], "1 person has more than one row"), ([1, None, 2], "1 row has no 'id'")],
 )
 def test_units_are_one_row_each(ids: list[int | None], message: str) -> None:
     with pytest.raises(SourceError, match=message):

@@ -44,7 +44,7 @@ def test_a_file_is_gathered_too(tmp_path: Any) -> None:
     ("changed", "asked", "message"),
     [
         ({}, {"unit": "who", "values": "ill"}, "'day' differs between the rows of 2 people"),
-        ({"who": [1, None, 1, 2, 3]}, {"unit": "who", "values": "ill", "drop": ["day"]}, "1 rows have no"),
+        ({"who": [1, None, 1, 2, 3]}, {"unit": "who", "values": "ill", "drop": ["day"]}, "1 row has no"),
         ({}, {"unit": "who", "values": "nothing"}, "no column 'nothing'"),
         ({}, {"unit": "who"}, "needs values"),
         ({}, {"unit": "who", "values": "ill", "max": 3}, "max"),
